@@ -72,24 +72,24 @@ def learn_base_embedding(
     most = options.dim or plain.dim
     dims = [options.dim] if options.dim else list(range(_FEWEST, most + 1))
     alphas = options.alphas if options.embedding != "pca" else (0.0,)
-    tried: list[EmbeddingRecord] = []
+    records: list[EmbeddingRecord] = []
     projections = []
     for number, alpha in enumerate(alphas):
         progress("embed", number, len(alphas))
         projections.append(learn_embedding(options.embedding, moments, most, alpha))
         errors = _errors(*held, projections[-1], dims)
-        tried += [
+        records += [
             EmbeddingRecord(options.embedding, alpha, dim, error) for dim, error in zip(dims, errors, strict=True)
         ]
     progress("embed", len(alphas), len(alphas))
-    chosen = min(tried, key=lambda record: (record.fpr95, record.dim, record.alpha))
+    chosen = min(records, key=lambda record: (record.fpr95, record.dim, record.alpha))
     projection = projections[alphas.index(chosen.alpha)][: chosen.dim]
     model = LearntModel(options.base, projection=np.ascontiguousarray(projection))
     some = np.sort(np.random.default_rng(options.seed).permutation(len(rows))[:_MOMENTS])
     model = with_moments(model, LearntDescriptor(model).projected(rows[some]))
     model.provenance.update(_provenance(sources, options, chosen))
     before = _errors(*held, np.eye(plain.dim, dtype=np.float32), [plain.dim])[0]
-    return EmbeddedBase(model, tried, chosen, before)
+    return EmbeddedBase(model, records, chosen, before)
 
 
 def _described(
@@ -120,7 +120,7 @@ def _errors(
         part = slice(start, start + _PAIRS)
         squared = np.square(embedded[first[part]] - embedded[second[part]]).cumsum(axis=1)
         distances[:, part] = squared[:, np.array(dims) - 1].T
-    return [fpr95(found, match) for found in distances]
+    return [fpr95(ones, match) for ones in distances]
 
 
 def _provenance(sources: Sequence[PatchFolder], options: EmbeddingOptions, chosen: EmbeddingRecord) -> dict[str, Any]:

@@ -185,18 +185,18 @@ def _search(
     )
     computed: list[float] = []
     # Pooled rows, which do not depend on the clipping threshold.
-    kept: tuple[dict[str, float], NDArray[np.float32]] | None = None
+    cached: tuple[dict[str, float], NDArray[np.float32]] | None = None
 
     def area(values: dict[str, float]) -> float:
-        nonlocal kept
+        nonlocal cached
         began = perf_counter()
-        tried = blocks.with_parameters(values)
+        candidate = blocks.with_parameters(values)
         pooling = {name: value for name, value in values.items() if name != "clip"}
-        if kept is None or kept[0] != pooling:
-            kept = pooling, pairs.pooled(tried, workers)
-        found = pairs.area(tried.normalised(kept[1]))
+        if cached is None or cached[0] != pooling:
+            cached = pooling, pairs.pooled(candidate, workers)
+        auc = pairs.area(candidate.normalised(cached[1]))
         computed.append(perf_counter() - began)
-        return found
+        return auc
 
     trials = maximise_area(
         area, parameters, blocks.parameters, options.search, Trials(work / TRIALS, key), partial(tell, "powell")
@@ -221,19 +221,19 @@ def _embed(
     most = options.dim or min(_MOST_DIMENSIONS, blocks.pooled_dim)
     dims = [options.dim] if options.dim else sorted({*range(_FEWEST_DIMENSIONS, most, _STEP), most})
     records: list[EmbeddingRecord] = []
-    found = []
+    candidates = []
     # If rows are not normalised afterwards, the mean changes no distance.
     mean = moments.mean.astype(np.float32) if options.centre and is_grid(blocks.spatial) else None
     for alpha in options.alphas if options.embedding != "pca" else (0.0,):
         projection = learn_embedding(options.embedding, moments, most, alpha)
-        tried = replace(blocks, embedding=options.embedding, projection=projection, mean=mean)
-        embedded = tried.projected(held_out)
+        candidate = replace(blocks, embedding=options.embedding, projection=projection, mean=mean)
+        embedded = candidate.projected(held_out)
         for dim in dims:
-            error = validation.error(tried.finished(embedded[:, :dim]))
+            error = validation.error(candidate.finished(embedded[:, :dim]))
             records.append(EmbeddingRecord(options.embedding, alpha, dim, error))
-            found.append(replace(tried, projection=projection[:dim]))
+            candidates.append(replace(candidate, projection=projection[:dim]))
     best = min(range(len(records)), key=lambda row: (records[row].fpr95, records[row].dim, records[row].alpha))
-    return found[best], records
+    return candidates[best], records
 
 
 def provenance(sources: Sequence[PatchFolder], options: BlockOptions, learnt: LearntBlocks) -> dict[str, object]:

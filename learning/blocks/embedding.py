@@ -102,8 +102,8 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
                 raise CairnError(f"The two descriptors of each match are the same, from which {kind} learns nothing.")
             find = _orthogonal_directions if orthogonal else _generalised_directions
             whitening = _whitening(moments, alpha)
-            found = find(a, whitening, min(dim, whitening.shape[1]))
-            projection = np.concatenate([found, moments.axes[1].T[: dim - len(found)]])
+            directions = find(a, whitening, min(dim, whitening.shape[1]))
+            projection = np.concatenate([directions, moments.axes[1].T[: dim - len(directions)]])
     return _oriented(projection).astype(np.float32)
 
 
@@ -130,8 +130,8 @@ def _whitening(moments: Moments, alpha: float) -> NDArray[np.float64]:
 
 def _generalised_directions(a: NDArray[np.float64], whitening: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
     """Leading solutions (K, n) of A w = λ B' w (equation 11), of one length wᵀ B' w; wᵀ A w = 1 for the first."""
-    found = _leading(whitening.T @ a @ whitening, dim) @ whitening.T
-    return np.asarray(found / np.sqrt(found[0] @ a @ found[0]))
+    directions = _leading(whitening.T @ a @ whitening, dim) @ whitening.T
+    return np.asarray(directions / np.sqrt(directions[0] @ a @ directions[0]))
 
 
 def _orthogonal_directions(a: NDArray[np.float64], whitening: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
@@ -143,19 +143,19 @@ def _orthogonal_directions(a: NDArray[np.float64], whitening: NDArray[np.float64
     """
     values, vectors = eigh(whitening.T @ a @ whitening)
     turned = whitening @ vectors  # w is a combination of these
-    found = np.zeros((dim, len(whitening)))
+    directions = np.zeros((dim, len(whitening)))
     forbidden = np.zeros((len(values), 0))
     for number in range(dim):
-        found[number] = turned @ _leading_within(values, forbidden)
+        directions[number] = turned @ _leading_within(values, forbidden)
         # Twice, to remove rounding errors along the earlier ones.
         for _ in range(2):
-            found[number] -= (found[:number] @ found[number]) @ found[:number]
-        found[number] /= np.linalg.norm(found[number])
-        direction = turned.T @ found[number]
+            directions[number] -= (directions[:number] @ directions[number]) @ directions[:number]
+        directions[number] /= np.linalg.norm(directions[number])
+        direction = turned.T @ directions[number]
         for _ in range(2):
             direction -= forbidden @ (forbidden.T @ direction)
         forbidden = np.column_stack([forbidden, direction / np.linalg.norm(direction)])
-    return found
+    return directions
 
 
 def _leading_within(values: NDArray[np.float64], forbidden: NDArray[np.float64]) -> NDArray[np.float64]:

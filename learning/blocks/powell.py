@@ -47,10 +47,10 @@ class Trials:
         self._areas = {_identity(trial.parameters): trial.area for trial in self.all}
 
     def _read(self, path: Path) -> None:
-        told = load_json(path)
+        contents = load_json(path)
         try:
-            if told["key"] == self._key:
-                self.all = [_trial(one) for one in told["trials"]]
+            if contents["key"] == self._key:
+                self.all = [_trial(one) for one in contents["trials"]]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise CairnError(f"{path} is damaged: delete it to begin again.") from None
 
@@ -67,18 +67,18 @@ class Trials:
             save_json(self._path, {"key": self._key, "trials": trials})
 
 
-def _trial(told: Any) -> Trial:
+def _trial(record: Any) -> Trial:
     """Parse an evaluation from an untrusted file."""
-    values = told["parameters"]
+    values = record["parameters"]
     if not isinstance(values, dict):
         raise TypeError("its parameters are no table")
-    numbers = [*values.values(), told["area"]]
+    numbers = [*values.values(), record["area"]]
     # NaN and infinities fail the comparison too.
     if any(isinstance(one, bool) or not isinstance(one, int | float) or not abs(one) < 1e9 for one in numbers):
         raise TypeError("a value is no number")
-    if not 0 <= told["area"] <= 1:
+    if not 0 <= record["area"] <= 1:
         raise ValueError("an area is none")
-    return Trial({name: float(value) for name, value in values.items()}, float(told["area"]))
+    return Trial({name: float(value) for name, value in values.items()}, float(record["area"]))
 
 
 class _Enough(Exception):
@@ -100,7 +100,7 @@ def maximise_area(
     one step suits small and large values. `trials`: the recorded evaluations.
     """
     options, trials = options or PowellOptions(), trials or Trials()
-    tried: list[Trial] = []
+    evaluated: list[Trial] = []
     seen: set[tuple[tuple[str, float], ...]] = set()
 
     def lacking(point: NDArray[np.float64]) -> float:
@@ -108,16 +108,16 @@ def maximise_area(
         # Before the recorded evaluations, so that the result does not depend on how far an earlier run went.
         if _identity(values) not in seen and len(seen) >= options.evaluations:
             raise _Enough
-        found = trials.area(values)
-        if found is None:
-            found = area(values)
-            trials.add(values, found)
+        known_area = trials.area(values)
+        if known_area is None:
+            known_area = area(values)
+            trials.add(values, known_area)
         if _identity(values) not in seen:
             seen.add(_identity(values))
-            tried.append(Trial(values, found))
+            evaluated.append(Trial(values, known_area))
             if progress is not None:
                 progress(len(seen), options.evaluations)
-        return 1 - found
+        return 1 - known_area
 
     bounds = [tuple(to_coordinate(limit, one) for limit in (one.low, one.high)) for one in parameters]
     first = np.array([to_coordinate(start[one.name], one) for one in parameters])
@@ -131,7 +131,7 @@ def maximise_area(
             bounds=bounds,
             options={"xtol": options.step, "ftol": options.tolerance, "maxfev": np.inf},
         )
-    return tried
+    return evaluated
 
 
 def best_of(tried: Sequence[Trial]) -> Trial:

@@ -162,16 +162,16 @@ def find_learners(
     for draw in range(draws):
         candidates = draw_candidates(pairs, options.responses, options.candidates, rng)
         before, of = draw * len(pairs), draws * len(pairs)
-        told = partial(_tell_further, tell, "candidates", before, of)
-        levels = pair_levels(pairs, candidates, options.responses, workers=workers, progress=told)
+        report = partial(_tell_further, tell, "candidates", before, of)
+        levels = pair_levels(pairs, candidates, options.responses, workers=workers, progress=report)
         for _ in range(min(each, options.learners - len(rounds))):
-            found = boosting.add(levels)
-            if found is None:
+            learner = boosting.add(levels)
+            if learner is None:
                 break
-            rounds.append(found)
-            boxes.append(candidates.boxes[found.candidate])
-            channels.append(candidates.channels[found.candidate])
-            thresholds.append(candidates.threshold(found.candidate, found.level))
+            rounds.append(learner)
+            boxes.append(candidates.boxes[learner.candidate])
+            channels.append(candidates.channels[learner.candidate])
+            thresholds.append(candidates.threshold(learner.candidate, learner.level))
             tell("boost", len(rounds), options.learners)
         del levels  # free memory before the next draw
     if not rounds:

@@ -70,11 +70,11 @@ class PairResponses:
 
     def similarities(self, matrix: NDArray[np.float64], form: str = "inner") -> NDArray[np.float64]:
         """Return f (M,) float64 of all pairs in one of `FORMS`; A is (P, P), or (P,) if diagonal."""
-        found = np.empty(len(self))
+        values = np.empty(len(self))
         for start in range(0, len(self), _PAIRS):
             rows = np.arange(start, min(start + _PAIRS, len(self)))
-            found[rows] = similarity(*self.take(rows), matrix, form)
-        return found
+            values[rows] = similarity(*self.take(rows), matrix, form)
+        return values
 
     def loss(self, matrix: NDArray[np.float64], offset: float = 0.0, form: str = "inner") -> float:
         """Mean of exp(-l (f + offset)) (equation 5)."""
@@ -170,12 +170,12 @@ def learn_metric(
         return _best_offset(train.similarities(of, options.form), train.match) if options.offset else 0.0
 
     offset = best_offset(matrix)
-    errors, losses, best, chosen, kept = [], [], (np.inf, np.inf), 0, (matrix, offset)
+    errors, losses, best, chosen, best_metric = [], [], (np.inf, np.inf), 0, (matrix, offset)
     for epoch in range(options.epochs + 1):
         errors.append(error_of(matrix))
         losses.append(validation.loss(matrix, offset, options.form))
         if (errors[-1], losses[-1]) < best:
-            best, chosen, kept = (errors[-1], losses[-1]), epoch, (matrix.copy(), offset)
+            best, chosen, best_metric = (errors[-1], losses[-1]), epoch, (matrix.copy(), offset)
         progress(epoch, options.epochs)
         if epoch - chosen >= options.patience:
             break
@@ -186,8 +186,8 @@ def learn_metric(
         if options.positive:
             matrix = nearest_positive(matrix)
         offset = best_offset(matrix)
-    own = fpr95(-validation.similarities(kept[0], options.form), validation.match)
-    return BoostedMetric(kept[0], kept[1], errors, losses, chosen, own, covariance, signed)
+    own = fpr95(-validation.similarities(best_metric[0], options.form), validation.match)
+    return BoostedMetric(best_metric[0], best_metric[1], errors, losses, chosen, own, covariance, signed)
 
 
 def _descend(
@@ -204,11 +204,11 @@ def _descend(
     if options.form == "distance":  # a similarity of differences, see `similarity`
         first = second = first - second
         scale = -0.5
-    found = scale * similarity(first, second, matrix)
+    similarities = scale * similarity(first, second, matrix)
     if options.offset and abs(labels.sum()) < len(labels):
         # The batch's own offset: with that of the last epoch, all pairs would pull A the same way, further each time.
-        offset = _best_offset(found, labels > 0)
-    exponents = -labels * (found + offset)
+        offset = _best_offset(similarities, labels > 0)
+    exponents = -labels * (similarities + offset)
     weights = np.exp(exponents - exponents.max())
     weights /= weights.sum()
     pull = np.float32(scale) * (weights * labels).astype(np.float32)

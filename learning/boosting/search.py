@@ -116,8 +116,8 @@ class Boosting:
             return np.asarray((differing[1] - differing[0]).max(axis=1))
 
         tasks = (partial(best_of, start) for start in range(0, len(levels.lower), _BLOCK))
-        found = np.concatenate(list(run(tasks, self._workers, threads=True)))
-        return np.argsort(-found, kind="stable")[: self.options.finalists]
+        correlations = np.concatenate(list(run(tasks, self._workers, threads=True)))
+        return np.argsort(-correlations, kind="stable")[: self.options.finalists]
 
 
 def _draw(weights: NDArray[np.float64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:

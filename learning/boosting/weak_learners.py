@@ -79,10 +79,10 @@ class WeakLearnerCandidates:
     def __len__(self) -> int:
         return len(self.boxes)
 
-    def levels(self, found: NDArray[np.float32]) -> NDArray[np.uint8]:
+    def levels(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Round responses (N, C) float32 up to levels (N, C) uint8: level t or less is `threshold(t)` or less."""
-        found = np.ceil((found - self.start) / self.step)
-        return np.clip(found, 0, LEVELS - 1, out=found).astype(np.uint8)
+        values = np.ceil((values - self.start) / self.step)
+        return np.clip(values, 0, LEVELS - 1, out=values).astype(np.uint8)
 
     def threshold(self, candidate: int, level: int) -> np.float32:
         """Return the threshold T above a level that is 1 throughout, and below the next, which is -1 throughout."""
@@ -122,8 +122,8 @@ def draw_candidates(
     boxes, channels = draw_boxes(responses_of, options, rng)
     rows = np.sort(rng.permutation(len(pairs))[:_SAMPLE])
     patches = pairs.patches(rows, responses_of.patch_size)[0]
-    found = np.concatenate([_responses(part, boxes, channels, responses_of) for part in _parts(patches)])
-    low, high = np.quantile(found, [_TAILS, 1 - _TAILS], axis=0).astype(np.float32)
+    values = np.concatenate([_responses(part, boxes, channels, responses_of) for part in _parts(patches)])
+    low, high = np.quantile(values, [_TAILS, 1 - _TAILS], axis=0).astype(np.float32)
     # The width of levels does not matter for a constant response.
     step = np.where(high > low, (high - low) / np.float32(LEVELS - 2), np.float32(1))
     return WeakLearnerCandidates(boxes, channels, low, step.astype(np.float32))
@@ -136,12 +136,12 @@ def most_candidates(pairs: int) -> int:
 
 def _memory() -> int:
     """Return the memory limit of this process in bytes: that of the machine, or a lower limit."""
-    found = [_address_space(), *(_number_in(file) for file in _CGROUP_LIMITS)]
+    limits = [_address_space(), *(_number_in(file) for file in _CGROUP_LIMITS)]
     try:
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):  # a system that does not report it
-        found.append(2 * MOST_BYTES)
-    return min(size for size in found if size is not None)
+        limits.append(2 * MOST_BYTES)
+    return min(size for size in limits if size is not None)
 
 
 def _number_in(file: Path) -> int | None:

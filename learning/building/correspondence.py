@@ -129,10 +129,10 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
     if not len(there) or not len(here):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     # A little wider, so that rounding does not matter here.
-    found = cKDTree(first.centres[there]).sparse_distance_matrix(
+    distances = cKDTree(first.centres[there]).sparse_distance_matrix(
         cKDTree(second.centres[here]), 2 * rule.pixels * (1 + 1e-9), output_type="ndarray"
     )
-    a, b = there[found["i"]], here[found["j"]]
+    a, b = there[distances["i"]], here[distances["j"]]
     apart = disagreement(first.take(a), second.take(b), rule)
     near = apart <= 2
     a, b, apart = a[near], b[near], apart[near]
@@ -140,14 +140,14 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
     return a[order], b[order]
 
 
-def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> NDArray[np.int64]:
+def assign_points(reference: Detections, detections: Detections, rule: MatchRule) -> NDArray[np.int64]:
     """The row of `reference` that each detection matches best; `ALONE` for a non-match with all; `AMBIGUOUS` otherwise,
     and if another detection matches the same row better.
     """
-    a, b = near_pairs(reference, found, rule)
-    assigned = np.full(len(found), ALONE, np.int64)
+    a, b = near_pairs(reference, detections, rule)
+    assigned = np.full(len(detections), ALONE, np.int64)
     assigned[b] = AMBIGUOUS
-    match = is_match(reference.take(a), found.take(b), rule)
+    match = is_match(reference.take(a), detections.take(b), rule)
     a, b = a[match], b[match]
     # Pairs are sorted by disagreement, so that the first of each is its best.
     _, best = np.unique(b, return_index=True)

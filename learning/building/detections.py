@@ -81,27 +81,27 @@ def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, NDArray
     """Detect, and cut the patches (N, 64, 64) that lie wholly inside the photo, strongest first."""
     if options.detector in POINTS:
         space = keypoint_space(photo)
-        found = _detect_sift(photo) if options.detector == "sift" else _detect_harris(photo, space)
+        detections = _detect_sift(photo) if options.detector == "sift" else _detect_harris(photo, space)
     else:
-        found, space = _detect_regions(photo, options)
-    found = found.take(found.sides >= options.min_side)
+        detections, space = _detect_regions(photo, options)
+    detections = detections.take(detections.sides >= options.min_side)
     if options.max_detections:
-        found = found.take(np.arange(len(found)) < options.max_detections)
-    kept, patches = cut(photo, space, found)
-    return found.take(kept), patches
+        detections = detections.take(np.arange(len(detections)) < options.max_detections)
+    rows, patches = cut(photo, space, detections)
+    return detections.take(rows), patches
 
 
-def cut(photo: Photo, space: ScaleSpace, found: Detections) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Cut the patches that lie wholly inside a photo; also return their rows in `found`."""
-    kept = np.flatnonzero(inside(found, photo.grey.shape))
-    patches = extract_patches(space, found.centres[kept], found.frames[kept], PATCH)
-    return kept, np.clip(np.rint(patches), 0, 255).astype(np.uint8)
+def cut(photo: Photo, space: ScaleSpace, detections: Detections) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Cut the patches that lie wholly inside a photo; also return their rows in `detections`."""
+    rows = np.flatnonzero(inside(detections, photo.grey.shape))
+    patches = extract_patches(space, detections.centres[rows], detections.frames[rows], PATCH)
+    return rows, np.clip(np.rint(patches), 0, 255).astype(np.uint8)
 
 
-def inside(found: Detections, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def inside(detections: Detections, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Mask (N,) of detections whose patch lies wholly inside an image (H, W): the centres of all its pixels do."""
     corners = np.array([[-1.0, 1, 1, -1], [-1, -1, 1, 1]])
-    points = found.frames @ corners + found.centres[:, :, None]
+    points = detections.frames @ corners + detections.centres[:, :, None]
     limit = np.array([[shape[1] - 1], [shape[0] - 1]])
     return np.asarray(((points >= 0) & (points <= limit)).all(axis=(1, 2)))
 

@@ -27,8 +27,8 @@ def harris_corners(grey: NDArray[np.float32], options: HarrisOptions | None = No
     """
     options = options or HarrisOptions()
     scales = options.first * 2 ** (np.arange(round(options.octaves * options.levels) + 1) / options.levels)
-    found = [_corners_at(np.asarray(grey, np.float32), float(scale), options) for scale in scales]
-    rows = np.concatenate(found)
+    corners = [_corners_at(np.asarray(grey, np.float32), float(scale), options) for scale in scales]
+    rows = np.concatenate(corners)
     return rows[np.lexsort((rows[:, 1], rows[:, 0], rows[:, 2], -rows[:, 3]))]
 
 

@@ -106,7 +106,7 @@ def build_from_points(
     `label_points`.
     """
     rule = rule or MatchRule()
-    given = read_points(file, min_angle)
+    points = read_points(file, min_angle)
     origin = {
         "points": Path(file).name,
         "photos": Path(photos).resolve().name,
@@ -116,7 +116,7 @@ def build_from_points(
     }
     return _build(
         out,
-        lambda pixels: label_points(given, photos, pattern, rule, pixels, progress),
+        lambda pixels: label_points(points, photos, pattern, rule, pixels, progress),
         origin,
         splits or SplitOptions(),
         progress,

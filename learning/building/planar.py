@@ -95,12 +95,12 @@ def _label_views(
         if first is None or noise is None:
             detections, patches = detect(photo, options)
         else:
-            found = jitter(first.transfer(homography), rule, noise, image)
+            transferred = jitter(first.transfer(homography), rule, noise, image)
             # Nothing smaller than a detector finds: it would span only a few pixels.
-            points = np.flatnonzero(found.sides >= first.sides.min(initial=np.inf))
-            kept, patches = cut(photo, keypoint_space(photo), found.take(points))
-            points = points[kept]
-            detections = found.take(points)
+            points = np.flatnonzero(transferred.sides >= first.sides.min(initial=np.inf))
+            rows, patches = cut(photo, keypoint_space(photo), transferred.take(points))
+            points = points[rows]
+            detections = transferred.take(points)
         if first is None:
             first = detections
             points = np.arange(len(detections))

@@ -65,10 +65,10 @@ class CandidatePool:
         for column, group in enumerate(self.columns):
             merged[:, group] += grid[:, column]
         rings = np.argwhere(merged > 0)
-        found = [self.positions[self.groups == group] for _, group in rings]
-        counts = np.array([len(members) for members in found], np.int64)
+        positions = [self.positions[self.groups == group] for _, group in rings]
+        counts = np.array([len(members) for members in positions], np.int64)
         sigma = np.repeat(self.sigmas[rings[:, 0]], counts)
-        places = np.concatenate(found) if found else np.zeros((0, 2))
+        places = np.concatenate(positions) if positions else np.zeros((0, 2))
         weight = np.repeat(merged[merged > 0], counts)
         numbers = np.repeat(np.arange(len(rings)), counts)
         return (

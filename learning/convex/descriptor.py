@@ -157,23 +157,23 @@ class _WithLabels(Learner[Record]):
             return key, partial(_projection_models, key, train, validation, units, options, model, mu, gamma)
 
         grid = [trial(mu, gamma) for mu in options.mus for gamma in options.gammas]
-        found = self.study.learn("projection", grid, bool)
+        records = self.study.learn("projection", grid, bool)
         enough = _CLOSE * min(self.options.dim, train.positive.descriptors.shape[1])
         for _ in range(_SEARCH if options.norm == "nuclear" else 0):
             # Dimensions follow from μ*: bisect between two that bracket the wanted one.
-            nearest = max((record.dim for record in found if record.dim <= self.options.dim), default=0)
+            nearest = max((record.dim for record in records if record.dim <= self.options.dim), default=0)
             if nearest >= enough:
                 break
-            reference = best(found, self.options.dim) or min(found, key=lambda record: record.dim)
-            of_one_gamma = [record for record in found if record.gamma == reference.gamma]
+            reference = best(records, self.options.dim) or min(records, key=lambda record: record.dim)
+            of_one_gamma = [record for record in records if record.gamma == reference.gamma]
             mu = _between(of_one_gamma, self.options.dim)
             if any(record.mu == mu for record in of_one_gamma):
                 break  # ranks do not always fall as μ* grows
             more = self.study.learn("projection", [trial(mu, reference.gamma)], bool)
             if not more:
                 break  # out of time
-            found += more
-        record = best(found, self.options.dim)
+            records += more
+        record = best(records, self.options.dim)
         if record is None:
             raise CairnError("No projection has {dim} dimensions or fewer: allow more ({--dim}).", dim=self.options.dim)
         projection = self.records.parameters(record).astype(np.float32)
@@ -300,7 +300,7 @@ def _pooling_models(
 ) -> list[tuple[Record, NDArray[np.float64]]]:
     """One model of the pooling grid, and the successively smaller ones derived from it."""
     orientations = options.channels.orientations
-    found: list[tuple[Record, NDArray[np.float64]]] = []
+    models: list[tuple[Record, NDArray[np.float64]]] = []
     began = perf_counter()
 
     def add(selection: Selection) -> None:
@@ -317,14 +317,14 @@ def _pooling_models(
             selection.refits,
             perf_counter() - began,
         )
-        found.append((record, weights))
+        models.append((record, weights))
 
     with one_thread():  # so that the result does not depend on how many processes share the cores
         first = learn_weights(train, means, mu, gamma, options.selection)
         add(first)
         for selection in refine(train, means, first, pool, orientations, options.max_pooled_dim, options.selection):
             add(selection)
-    return found
+    return models
 
 
 def _projection_models(

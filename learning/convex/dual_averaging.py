@@ -239,9 +239,9 @@ def root_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     Eigenvalues below 0 are cropped, and so are positive ones within rounding error.
     """
     values, vectors = eigh(matrix, subset_by_value=(0, np.inf), check_finite=False)
-    kept = values > 1e-7 * max(values.max(initial=0), 1e-30)
-    order = np.argsort(-values[kept], kind="stable")
-    return np.asarray((np.sqrt(values[kept]) * vectors[:, kept])[:, order].T)
+    positive = values > 1e-7 * max(values.max(initial=0), 1e-30)
+    order = np.argsort(-values[positive], kind="stable")
+    return np.asarray((np.sqrt(values[positive]) * vectors[:, positive])[:, order].T)
 
 
 def vector_penalty(weights: NDArray[np.float64], mu: float) -> float:

@@ -97,12 +97,12 @@ class ModelRecords(Generic[Kind]):
         """Records of the models of a key."""
         return [record for record in self.all if record.key == key]
 
-    def add(self, found: list[tuple[Kind, NDArray[np.float64]]]) -> None:
+    def add(self, models: list[tuple[Kind, NDArray[np.float64]]]) -> None:
         """Store models with their weights or projections, all or nothing."""
-        for record, parameters in found:
+        for record, parameters in models:
             save_array(self._path(record), parameters)
         # Read again: another run may have added records meanwhile.
-        self.all = self._read() + [record for record, _ in found]
+        self.all = self._read() + [record for record, _ in models]
         save_json(self._file, self.all)
 
     def parameters(self, record: Kind) -> NDArray[np.float64]:

@@ -134,7 +134,7 @@ def _write_block(
         for start in range(0, len(first), 512):
             part = slice(start, start + 512)
             pair = [resample_patches(source.read(numbers[part]), size) for numbers in (first, second)]
-            found = distances(*pair)
-            rows[part] = in_bytes(found) if distances.dtype == np.uint8 else found
+            block = distances(*pair)
+            rows[part] = in_bytes(block) if distances.dtype == np.uint8 else block
     save_array(path, rows)
     return len(first)

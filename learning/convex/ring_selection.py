@@ -127,20 +127,20 @@ def refine(
     while dim > limit:
         # A step does not go below the limit.
         wanted = max(limit, int(dim * options.keep))
-        kept = largest_contributions(pool, step.weights * means[1], orientations, wanted)
-        if not len(kept):
+        rings = largest_contributions(pool, step.weights * means[1], orientations, wanted)
+        if not len(rings):
             return
-        units = WeightUnits.of(means[0][kept], means[1][kept], options.balanced)
+        units = WeightUnits.of(means[0][rings], means[1][rings], options.balanced)
         scale = np.zeros(len(pool))
-        scale[kept] = units.scale
-        positive, negative = (rows.scaled(scale).columns(kept) for rows in (train.positive, train.negative))
+        scale[rings] = units.scale
+        positive, negative = (rows.scaled(scale).columns(rings) for rows in (train.positive, train.negative))
         few = sparse_weights(
             ArrayRows(positive), ArrayRows(negative), step.mu * units.mu, _steps(options, step.gamma * units.gamma)
         )
         single = few.astype(np.float32)
         loss, _, _ = hinge_counts(positive @ single, negative @ single)
         weights = np.zeros(len(pool))
-        weights[kept] = few * units.scale
+        weights[rings] = few * units.scale
         objective = loss + vector_penalty(few, step.mu * units.mu)
         step = Selection(weights, step.mu, step.gamma, objective, step.refits + 1)
         dim = dim_of(pool, weights, orientations)

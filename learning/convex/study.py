@@ -38,12 +38,12 @@ class Study(Generic[Kind]):
                 break
             batch, missing = missing[: self._workers], missing[self._workers :]
             models = run([learn for _, learn in batch], self._workers)
-            self.records.add([model for found in models for model in found])
+            self.records.add([model for results in models for model in results])
             done += len(batch)
             self._tell(stage, done, len(grid))
-        found = self._of(grid)
-        self.tried += found
-        return found
+        results = self._of(grid)
+        self.tried += results
+        return results
 
     def _of(self, grid: Sequence[Trial[Kind]]) -> list[Kind]:
         return [record for key, _ in grid for record in self.records.of(key)]

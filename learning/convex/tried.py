@@ -66,10 +66,10 @@ class TestPairs:
                 for begin in range(0, len(used), _READ):
                     patches = resample_patches(self.patches[used[begin : begin + _READ]], base.patch_size)
                     rows[begin : begin + _READ] = base.base_rows(patches)
-                for model, found in zip(models, distances, strict=True):
+                for model, values in zip(models, distances, strict=True):
                     described = LearntDescriptor(model).projected(rows)
-                    found[part] = squared_distances(described.__getitem__, *np.split(places, 2))
-        return [fpr95(found, self.match) for found in distances]
+                    values[part] = squared_distances(described.__getitem__, *np.split(places, 2))
+        return [fpr95(values, self.match) for values in distances]
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,12 @@ def measure_tried(
     a model that describes nothing.
     """
     check_tests(folders)
-    kept = _read(work / TESTED)
+    measured = _read(work / TESTED)
     of = {record: f"{record.key}-{record.refits}" for record in tried}
     errors: dict[Record, dict[str, float]] = {record: {} for record in tried}
     for number, folder in enumerate(folders):
         pairs = TestPairs.open(folder)
-        known = kept.setdefault(pairs.fingerprint, {})
+        known = measured.setdefault(pairs.fingerprint, {})
         groups: dict[str, list[tuple[Record, LearntModel]]] = {}
         for record in tried:
             if of[record] in known:
@@ -120,10 +120,10 @@ def measure_tried(
         done = number * len(tried) + len(tried) - sum(map(len, groups.values()))
         progress("test", done, len(folders) * len(tried))
         waiting = list(groups.values())
-        found = run([partial(pairs.errors, [model for _, model in group]) for group in waiting], workers)
-        for group, values in zip(waiting, found, strict=True):
+        results = run([partial(pairs.errors, [model for _, model in group]) for group in waiting], workers)
+        for group, values in zip(waiting, results, strict=True):
             known |= {of[record]: value for (record, _), value in zip(group, values, strict=True)}
-            save_json(work / TESTED, kept)
+            save_json(work / TESTED, measured)
             done += len(group)
             progress("test", done, len(folders) * len(tried))
         for record in tried:
@@ -144,8 +144,8 @@ def _pairs_of(folder: Path) -> tuple[PatchSet, str, PatchPairs]:
 def _read(path: Path) -> dict[str, dict[str, float]]:
     if not path.is_file():
         return {}
-    told: Any = load_json(path)
-    errors = [one for entry in told.values() for one in entry.values()] if isinstance(told, dict) else [None]
+    contents: Any = load_json(path)
+    errors = [one for entry in contents.values() for one in entry.values()] if isinstance(contents, dict) else [None]
     if not all(isinstance(one, int | float) and 0 <= one <= 1 for one in errors):
         raise CairnError(f"{path} is damaged: delete it to measure again.")
-    return told  # type: ignore[no-any-return]
+    return contents  # type: ignore[no-any-return]

@@ -30,7 +30,7 @@ class WhiteningOptions:
 
     def settings(self, dim: int) -> list["WhiteningSetting"]:
         """All settings to try, for at most this many dimensions."""
-        dims = dict.fromkeys(max(1, int(dim * kept)) for kept in self.kept)
+        dims = dict.fromkeys(max(1, int(dim * share)) for share in self.kept)
         return [WhiteningSetting(shrinkage, most) for shrinkage in self.shrinkages for most in dims]
 
 
@@ -99,10 +99,12 @@ def learn_whitening(
     """
     began = perf_counter()
     parameters = fit_whitening(moments, spread, setting.shrinkage)[: setting.dim]
-    seen = whiten(train.positive.descriptors, parameters)
-    objective = squared_distances(seen.__getitem__, train.positive.first, train.positive.second).mean(dtype=np.float64)
+    whitened_rows = whiten(train.positive.descriptors, parameters)
+    objective = squared_distances(whitened_rows.__getitem__, train.positive.first, train.positive.second).mean(
+        dtype=np.float64
+    )
     distances = (
-        squared_distances(seen.__getitem__, pairs.first, pairs.second)
+        squared_distances(whitened_rows.__getitem__, pairs.first, pairs.second)
         for pairs in (validation.positive, validation.negative)
     )
     record = Record(

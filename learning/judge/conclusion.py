@@ -49,8 +49,8 @@ class Conclusion:
     def as_json(self) -> dict[str, Any]:
         """Return the figures of nearest neighbours, with the outcome and its basis."""
         told_by = "nearest neighbours" if self.retrieval is None else "retrieval"
-        told = {"outcome": self.outcome, "told_by": told_by, "nearest_neighbours": self.nearest.outcome}
-        return {**self.nearest.as_json(), **told}
+        report = {"outcome": self.outcome, "told_by": told_by, "nearest_neighbours": self.nearest.outcome}
+        return {**self.nearest.as_json(), **report}
 
     def retrieval_json(self) -> dict[str, Any]:
         """Return the figures of searches, or the reason why they are missing."""
@@ -80,7 +80,7 @@ def judge_searches(
     descriptor = work / f"{model.fingerprint[:16]}.npz"
     save_model(descriptor, model)
     try:
-        found = judge(
+        verdict = judge(
             source.collection,
             str(descriptor),
             paths_of(source, matches, training),
@@ -92,7 +92,7 @@ def judge_searches(
         )
     except CairnError as error:  # keep the learnt descriptor
         return None, str(error)
-    return found, ""
+    return verdict, ""
 
 
 def paths_of(source: PhotoSource, matches: MinedMatches, pairs: NDArray[np.integer]) -> set[str]:

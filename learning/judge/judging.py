@@ -99,16 +99,16 @@ def judge(
     tell("judge-photos", times * count, times * count)
 
     with Collection.open(base) as collection:
-        found = _candidates(collection, list(dict.fromkeys(others)), workers, tell)
+        candidates = _candidates(collection, list(dict.fromkeys(others)), workers, tell)
         known = work / _MATCHED.format(base.stem)
-        links = link_strictly(collection, found, options.links, known=known, workers=workers, progress=tell)
+        links = link_strictly(collection, candidates, options.links, known=known, workers=workers, progress=tell)
         photos = collection.catalogue.read(all_indexed)
     links = links.without(_rejected(source, photos))
     scenes = find_scenes(links, photos, options.queries)
-    seen = {_as_indexed(path) for path in learnt_from}
+    training = {_as_indexed(path) for path in learnt_from}
     in_source = {_as_indexed(row.path): row.number for row in chosen}
     numbers = {row.number: in_source[row.path] for row in photos if row.path in in_source}
-    return _compare(rival.name, scenes, photos, seen, [other, compared], numbers, options, tell)
+    return _compare(rival.name, scenes, photos, training, [other, compared], numbers, options, tell)
 
 
 def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: JudgeOptions) -> list[ImageRow]:
@@ -137,8 +137,8 @@ def _rejected(source: Collection, photos: Sequence[ImageRow]) -> set[Pair]:
     paths = source.catalogue.read(paths_of, sorted({number for pair in pairs for number in pair}))
     here = {row.path: row.number for row in photos}
     named = {number: here.get(_as_indexed(path)) for number, path in paths.items()}
-    found = ((named.get(one), named.get(other)) for one, other in pairs)
-    return {(min(one, other), max(one, other)) for one, other in found if one is not None and other is not None}
+    numbers = ((named.get(one), named.get(other)) for one, other in pairs)
+    return {(min(one, other), max(one, other)) for one, other in numbers if one is not None and other is not None}
 
 
 def _candidates(collection: Collection, folders: Sequence[Path], workers: int, tell: Progress) -> dict[Pair, int]:
@@ -147,21 +147,21 @@ def _candidates(collection: Collection, folders: Sequence[Path], workers: int, t
     Each descriptor proposes pairs: those found by only one of them are ignored, unless strict links decide.
     """
     numbers = {row.path: row.number for row in collection.catalogue.read(all_indexed)}
-    found: dict[Pair, int] = {}
+    pairs: dict[Pair, int] = {}
     for place, folder in enumerate(folders):
 
         def linking(_: str, done: int, of: int, place: int = place) -> None:
             tell("judge-links", place * of + done, len(folders) * of)
 
-        with Collection.open(folder) as asked:
-            links = link_photos(asked, keep=True, workers=workers, progress=linking)
-            own = {row.number: numbers.get(row.path) for row in asked.catalogue.read(all_indexed)}
+        with Collection.open(folder) as searched:
+            links = link_photos(searched, keep=True, workers=workers, progress=linking)
+            own = {row.number: numbers.get(row.path) for row in searched.catalogue.read(all_indexed)}
         for link in links.values():
             one, other = own[link.asked], own[link.found]
             if one is not None and other is not None:
                 pair = min(one, other), max(one, other)
-                found[pair] = max(link.inliers, found.get(pair, 0))
-    return found
+                pairs[pair] = max(link.inliers, pairs.get(pair, 0))
+    return pairs
 
 
 def _compare(
@@ -184,18 +184,18 @@ def _compare(
     def searching(before: int, step: str, done: int, of: int) -> None:
         tell(step, before + done, len(folders) * of)
 
-    shown: list[list[frozenset[int]]] = [[] for _ in folders]
-    found = [
+    hits: list[list[frozenset[int]]] = [[] for _ in folders]
+    precisions = [
         search_boxes(
             folder,
             queries,
             paths,
             turns=options.turns,
-            shown=shown[place],
+            shown=hits[place],
             progress=partial(searching, place * len(queries)),
         )
         for place, folder in enumerate(folders)
     ]
-    learnt, compared = shown
+    learnt, compared = hits
     gained = gains(queries, learnt, compared, numbers)
-    return RetrievalVerdict.of(name, len(photos), len(scenes.members), queries, *found, gained=gained)
+    return RetrievalVerdict.of(name, len(photos), len(scenes.members), queries, *precisions, gained=gained)

@@ -45,13 +45,13 @@ def index_with(
     """Index photos with a descriptor and its own vocabulary, unless already done; return the collection. `staged`:
     folder of features extracted earlier, which are used if they are of this descriptor.
     """
-    found = find_descriptor(descriptor)
-    told = {
+    known = find_descriptor(descriptor)
+    described = {
         "photos": [(row.path, row.size, row.mtime_ns) for row in photos],
-        "descriptor": found.fingerprint,
-        "options": replace(options, descriptor=found.name),
+        "descriptor": known.fingerprint,
+        "options": replace(options, descriptor=known.name),
     }
-    folder = work / f"{fingerprint({}, told)[:16]}.cairn"
+    folder = work / f"{fingerprint({}, described)[:16]}.cairn"
     work.mkdir(parents=True, exist_ok=True)
     with Collection.create(folder, replace(options, descriptor=descriptor)) as collection:
         if staged is not None and not collection.has_vocabulary:
@@ -88,15 +88,15 @@ def search_boxes(
             row = rows.get(paths[query.photo])
             sure: set[int] = set()
             if row is not None:
-                asked = make_query(searchers[0], QueryImage(row.name or "", Path(row.path), query.box, row))
+                view = make_query(searchers[0], QueryImage(row.name or "", Path(row.path), query.box, row))
                 positives = {own[number] for number in query.positives}
                 ignored = {own[number] for number in query.ignored}
                 for which, searcher in enumerate(searchers):
-                    hits = searcher.search(asked.views, region=asked.region).hits
+                    hits = searcher.search(view.views, region=view.region).hits
                     precisions[place, which] = average_precision(hits.ordered.tolist(), positives, ignored)
                 if shown is not None:
                     sure = {hit.number for hit in hits[: len(hits.found)] if hit.found}
-                asked.rest()
+                view.rest()
             if shown is not None:
                 shown.append(frozenset(number for number in query.positives if own[number] in sure))
             if progress is not None:

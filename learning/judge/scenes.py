@@ -51,8 +51,8 @@ class Scenes:
 
     def held_out(self, learnt_from: Collection[int]) -> list[BoxQuery]:
         """Queries of the scenes without training photos."""
-        seen = {min(scene) for scene in self.members if not scene.isdisjoint(learnt_from)}
-        return [query for query in self.queries if query.scene not in seen]
+        training = {min(scene) for scene in self.members if not scene.isdisjoint(learnt_from)}
+        return [query for query in self.queries if query.scene not in training]
 
 
 def find_scenes(links: StrictLinks, rows: Sequence[ImageRow], options: QueryOptions) -> Scenes:
@@ -66,18 +66,18 @@ def find_scenes(links: StrictLinks, rows: Sequence[ImageRow], options: QueryOpti
     tracks = Tracks(links)
     members = {min(scene): frozenset(scene) for scene in components(links.inliers)}
     queries = []
-    asked = zip(relevance.queries.tolist(), relevance.objects.tolist(), relevance.positives, strict=True)
-    for photo, place, positives in asked:
+    queries_of_objects = zip(relevance.queries.tolist(), relevance.objects.tolist(), relevance.positives, strict=True)
+    for photo, place, positives in queries_of_objects:
         scene = first[place]
         # Photos that may show the scene: doubtful links of any of its photos.
         ignored = members[scene].union(*(around[one] for one in members[scene]))
         whole = box_of(
             np.concatenate([_inliers_in(links, photo, other) for other in positives.tolist()]), options.margin
         )
-        seen, places = tracks.of(photo)
+        numbers_of_tracks, places = tracks.of(photo)
         for part in PARTS:
             box = shrunk_box(whole, part)
-            shared = tracks.shared(seen[inside(places, box)], members[scene] - {photo})
+            shared = tracks.shared(numbers_of_tracks[inside(places, box)], members[scene] - {photo})
             covered = frozenset(other for other, count in shared.items() if count >= options.inside)
             if covered and min(box[2] - box[0], box[3] - box[1]) >= options.smallest:
                 pixels = in_pixels(box, max(sizes[photo]))

@@ -59,8 +59,8 @@ class StrictLinks:
 
     def without(self, pairs: Several[Pair]) -> "StrictLinks":
         """Remove some pairs from the links."""
-        kept = {pair: centres for pair, centres in self.inliers.items() if pair not in pairs}
-        return StrictLinks(kept, self.doubtful.difference(pairs))
+        inliers = {pair: centres for pair, centres in self.inliers.items() if pair not in pairs}
+        return StrictLinks(inliers, self.doubtful.difference(pairs))
 
 
 def link_strictly(
@@ -114,11 +114,11 @@ def candidate_pairs(found: Mapping[Pair, int], most: int) -> list[Pair]:
                 if pair not in found:
                     through[pair] = max(through[pair], min(around[one], around[other]))
     chosen = []
-    taken: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for pairs in (found, through):
         for pair in sorted(pairs, key=lambda pair: (-pairs[pair], pair)):
-            if max(taken[pair[0]], taken[pair[1]]) < most:
-                taken.update(pair)
+            if max(counts[pair[0]], counts[pair[1]]) < most:
+                counts.update(pair)
                 chosen.append(pair)
     return sorted(chosen)
 

@@ -68,8 +68,8 @@ class RetrievalVerdict:
         ]
         gains = learnt - other
         won, lost = ((sign * gains > _ALIKE).sum(axis=0).tolist() for sign in (1, -1))
-        counted = tuple(won), tuple(lost), tuple(gained)
-        return RetrievalVerdict(name, photos, scenes, len(queries), means[0], means[1], *counted)
+        totals = tuple(won), tuple(lost), tuple(gained)
+        return RetrievalVerdict(name, photos, scenes, len(queries), means[0], means[1], *totals)
 
     @property
     def held_out(self) -> int:
@@ -147,7 +147,7 @@ class RetrievalVerdict:
 
     def as_json(self) -> dict[str, object]:
         """Return the figures, as shares; None if unknown."""
-        found: dict[str, Any] = {
+        report: dict[str, Any] = {
             "outcome": self.outcome,
             "compared_with": self.name,
             "photos": self.photos,
@@ -157,17 +157,17 @@ class RetrievalVerdict:
         }
         for place, engine in enumerate(ENGINES):
             mean, error = self.difference(engine) if self.held_out else (np.inf, np.inf)
-            found[engine] = {
+            report[engine] = {
                 "learnt": _rounded(self.learnt[:, place].mean() if self.held_out else np.inf),
                 self.name: _rounded(self.other[:, place].mean() if self.held_out else np.inf),
                 "difference": _rounded(mean),
                 "standard_error": _rounded(error),
             }
             if self.won and self.held_out:
-                found[engine] |= {"won": self.won[place], "lost": self.lost[place]}
+                report[engine] |= {"won": self.won[place], "lost": self.lost[place]}
         if self.gained:
-            found["gained"] = [{**vars(one), "box": [round(side, 1) for side in one.box]} for one in self.gained]
-        return found
+            report["gained"] = [{**vars(one), "box": [round(side, 1) for side in one.box]} for one in self.gained]
+        return report
 
 
 def gains(
@@ -178,18 +178,18 @@ def gains(
     most: int = 12,
 ) -> list[GainedPhoto]:
     """Choose some photos found only with the learnt descriptor, from as many scenes as possible."""
-    found: dict[tuple[int, int], GainedPhoto] = {}  # by rank within the scene, and by scene
-    counted: Counter[int] = Counter()
+    photos: dict[tuple[int, int], GainedPhoto] = {}  # by rank within the scene, and by scene
+    counts: Counter[int] = Counter()
     pairs = set[frozenset[int]]()  # each pair of photos is shown once
     for query, with_learnt, with_other in zip(queries, learnt, other, strict=True):
         for number in sorted(with_learnt - with_other):
             pair = frozenset((query.photo, number))
             if pair not in pairs and query.photo in numbers and number in numbers:
                 pairs.add(pair)
-                place = (counted[query.scene], query.scene)
-                found[place] = GainedPhoto(numbers[query.photo], query.box, numbers[number])
-                counted[query.scene] += 1
-    return [found[place] for place in sorted(found)][:most]
+                place = (counts[query.scene], query.scene)
+                photos[place] = GainedPhoto(numbers[query.photo], query.box, numbers[number])
+                counts[query.scene] += 1
+    return [photos[place] for place in sorted(photos)][:most]
 
 
 def _scenes(count: int) -> str:

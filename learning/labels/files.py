@@ -124,28 +124,28 @@ def _read_oxford(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> 
     photos = _Photos(source, rows)
 
     def numbers(stems: Iterable[str]) -> frozenset[int]:
-        found = set()
+        numbers_found = set()
         for stem in sorted(stems):
             number = photos.by_stem(stem)
             if number is None:
                 photos.miss(stem)
             else:
-                found.add(number)
-        return frozenset(found)
+                numbers_found.add(number)
+        return frozenset(numbers_found)
 
     queries = read_ground_truth(source)
-    asked = {query.stem for query in queries}
+    query_stems = {query.stem for query in queries}
     objects = []
-    for name, group in _objects(queries, asked):
-        positives = numbers(set[str]().union(*(query.positives for query in group)) - asked)
-        junk = numbers(set[str]().union(*(query.junk for query in group)) - asked)
+    for name, group in _objects(queries, query_stems):
+        positives = numbers(set[str]().union(*(query.positives for query in group)) - query_stems)
+        junk = numbers(set[str]().union(*(query.junk for query in group)) - query_stems)
         objects.append(ObjectLabels(name, positives, junk - positives))
     photos.refuse_missing(skip_missing)
     # Query photos may be files outside the collection, which do not count as missing.
-    return Labels(tuple(objects), numbers(asked))
+    return Labels(tuple(objects), numbers(query_stems))
 
 
-def _objects(queries: Sequence[GroundTruthQuery], asked: set[str]) -> list[tuple[str, list[GroundTruthQuery]]]:
+def _objects(queries: Sequence[GroundTruthQuery], query_stems: set[str]) -> list[tuple[str, list[GroundTruthQuery]]]:
     """Group queries that show the same object, and name each group.
 
     Their names differ only in the number at the end, and their positives overlap, directly or through other queries of
@@ -154,8 +154,8 @@ def _objects(queries: Sequence[GroundTruthQuery], asked: set[str]) -> list[tuple
     alike: defaultdict[str, list[list[GroundTruthQuery]]] = defaultdict(list)
     for query in queries:
         groups = alike[re.sub(r"_\d+\Z", "", query.name)]
-        shown = query.positives - asked
-        joined = [group for group in groups if any(shown & other.positives for other in group)]
+        positives = query.positives - query_stems
+        joined = [group for group in groups if any(positives & other.positives for other in group)]
         groups[:] = [group for group in groups if group not in joined]
         groups.append([*(other for group in joined for other in group), query])
     named = [
@@ -183,15 +183,15 @@ def _read_folder(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> 
             "such as NAME_query.txt."
         )
     for folder, paths in listed.items():
-        found = [numbers.get(os.path.realpath(path)) for path in paths]
-        if paths and not skip_missing and all(number is None for number in found):
+        numbers_found = [numbers.get(os.path.realpath(path)) for path in paths]
+        if paths and not skip_missing and all(number is None for number in numbers_found):
             raise CairnError(
                 "No photo of the subfolder {folder} of {source} is in the collection: index them from there, or leave "
                 "them out with {--skip-missing}.",
                 folder=repr(folder.name),
                 source=source,
             )
-        for path, number in zip(paths, found, strict=True):
+        for path, number in zip(paths, numbers_found, strict=True):
             called = path.relative_to(source).as_posix()
             if number is None:
                 photos.miss(called)

@@ -49,9 +49,9 @@ def read_ground_truth(folder: Path) -> list[GroundTruthQuery]:
             parts.setdefault(match[1], set()).add(match[2])
     if not parts:
         raise CairnError(f"The folder {str(folder)!r} holds no ground truth: there is no NAME_query.txt in it.")
-    for name, found in sorted(parts.items()):
+    for name, files in sorted(parts.items()):
         for part in ("query", *_LABELS):
-            if part not in found:
+            if part not in files:
                 raise CairnError(f"The ground truth lacks the file {str(folder / f'{name}_{part}.txt')!r}.")
     return [_read_query(folder, name) for name in sorted(parts)]
 

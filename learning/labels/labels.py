@@ -34,8 +34,8 @@ class Relevance:
 
     def without(self, numbers: NDArray[np.integer]) -> "Relevance":
         """Remove photos from queries and database."""
-        kept = np.flatnonzero(~np.isin(self.queries, numbers))
-        return _part(self, kept, np.setdiff1d(self.database, numbers))
+        rows = np.flatnonzero(~np.isin(self.queries, numbers))
+        return _part(self, rows, np.setdiff1d(self.database, numbers))
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Labels:
         ignored. Objects with fewer than two photos there have no queries, but keep their number and name.
         """
         database = np.setdiff1d(np.asarray(numbers, np.int64), _array(self.asked))
-        shown = [np.intersect1d(database, _array(labels.positives)) for labels in self.objects]
-        several = _repeated(shown)
+        labelled = [np.intersect1d(database, _array(labels.positives)) for labels in self.objects]
+        several = _repeated(labelled)
         queries: list[int] = []
         positives: list[NDArray[np.int64]] = []
         ignored: list[NDArray[np.int64]] = []
         objects: list[int] = []
-        for number, (labels, photos) in enumerate(zip(self.objects, shown, strict=True)):
+        for number, (labels, photos) in enumerate(zip(self.objects, labelled, strict=True)):
             if len(photos) < 2:
                 continue
             junk = np.intersect1d(database, _array(labels.junk - labels.positives))
@@ -133,8 +133,8 @@ def hold_out(
     held: list[int] = []
     for number in range(len(relevance.names)):
         own = np.flatnonzero(relevance.objects == number)
-        shown = set(relevance.queries[own].tolist()).union(*(relevance.positives[query].tolist() for query in own))
-        room = min(each, len(shown) // 3) if thirds else each * (len(shown) > each)
+        photos = set(relevance.queries[own].tolist()).union(*(relevance.positives[query].tolist() for query in own))
+        room = min(each, len(photos) // 3) if thirds else each * (len(photos) > each)
         for query in rng.permutation(own).tolist():
             if room == 0:
                 break

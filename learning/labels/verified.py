@@ -61,16 +61,16 @@ def relate(
         photos = np.array(sorted(members), np.int64)
         issued.append(photos if len(photos) <= most else np.sort(rng.choice(photos, most, replace=False)))
     queries = np.concatenate([np.zeros(0, np.int64), *issued]).tolist()
-    shown = np.repeat(np.arange(len(objects), dtype=np.int32), [len(photos) for photos in issued])
+    objects_of_queries = np.repeat(np.arange(len(objects), dtype=np.int32), [len(photos) for photos in issued])
     relevance = Relevance(
         queries=np.array(queries, np.int64),
         database=np.unique(np.asarray(numbers, np.int64)),
         positives=tuple(np.array(sorted(verified[photo]), np.int64) for photo in queries),
         ignored=tuple(
             np.array(sorted((objects[number] | doubtful[photo]) - verified[photo]), np.int64)
-            for photo, number in zip(queries, shown.tolist(), strict=True)
+            for photo, number in zip(queries, objects_of_queries.tolist(), strict=True)
         ),
-        objects=shown,
+        objects=objects_of_queries,
         names=tuple(str(min(members)) for members in objects),
     )
     return relevance, [min(members) for members in objects]

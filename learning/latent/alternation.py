@@ -130,14 +130,14 @@ def alternate(
         objective = _mean_loss(margins[features]) + problem.penalty(initial[1])
         log(initial[0])
     for _ in range(alternations):
-        found = problem.learn(features, matches[features])
-        positive, negative = problem.distances(found)
-        penalty = problem.penalty(found)
+        new_parameters = problem.learn(features, matches[features])
+        positive, negative = problem.distances(new_parameters)
+        penalty = problem.penalty(new_parameters)
         of_found = positive[matches] - problem.negatives.least(negative)
         value = _mean_loss(of_found[features]) + penalty
         if parameters is not None and value > objective:
             break
-        before, parameters, objective, margins = objective, found, value, of_found
+        before, parameters, objective, margins = objective, new_parameters, value, of_found
         log("parameters")
 
         matches, margins = _match(problem, positive, negative)

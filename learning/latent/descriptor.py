@@ -180,12 +180,12 @@ class _WithoutLabels(Learner[LatentRecord]):
                 weights,
             )
             shape = [options.pool, options.channels, options.selection, options.max_pooled_dim, sift.fingerprint]
-            found = best(self._learn("pooling", number, anchors, shape, settings, work), options.max_pooled_dim)
-            if found is None or (chosen is not None and found.validation < chosen.validation):
+            record = best(self._learn("pooling", number, anchors, shape, settings, work), options.max_pooled_dim)
+            if record is None or (chosen is not None and record.validation < chosen.validation):
                 break
-            chosen, weights = found, self.records.parameters(found)
-            self._remember(found)
-            settings = [GridSetting(found.share, found.mu, found.gamma)]
+            chosen, weights = record, self.records.parameters(record)
+            self._remember(record)
+            settings = [GridSetting(record.share, record.mu, record.gamma)]
             if number + 1 < options.rounds:
                 model = LearntModel("pooled", pooling_of(pool, weights, options.channels))
                 nearer = self._describe(LearntDescriptor(model), candidates_of(matches, anchors.features))
@@ -231,12 +231,12 @@ class _WithoutLabels(Learner[LatentRecord]):
             records = self._learn("projection", number, anchors, shape, settings, work)
             if not number:
                 records = self._with_fewer_dimensions(records, anchors, shape, work)
-            found = best(records, options.dim)
-            if found is None or (chosen is not None and found.validation < chosen.validation):
+            record = best(records, options.dim)
+            if record is None or (chosen is not None and record.validation < chosen.validation):
                 break
-            chosen, projection = found, self.records.parameters(found)
-            self._remember(found)
-            settings = [GridSetting(found.share, found.mu, found.gamma)]
+            chosen, projection = record, self.records.parameters(record)
+            self._remember(record)
+            settings = [GridSetting(record.share, record.mu, record.gamma)]
             if number + 1 < options.rounds:
                 anchors = self._look_again(anchors, described, projection, options.projection_negatives)
         if chosen is None or projection is None:
@@ -342,7 +342,7 @@ class _WithoutLabels(Learner[LatentRecord]):
         """ψ of all positives, and of all negatives in use."""
         total = len(anchors.positive_patches) + len(anchors.negative_patches)
         distances = RingDistances(pool, self.options.channels, total)
-        found = []
+        rows = []
         before = 0
         source = MinedPatches(self.matches)
         for first, patches in anchors.candidates:
@@ -360,9 +360,9 @@ class _WithoutLabels(Learner[LatentRecord]):
                 workers=self.workers,
                 progress=tell,
             )
-            found.append(BlockRows(blocks))
+            rows.append(BlockRows(blocks))
             before += len(patches)
-        return found[0], found[1]
+        return rows[0], rows[1]
 
     def _learn(
         self,
@@ -390,7 +390,7 @@ class _WithoutLabels(Learner[LatentRecord]):
         grid = [(key, partial(work.learn, setting, key, number)) for key, setting in zip(keys, settings, strict=True)]
         most = options.max_pooled_dim if stage == "pooling" else options.dim
         # A model that is too large does not count: continue until one is small enough.
-        return self.study.learn(stage, grid, lambda found: best(found, most) is not None)
+        return self.study.learn(stage, grid, lambda models: best(models, most) is not None)
 
     def _remember(self, record: LatentRecord) -> None:
         """Append a model's history, continuing the count of rounds."""

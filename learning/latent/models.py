@@ -102,7 +102,7 @@ class PoolingWork:
         count = setting.count(self.anchors)
         with one_thread():  # so that the result does not depend on the number of processes
             problem = make()
-            found = alternate(
+            result = alternate(
                 problem,
                 count,
                 distances=self.distances if self.before is None else None,
@@ -110,26 +110,26 @@ class PoolingWork:
                 alternations=self.alternations,
                 stage="pooling",
             )
-            weights, history, refits = found.parameters * problem.scale, found.history, 0
+            weights, history, refits = result.parameters * problem.scale, result.history, 0
             dim = dim_of(self.pool, weights, orientations)
             while self.options.keep and dim > self.limit:
                 wanted = max(self.limit, int(dim * self.options.keep))
-                kept = largest_contributions(self.pool, weights * self.means[1], orientations, wanted)
-                if not len(kept):
+                strongest = largest_contributions(self.pool, weights * self.means[1], orientations, wanted)
+                if not len(strongest):
                     break
                 refits += 1
-                few = make(kept=kept)
-                found = alternate(
+                few = make(kept=strongest)
+                result = alternate(
                     few,
                     count,
-                    initial=("rings", weights[kept] / few.scale),
+                    initial=("rings", weights[strongest] / few.scale),
                     alternations=self.alternations,
                     stage="pooling",
                     round=refits,
                 )
-                history = history + found.history
+                history = history + result.history
                 weights = np.zeros(len(self.pool))
-                weights[kept] = found.parameters * few.scale
+                weights[strongest] = result.parameters * few.scale
                 dim = dim_of(self.pool, weights, orientations)
             validation = 0.0
             if 0 < dim <= self.limit:
@@ -137,9 +137,9 @@ class PoolingWork:
                 rows = describe_mined(self.held.matches, self.held.candidates, LearntDescriptor(model).describe)
                 validation = find_nearest(self.held.matches, self.held.features, rows).recall
         rings = len(np.unique(self.pool.select(weights)[2]))  # coinciding rings count once
-        told = _common(setting, found, history, began)
+        common = _common(setting, result, history, began)
         record = LatentRecord(
-            "pooling", key, round=round, dim=dim, rings=rings, validation=validation, refits=refits, **told
+            "pooling", key, round=round, dim=dim, rings=rings, validation=validation, refits=refits, **common
         )
         return [(record, weights)]
 
@@ -166,7 +166,7 @@ class ProjectionWork:
         averaging = AveragingOptions(options.iterations, options.batch, setting.gamma * self.units.gamma, options.seed)
         problem = MetricProblem.of(self.anchors, self.described, setting.mu * self.units.mu, options.norm, averaging)
         with one_thread():
-            found = alternate(
+            result = alternate(
                 problem,
                 setting.count(self.anchors),
                 distances=self.distances if self.before is None else None,
@@ -174,24 +174,24 @@ class ProjectionWork:
                 alternations=self.alternations,
                 stage="projection",
             )
-            projection = found.parameters
+            projection = result.parameters
             validation = 0.0
             if len(projection):
                 validation = find_nearest(self.held.matches, self.held.features, self.validation, projection).recall
-        told = _common(setting, found, found.history, began)
-        told |= {"dim": len(projection), "rings": self.rings}
-        record = LatentRecord("projection", key, round=round, validation=validation, refits=0, **told)
+        common = _common(setting, result, result.history, began)
+        common |= {"dim": len(projection), "rings": self.rings}
+        record = LatentRecord("projection", key, round=round, validation=validation, refits=0, **common)
         return [(record, projection)]
 
 
 def _common(
-    setting: GridSetting, found: Alternation[NDArray[np.float64]], history: Sequence[LogEntry], began: float
+    setting: GridSetting, result: Alternation[NDArray[np.float64]], history: Sequence[LogEntry], began: float
 ) -> dict[str, Any]:
     """Common fields of the records of both stages."""
     return {
         **asdict(setting),
         "recall": float(history[-1].recall or 0),
-        "objective": found.objective,
+        "objective": result.objective,
         "history": [asdict(entry) for entry in history],
         "seconds": perf_counter() - began,
     }

@@ -56,8 +56,8 @@ def find_nearest(
     across = None if projection is None else projection.T.astype(np.float32)
     with one_thread():
         jobs = (partial(_nearest, matches, group, described, across, count) for group in groups)
-        found = list(run(jobs, workers, threads=True))
-    return Nearest(*(np.concatenate(part) for part in zip(*found, strict=True)))
+        parts = list(run(jobs, workers, threads=True))
+    return Nearest(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _nearest(

@@ -54,10 +54,10 @@ class Verdict:
     @property
     def outcome(self) -> str:
         """One of better, worse, same, mixed."""
-        found = {self.better("recall"), self.better("right")} - {0}
-        if len(found) == 2:
+        signs = {self.better("recall"), self.better("right")} - {0}
+        if len(signs) == 2:
             return "mixed"
-        return {1: "better", -1: "worse"}[found.pop()] if found else "same"
+        return {1: "better", -1: "worse"}[signs.pop()] if signs else "same"
 
     @property
     def sentence(self) -> str:
@@ -158,8 +158,8 @@ def _sharing(
     candidates: NDArray[np.integer],
 ) -> NDArray[np.int64]:
     """Number (F,) of each feature's patches of a kind with its word."""
-    found = [
+    counts = [
         np.count_nonzero(words[np.searchsorted(candidates, of(x))] == word)
         for x, word in zip(features.tolist(), own.tolist(), strict=True)
     ]
-    return np.array(found, np.int64)
+    return np.array(counts, np.int64)

@@ -104,9 +104,9 @@ def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], PatchPairs
     return np.concatenate([first, second]), PatchPairs(np.arange(number), np.arange(number, 2 * number), match)
 
 
-def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
+def as_patches(value: Any, name: str) -> NDArray[np.uint8]:
     """Return patches (N, S, S) uint8; raises CairnError for another shape or type."""
-    patches = as_array(given, name)
+    patches = as_array(value, name)
     if patches.ndim != 3 or patches.shape[1] != patches.shape[2] or not len(patches) or patches.shape[1] < 2:
         raise CairnError(f"{name} must be patches of the shape (N, S, S), not {patches.shape}.")
     if patches.dtype != np.uint8:
@@ -114,9 +114,9 @@ def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
     return patches
 
 
-def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
+def as_labels(value: Any, number: int) -> NDArray[np.bool_]:
     """Return the labels (M,) bool of the pairs; raises CairnError if they are malformed."""
-    labels = as_array(given, "same")
+    labels = as_array(value, "same")
     if labels.shape != (number,):
         raise CairnError(f"same must have the shape ({number},), one label for each pair, not {labels.shape}.")
     if labels.dtype.kind not in "biu" or not np.isin(labels, (0, 1)).all():

@@ -171,14 +171,14 @@ class PhotoChoices:
     @property
     def counts(self) -> dict[str, Any]:
         """Requested numbers of features, negatives and turns, by their names in `UnlabelledOptions`."""
-        asked = {
+        requested = {
             "pooling_features": self.samples,
             "projection_features": self.samples,
             "pooling_negatives": self.negatives,
             "projection_negatives": self.negatives,
             "alternations": self.alternations,
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {name: value for name, value in requested.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -271,21 +271,21 @@ class TuningChoices:
     @property
     def channels(self) -> dict[str, Any]:
         """Requested options of pooled gradients, by their names in `ChannelOptions`."""
-        asked = some_of(self, "patch_size", "smoothing", "quantile", "power")
-        return {name: value for name, value in asked.items() if value is not None}
+        requested = some_of(self, "patch_size", "smoothing", "quantile", "power")
+        return {name: value for name, value in requested.items() if value is not None}
 
     def channels_beside(self, usual: "ChannelOptions") -> "ChannelOptions":
         """The requested options, with defaults for the rest; widths are in samples of the usual patch."""
-        found = replace(usual, **self.channels)
-        return replace(found, smoothing=found.smoothing * found.patch_size / usual.patch_size)
+        channels = replace(usual, **self.channels)
+        return replace(channels, smoothing=channels.smoothing * channels.patch_size / usual.patch_size)
 
     def grid(self, *, projections: bool) -> dict[str, Any]:
         """Requested μ and γ, by their names in `SelectionOptions` and `ProjectionOptions`."""
         mus, gammas = (self.projection_mu, self.projection_gamma) if projections else (self.mu, self.gamma)
         if not all(0 < value < 1e6 for value in (*(mus or ()), *(gammas or ()))):
             raise CairnError("The weights of norms ({--mu}) and the slowness of steps ({--gamma}) must be above 0.")
-        asked = {"mus": mus, "gammas": gammas}
-        return {name: tuple(dict.fromkeys(values)) for name, values in asked.items() if values}
+        requested = {"mus": mus, "gammas": gammas}
+        return {name: tuple(dict.fromkeys(values)) for name, values in requested.items() if values}
 
 
 @dataclass(frozen=True)
@@ -326,12 +326,12 @@ class RunChoices:
 
 def is_unlabelled(sources: Sequence[Path]) -> bool:
     """Return whether the sources have no labels: a collection or a file of matches."""
-    found = [source for source in sources if source.suffix == ".npz" or (source / OPTIONS).is_file()]
-    if found and len(sources) > 1:
+    unlabelled = [source for source in sources if source.suffix == ".npz" or (source / OPTIONS).is_file()]
+    if unlabelled and len(sources) > 1:
         raise CairnError(
-            f"{found[0]} cannot be learnt from together with something else: index all photos as one collection."
+            f"{unlabelled[0]} cannot be learnt from together with something else: index all photos as one collection."
         )
-    return bool(found)
+    return bool(unlabelled)
 
 
 @dataclass(frozen=True)

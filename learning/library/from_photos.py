@@ -84,26 +84,26 @@ def learn_from_photos(
         from learning.reports.report import check_report
 
         check_report(data.report)
-    shown = [path for _, path in list_photos([data.photos])] if data.photos is not None else []
+    photos = [path for _, path in list_photos([data.photos])] if data.photos is not None else []
     if (catalogue or data.geometry) and source.suffix == ".npz":
         raise CairnError("{--catalogue} and {--geometry} are for a collection: take them away.")
-    found = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
+    source_photos = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
     folder = run.folder
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         file: Path = source
         failed: list[dict[str, str]] = []
-        if found is not None:
+        if source_photos is not None:
             mining = MiningOptions(geometry=data.geometry or usual_geometry(options.stage), seed=options.seed)
             if options.base == NESTED:
                 mining = replace(mining, extent=EXTENT)
             if run.as_published:
                 mining = published_mining(mining)
-            file, failed = _mine(found, folder / MINED, mining, run.workers, progress)
+            file, failed = _mine(source_photos, folder / MINED, mining, run.workers, progress)
         matches = MinedMatches.open(file)
         learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=run.workers, progress=progress)
-        verdict = _judge(found, matches, learnt, data, options, run, progress)
+        verdict = _judge(source_photos, matches, learnt, data, options, run, progress)
     except CairnError as error:
         if new and not (folder / TABLE).is_file():  # nothing to resume
             shutil.rmtree(folder, ignore_errors=True)
@@ -111,18 +111,18 @@ def learn_from_photos(
             raise CairnError(f"{error} Until then stay with rootsift.") from error
         raise
     finally:
-        if found is not None and found.collection is not None:
-            found.collection.catalogue.close()
+        if source_photos is not None and source_photos.collection is not None:
+            source_photos.collection.catalogue.close()
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
-    described, told = write_learnt(learnt.model, out, SIMONYAN14 if run.as_published else None)
+    described, report = write_learnt(learnt.model, out, SIMONYAN14 if run.as_published else None)
     if data.report is not None:
-        if found is not None:
-            shown = [*found.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
-        _write_report(data.report, shown, matches, learnt, verdict)
-    _clear(folder, run, mined=found is not None)
-    told |= {**_told(learnt, described.dim, verdict), "models": run.named(TABLE), "tried": len(learnt.tried)}
-    told |= {"failed": failed, "seconds": round(perf_counter() - began, 3)}
-    models = told, learnt.pooling, learnt.projection, learnt.tried
+        if source_photos is not None:
+            photos = [*source_photos.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
+        _write_report(data.report, photos, matches, learnt, verdict)
+    _clear(folder, run, mined=source_photos is not None)
+    report |= {**_told(learnt, described.dim, verdict), "models": run.named(TABLE), "tried": len(learnt.tried)}
+    report |= {"failed": failed, "seconds": round(perf_counter() - began, 3)}
+    models = report, learnt.pooling, learnt.projection, learnt.tried
     return NewDescriptor(described, out, About(*models, verdict.outcome, verdict.sentence, verdict.details))
 
 
@@ -186,7 +186,7 @@ def _judge(
         return Conclusion(nearest, None, "--no-judge leaves it out")
     staged = run.folder / MINED / MINING / FEATURES
     judging = JudgeOptions(seed=options.seed, beside=data.beside or OTHER, staged=staged)
-    found = judge_searches(
+    searches = judge_searches(
         source,
         matches,
         learnt.model,
@@ -196,7 +196,7 @@ def _judge(
         workers=run.workers,
         progress=progress,
     )
-    return Conclusion(nearest, *found)
+    return Conclusion(nearest, *searches)
 
 
 def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:
@@ -232,10 +232,10 @@ def _mine(
 def _state(path: Path) -> tuple[int, int] | None:
     """Size and time of a file; None if it cannot be read, which mining reports."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return stat.st_size, stat.st_mtime_ns
 
 
 def _provenance(
@@ -289,7 +289,7 @@ def _write_report(
         "Descriptor": f"{learnt.model.name}, {LearntDescriptor(learnt.model).dim} dimensions",
         "Comparison": "\n".join(verdict.details),
     }
-    tried = [
+    rows = [
         {
             "stage": record.stage,
             "round": record.round + 1,
@@ -317,6 +317,6 @@ def _write_report(
         facts=facts,
         model=learnt.model,
         history=learnt.history,
-        tried=tried,
+        tried=rows,
         closeups=closeups,
     )

@@ -168,15 +168,15 @@ class _Improving:
             judged = self._learn()
             save_json(self.work / _JUDGED, judged)
         self.seconds["learn"] = round(perf_counter() - self.began, 3)
-        found = judged["found"]
+        verdict = judged["found"]
         dropped: list[dict[str, str]] = []
         switched = False
-        if found["verdict"] == BETTER and not self.options.dry_run:
-            dropped = self._switch(found["after"])
+        if verdict["verdict"] == BETTER and not self.options.dry_run:
+            dropped = self._switch(verdict["after"])
             switched = True
         self.seconds["total"] = round(perf_counter() - self.began, 3)
         done = Improvement(
-            **{**found, "sentence": _sentence(found, switched, self.options.dry_run)},
+            **{**verdict, "sentence": _sentence(verdict, switched, self.options.dry_run)},
             switched=switched,
             dropped=dropped,
             at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -199,8 +199,8 @@ class _Improving:
         """Results of an earlier run, if still valid: for the descriptor in use, or in use until that run switched."""
         with suppress(CairnError, KeyError, TypeError):
             judged: dict[str, Any] = load_json(self.work / _JUDGED)
-            found = judged["found"]
-            ends = [found[which]["fingerprint"] for which in ("before", "after") if found[which] is not None]
+            verdict = judged["found"]
+            ends = [verdict[which]["fingerprint"] for which in ("before", "after") if verdict[which] is not None]
             if judged["state"] == self._state() and self.collection.descriptor.fingerprint in ends:
                 return judged
         return None
@@ -210,7 +210,7 @@ class _Improving:
         (self.work / _JUDGED).unlink(missing_ok=True)
         state, used = self._state(), self.collection.descriptor
         before: dict[str, Any] = {"descriptor": used.name, "fingerprint": used.fingerprint, "map": None}
-        found: dict[str, Any] = {"verdict": NOTHING, "before": before, "after": None, "searches": None}
+        verdict: dict[str, Any] = {"verdict": NOTHING, "before": before, "after": None, "searches": None}
         try:
             learnt = learn_from_photos(
                 self.collection.folder,
@@ -225,15 +225,15 @@ class _Improving:
         except CairnError as error:
             if not isinstance(error.__cause__, TooLittle):
                 raise
-            return {"state": state, "found": {**found, "sentence": str(error.__cause__)}}
+            return {"state": state, "found": {**verdict, "sentence": str(error.__cause__)}}
         figures = learnt.to_dict()["retrieval"]
         after: dict[str, Any] = {"descriptor": learnt.name, "fingerprint": learnt.fingerprint, "map": None}
-        found |= {"after": after, "sentence": str(learnt.verdict)}
+        verdict |= {"after": after, "sentence": str(learnt.verdict)}
         if figures["measured"]:  # only searches decide
             before["map"] = {_TITLE[one]: figures[one][used.name] for one in ENGINES}
             after["map"] = {_TITLE[one]: figures[one]["learnt"] for one in ENGINES}
             wanted = ("won", "lost", "difference", "standard_error")
-            found |= {
+            verdict |= {
                 "verdict": figures["outcome"],
                 "gained": figures.get("gained", []),
                 "searches": {
@@ -243,7 +243,7 @@ class _Improving:
                     **{_TITLE[one]: {key: figures[one].get(key) for key in wanted} for one in ENGINES},
                 },
             }
-        return {"state": state, "found": found}
+        return {"state": state, "found": verdict}
 
     def _switch(self, after: Mapping[str, Any]) -> list[dict[str, str]]:
         """Index all photos again with the learnt descriptor, and switch at once; return the photos left out."""
@@ -273,16 +273,16 @@ _TITLE = dict(zip(ENGINES, ("words", "verified"), strict=True))
 """Readable names of the compared engines."""
 
 
-def _sentence(found: Mapping[str, Any], switched: bool, dry_run: bool) -> str:
+def _sentence(verdict: Mapping[str, Any], switched: bool, dry_run: bool) -> str:
     """State the result and its consequence."""
-    told = found["searches"]
-    if found["verdict"] == BETTER and told is not None:
+    searches = verdict["searches"]
+    if verdict["verdict"] == BETTER and searches is not None:
         # The engine that decides: verified searches, unless they are as good as before.
-        which = max(("verified", "words"), key=lambda one: told[one]["difference"] or 0.0)
+        which = max(("verified", "words"), key=lambda one: searches[one]["difference"] or 0.0)
         follows = "All photos are indexed with it now." if switched else "cairn improve would index all photos with it."
         return (
-            f"What was learnt finds more: of {told['queries']:,} searches for parts of {told['scenes']:,} scenes that "
-            f"it was not learnt from, {told[which]['won']:,} found more and {told[which]['lost']:,} less than with "
-            f"{found['before']['descriptor']}. {follows}"
+            f"What was learnt finds more: of {searches['queries']:,} searches for parts of {searches['scenes']:,} "
+            f"scenes that it was not learnt from, {searches[which]['won']:,} found more and "
+            f"{searches[which]['lost']:,} less than with {verdict['before']['descriptor']}. {follows}"
         )
-    return f"{found['sentence']} {'Nothing is changed.' if not dry_run else 'Nothing would be changed.'}"
+    return f"{verdict['sentence']} {'Nothing is changed.' if not dry_run else 'Nothing would be changed.'}"

@@ -215,7 +215,7 @@ def open_photos(paths: Sequence[Path], *, catalogue: str | None = None) -> "Phot
     )
 
 
-def _regions(source: "PhotoSource", asked: MiningChoices) -> tuple["FeatureOptions", "ImageOptions"]:
+def _regions(source: "PhotoSource", choices: MiningChoices) -> tuple["FeatureOptions", "ImageOptions"]:
     """Options of finding regions and reading photos: those of a collection, unless overridden."""
     from retrieval.features.options import FeatureOptions
     from retrieval.photos.options import ImageOptions
@@ -224,13 +224,13 @@ def _regions(source: "PhotoSource", asked: MiningChoices) -> tuple["FeatureOptio
     own = source.collection.options if source.collection is not None else None
     features = own.features if own is not None else FeatureOptions()
     image = own.image if own is not None else ImageOptions()
-    if asked.detector is not None and asked.detector != features.regions.detector:
+    if choices.detector is not None and choices.detector != features.regions.detector:
         # The collection's thresholds and scale are those of its detector.
-        features = FeatureOptions(RegionOptions(detector=asked.detector), upright=features.upright)
-    if asked.measurement_scale is not None:
-        features = replace(features, measurement_scale=asked.measurement_scale)
-    if asked.upright is not None:
-        features = replace(features, upright=asked.upright)
-    if asked.max_side is not None:
-        image = replace(image, max_side=asked.max_side)
+        features = FeatureOptions(RegionOptions(detector=choices.detector), upright=features.upright)
+    if choices.measurement_scale is not None:
+        features = replace(features, measurement_scale=choices.measurement_scale)
+    if choices.upright is not None:
+        features = replace(features, upright=choices.upright)
+    if choices.max_side is not None:
+        image = replace(image, max_side=choices.max_side)
     return features, image

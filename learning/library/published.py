@@ -29,12 +29,12 @@ def published(choices: Choices) -> Callable[[Callable[Given, Result]], Callable[
         signature = inspect.signature(function)
 
         @wraps(function)
-        def called(*given: Given.args, **named: Given.kwargs) -> Result:
+        def called(*args: Given.args, **named: Given.kwargs) -> Result:
             if named.get("as_published"):
-                values = signature.bind(*given, **named)
+                values = signature.bind(*args, **named)
                 values.apply_defaults()
                 named.update({name: value for name, value in choices(values.arguments).items() if name not in named})
-            return function(*given, **named)
+            return function(*args, **named)
 
         return called
 
@@ -63,21 +63,21 @@ def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
         raise CairnError("{--as-published} learns pooling regions and projections: the paper has no whitening.")
     unlabelled = is_unlabelled(values["sources"])
     pooled = values["base"] in (None, "pooled")
-    given = values["pooling"] is not None  # pooling regions, and their patches
-    stage = values["stage"] or ("both" if pooled and not given else "projection")
-    found: dict[str, Any] = {"stage": stage}
-    if pooled and not given:
-        found |= _POOLED
+    has_pooling = values["pooling"] is not None  # pooling regions, and their patches
+    stage = values["stage"] or ("both" if pooled and not has_pooling else "projection")
+    choices: dict[str, Any] = {"stage": stage}
+    if pooled and not has_pooling:
+        choices |= _POOLED
     if stage in ("both", "pooling"):
-        found |= _POOLING_GRID if not unlabelled else {"mu": _POOLING_GRID["mu"][5:], "gamma": [0.01]}
+        choices |= _POOLING_GRID if not unlabelled else {"mu": _POOLING_GRID["mu"][5:], "gamma": [0.01]}
     if stage != "pooling" and not unlabelled:
-        found |= _PROJECTION_GRID
+        choices |= _PROJECTION_GRID
     if unlabelled:
         # Patches of 31 x 31 (section 4: N = 4,650). N(x) is a whole photo: its nearest features are searched until
         # the model no longer improves.
-        found |= {"samples": 100_000, "rounds": 6, "alternations": 10}
-        return found if values["sources"][0].suffix == ".npz" else {**found, "geometry": "homography"}
-    return {**found, **({"patch_size": 64} if pooled and not given else {}), "augment": 0}
+        choices |= {"samples": 100_000, "rounds": 6, "alternations": 10}
+        return choices if values["sources"][0].suffix == ".npz" else {**choices, "geometry": "homography"}
+    return {**choices, **({"patch_size": 64} if pooled and not has_pooling else {}), "augment": 0}
 
 
 def of_mining(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def of_blocks(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:
     """Choices of Trzcinski12; see `usual_comparison` for the comparison."""
-    found: dict[str, Any] = {
+    choices: dict[str, Any] = {
         "offset": False,
         "positive": False,
         "form": "inner",
@@ -130,10 +130,10 @@ def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:
         "step": 0.005,
     }
     if values["start"] is None:
-        found |= {"learners": 512, "smoothing": 0.0, "patch_size": 64}
+        choices |= {"learners": 512, "smoothing": 0.0, "patch_size": 64}
         if values["kind"] != "ssc":
-            found |= {"orientations": 24, "floor": 0.001}
-    return found
+            choices |= {"orientations": 24, "floor": 0.001}
+    return choices
 
 
 def of_embeddings(values: Mapping[str, Any]) -> dict[str, Any]:

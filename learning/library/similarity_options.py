@@ -209,25 +209,25 @@ class SimilarityChoices:
 
 
 def similarity_options(
-    asked: SimilarityChoices, *, neighbours: int, seed: int, as_published: bool
+    choices: SimilarityChoices, *, neighbours: int, seed: int, as_published: bool
 ) -> "SimilarityOptions":
     """Return the options of learning, with our defaults, or the paper's."""
     from learning.similarity.options import SimilarityOptions
 
     base = SimilarityOptions.as_published() if as_published else SimilarityOptions()
-    given = {name: value for name, value in vars(asked).items() if value is not None}
-    triplets: dict[str, Any] = {name: given[option] for name, option in _TRIPLETS.items() if option in given}
+    values = {name: value for name, value in vars(choices).items() if value is not None}
+    triplets: dict[str, Any] = {name: values[option] for name, option in _TRIPLETS.items() if option in values}
     triplets = {name: None if value == ALL else value for name, value in triplets.items()}
-    objective = {name: given[option] for option, name in _OBJECTIVE.items() if option in given}
-    if asked.margin_on is not None:
-        objective["power"] = _power(asked.margin_on)
+    objective = {name: values[option] for option, name in _OBJECTIVE.items() if option in values}
+    if choices.margin_on is not None:
+        objective["power"] = _power(choices.margin_on)
     return replace(
         base,
         neighbours=neighbours,
         seed=seed,
         triplets=replace(base.triplets, **triplets),
         objective=replace(base.objective, **objective),
-        **{name: given[name] for name in _SAME if name in given},
+        **{name: values[name] for name in _SAME if name in values},
     )
 
 

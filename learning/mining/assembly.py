@@ -69,10 +69,10 @@ class Assembly:
         self._place = {photo: place for place, photo in enumerate(self.photos)}
         self._starts = np.cumsum([0, *(np.count_nonzero(self._used[photo]) for photo in self.photos)])
         self.patches = int(self._starts[-1])
-        self.features = sum(kept.features for kept in self.kept)
-        self.positives = sum(kept.positives for kept in self.kept)
-        self.ambiguous = sum(kept.ambiguous for kept in self.kept)
-        there = sum(kept.features * len(self._used[kept.second]) for kept in self.kept)
+        self.features = sum(pair.features for pair in self.kept)
+        self.positives = sum(pair.positives for pair in self.kept)
+        self.ambiguous = sum(pair.ambiguous for pair in self.kept)
+        there = sum(pair.features * len(self._used[pair.second]) for pair in self.kept)
         self.negatives = there - self.positives - self.ambiguous
 
     def cut_patches(self, spool: Path, staging: Staging, workers: Workers, progress: Progress) -> None:

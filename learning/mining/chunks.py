@@ -39,11 +39,11 @@ class Chunk:
             return PhotoPoints(staging.read(photo.key), photo.staged.width, photo.staged.height)
 
         scale = staging.extractor.measurement_scale
-        found = [
+        mined = [
             mine_pair(features(first), features(second), scale, options, overlaps, number, known)
             for number, (first, second), known in zip(self.numbers, self.pairs, self.maps, strict=True)
         ]
-        self._write([one for one in found if one is not None])
+        self._write([one for one in mined if one is not None])
         return len(self.pairs)
 
     def read(self) -> Iterator[MinedPair]:
@@ -59,16 +59,16 @@ class Chunk:
             )
             yield MinedPair(number, arrays["homographies"][row], int(arrays["inliers"][row]), positives, ambiguous)
 
-    def _write(self, found: list[MinedPair]) -> None:
+    def _write(self, mined: list[MinedPair]) -> None:
         def rows(lists: list[NDArray[np.int32]]) -> NDArray[np.int32]:
             marked = [np.insert(pairs, 0, row, axis=1) for row, pairs in enumerate(lists)]
             return np.concatenate([np.zeros((0, 3), np.int32), *marked]).astype(np.int32)
 
         arrays = {
-            "numbers": np.array([one.number for one in found], np.int64),
-            "homographies": np.array([one.homography for one in found]).reshape(-1, 3, 3),
-            "inliers": np.array([one.inliers for one in found], np.int64),
-            "positives": rows([one.positives for one in found]),
-            "ambiguous": rows([one.ambiguous for one in found]),
+            "numbers": np.array([one.number for one in mined], np.int64),
+            "homographies": np.array([one.homography for one in mined]).reshape(-1, 3, 3),
+            "inliers": np.array([one.inliers for one in mined], np.int64),
+            "positives": rows([one.positives for one in mined]),
+            "ambiguous": rows([one.ambiguous for one in mined]),
         }
         save_arrays(self.file, arrays)

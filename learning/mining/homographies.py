@@ -77,18 +77,18 @@ def find_map(first: PhotoPoints, second: PhotoPoints, options: MapOptions) -> Ph
             return None
         frames1 = frames_of(_take(first.features, pairs[:, 0]), first.side)
         frames2 = frames_of(_take(second.features, pairs[:, 1]), second.side)
-        found = verify(frames1, frames2, pairs, options.verification)
-        if found.transform is None or found.inliers < options.inliers:
+        match = verify(frames1, frames2, pairs, options.verification)
+        if match.transform is None or match.inliers < options.inliers:
             return None
         # Pairs are one-to-one and sorted by the first photo's feature, and inliers are some of them.
-        agreed = np.searchsorted(pairs[:, 0], found.matches[:, 0])
+        agreed = np.searchsorted(pairs[:, 0], match.matches[:, 0])
         source, target = frames1.centres.astype(np.float64), frames2.centres.astype(np.float64)
-        matrix = refine_map(source, target, found.transform, agreed, options)
+        matrix = refine_map(source, target, match.transform, agreed, options)
     # Verification works in units of the longer side, with the corner of the top-left pixel at the origin.
     into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, first.side]]) / first.side
     out = np.array([[second.side, 0, -0.5], [0, second.side, -0.5], [0, 0, 1]])
     matrix = out @ matrix @ into
-    return PhotoMap(matrix / matrix[2, 2], found.inliers)
+    return PhotoMap(matrix / matrix[2, 2], match.inliers)
 
 
 def refine_map(
@@ -130,10 +130,10 @@ def _consensus(
     if model == "projective":
         if len(source) < _FEWEST:
             return None
-        found: NDArray[Any] | None = cv2.findHomography(
+        estimate: NDArray[Any] | None = cv2.findHomography(
             source, target, cv2.RANSAC, tolerance, maxIters=2000, confidence=0.999
         )[0]
-        return found
+        return estimate
     matrix = cv2.estimateAffine2D(
         source, target, method=cv2.RANSAC, ransacReprojThreshold=tolerance, maxIters=2000, confidence=0.999
     )[0]
@@ -142,8 +142,8 @@ def _consensus(
 
 def _least_squares(model: str, source: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64] | None:
     if model == "projective":
-        found: NDArray[Any] | None = cv2.findHomography(source, target, 0)[0]
-        return found
+        estimate: NDArray[Any] | None = cv2.findHomography(source, target, 0)[0]
+        return estimate
     matrix = fit_affine(source, target)
     return None if matrix is None else np.vstack([matrix, [0, 0, 1]])
 

@@ -63,19 +63,19 @@ def mine_pair(
     """Mine one image pair, by its `known` map (3, 3) if there is one; None if the photos do not match, or no feature
     has a positive.
     """
-    found = PhotoMap(known, 0) if known is not None else find_map(first, second, options)
-    if found is None:
+    photo_map = PhotoMap(known, 0) if known is not None else find_map(first, second, options)
+    if photo_map is None:
         return None
     regions1, regions2 = (measurement_regions(photo.features.ellipses, scale) for photo in (first, second))
     # Descriptors are not used from here on: positives must not depend on what SIFT can match.
     sets = overlap_sets(
-        regions1, regions2, found.homography, (second.height, second.width), overlaps.high, overlaps.low
+        regions1, regions2, photo_map.homography, (second.height, second.width), overlaps.high, overlaps.low
     )
     if not len(sets.positives):
         return None
     used = np.isin(sets.ambiguous[:, 0], sets.positives[:, 0])
     positives, ambiguous = sets.positives.astype(np.int32), sets.ambiguous[used].astype(np.int32)
-    return MinedPair(number, found.homography, found.inliers, positives, ambiguous)
+    return MinedPair(number, photo_map.homography, photo_map.inliers, positives, ambiguous)
 
 
 def measurement_regions(ellipses: NDArray[np.float32], scale: float) -> NDArray[np.float64]:

@@ -105,16 +105,16 @@ def mine_matches(
     follow from the overlap of measurement regions alone.
     """
     folder = work or out.with_name(f"{out.name}.mining")
-    how, proposed, seen = _propose(source, options)
+    how, proposed, viewed = _propose(source, options)
     extractor = Extractor(find_descriptor(options.descriptor), options.features)
     staging = Staging(folder / FEATURES, extractor, options.image)
     try:
-        paths = {int(at): source.paths[at] for at in np.unique(np.concatenate([proposed.ravel(), seen]))}
+        paths = {int(at): source.paths[at] for at in np.unique(np.concatenate([proposed.ravel(), viewed]))}
         photos, failed = _stage(paths, staging, workers, progress)
         _refuse_too_few(photos, failed, source, options)
         pairs = [(int(one), int(two)) for one, two in proposed if one in photos and two in photos]
         maps: list[NDArray[np.float64] | None] = [None] * len(pairs)
-        views = _render(photos, seen, folder / RENDERED, options, workers)
+        views = _render(photos, viewed, folder / RENDERED, options, workers)
         # Views are treated as photos, numbered after those of the source.
         rendered = dict(enumerate(views, start=len(source.paths)))
         more, _ = _stage({at: view.path for at, (_, view) in rendered.items()}, staging, workers, progress, "views")
@@ -156,12 +156,12 @@ def mine_matches(
 
 def _propose(source: PhotoSource, options: MiningOptions) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
     """Propose image pairs (T, 2), and photos (V,) for views; also return how the pairs were found."""
-    how, pairs, seen = "views", np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    how, pairs, viewed = "views", np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     if options.geometry != "views":
         how, pairs = source.propose(options.propose, options.pairs, options.seed)
     if options.geometry != "homography":
-        seen = source.choose(options.views, options.seed)
-    return how, pairs, seen
+        viewed = source.choose(options.views, options.seed)
+    return how, pairs, viewed
 
 
 def _stage(
@@ -201,11 +201,11 @@ def _key(
 
 
 def _render(
-    photos: dict[int, MinedPhoto], seen: NDArray[np.int64], folder: Path, options: MiningOptions, workers: Workers
+    photos: dict[int, MinedPhoto], viewed: NDArray[np.int64], folder: Path, options: MiningOptions, workers: Workers
 ) -> list[tuple[int, RenderedView]]:
     """Render a view of each chosen photo; return the views with the photos' numbers."""
     # Only one view of duplicate photos: a second one would leak training data into validation.
-    chosen = sorted({photos[at].key: at for at in reversed(seen.tolist()) if at in photos}.values())
+    chosen = sorted({photos[at].key: at for at in reversed(viewed.tolist()) if at in photos}.values())
     if not chosen:
         return []
     folder.mkdir(parents=True, exist_ok=True)
@@ -249,7 +249,7 @@ def _refuse_too_few(
         raise CairnError(f"{source.name} has {few} that can be read ({path}: {reason}): add some that can.")
 
 
-def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, tried: int) -> None:
+def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, pairs_tried: int) -> None:
     """Raise `TooLittle` if too little was mined."""
     if options.geometry == "views":
         advice = "add photos with more to see, or make more views (cairn mine --views)"
@@ -262,7 +262,7 @@ def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningO
         what = "a feature that is found again in its view"
         if options.geometry != "views":
             what = f"{options.map.inliers} matches that agree on one map"
-        raise TooLittle(f"None of {tried} image pairs of {source.name} has {what}: {advice}.")
+        raise TooLittle(f"None of {pairs_tried} image pairs of {source.name} has {what}: {advice}.")
     if assembly.features < options.least:
         raise TooLittle(
             f"Only {assembly.features} features of {len(assembly.kept)} image pairs of {source.name} have a match, and "

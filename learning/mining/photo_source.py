@@ -70,9 +70,9 @@ class PhotoSource:
                 value=self.name,
             )
         if len(self.paths) < 2:
-            counted = "one photo" if self.paths else "no photos"
+            count = "one photo" if self.paths else "no photos"
             raise CairnError(
-                f"{self.name} has {counted}, and matches are mined from pairs: add photos that show the same things."
+                f"{self.name} has {count}, and matches are mined from pairs: add photos that show the same things."
             )
         rng = np.random.default_rng(seed)
         if how == "random":
@@ -87,8 +87,8 @@ class PhotoSource:
         rejected = self.collection.catalogue.read(rejected_pairs) if self.collection is not None else frozenset()
         if not rejected or self.numbers is None:
             return pairs
-        named = np.sort(self.numbers[pairs], axis=1).tolist()
-        return pairs[[(one, other) not in rejected for one, other in named]]
+        numbers = np.sort(self.numbers[pairs], axis=1).tolist()
+        return pairs[[(one, other) not in rejected for one, other in numbers]]
 
     def choose(self, number: int, seed: int) -> NDArray[np.int64]:
         """Choose photos for rendered views: indices into `paths`, ascending; `number` 0: see `VIEWS`. In a collection

@@ -37,9 +37,9 @@ def split_image_pairs(
     held_out = chosen[of_pair]
     if weight[chosen].sum() < wanted / 2:
         # All remaining groups are larger than the missing amount.
-        left = np.flatnonzero(~chosen)
-        smallest, largest = left[weight[left].argmin()], left[weight[left].argmax()]
-        if len(left) > 1 and weight[chosen].sum() + weight[smallest] <= total / 2:
+        remaining = np.flatnonzero(~chosen)
+        smallest, largest = remaining[weight[remaining].argmin()], remaining[weight[remaining].argmax()]
+        if len(remaining) > 1 and weight[chosen].sum() + weight[smallest] <= total / 2:
             held_out |= of_pair == smallest
         else:
             members = np.flatnonzero(of_pair == largest)

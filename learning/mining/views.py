@@ -52,9 +52,9 @@ def write_view(
         raise CairnError(f"{path} can no longer be read ({error}): mine again.") from error
     rng = np.random.default_rng(seed)
     warp = draw_warp(photo.grey.shape, rng, options)
-    seen = render(photo.grey, warp, rng, options)
+    view = render(photo.grey, warp, rng, options)
     quality = int(rng.integers(options.quality[0], options.quality[1], endpoint=True))
-    done, encoded = cv2.imencode(".jpg", seen, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    done, encoded = cv2.imencode(".jpg", view, [cv2.IMWRITE_JPEG_QUALITY, quality])
     if not done:
         raise CairnError(f"No view of {path} can be written.")
     save_bytes(target, encoded.tobytes())
@@ -82,8 +82,8 @@ def render(
     # Smooth before downscaling.
     shrink = 1 / np.sqrt(abs(np.linalg.det(warp[:2, :2])))
     source = cv2.GaussianBlur(grey, (0, 0), 0.5 * np.sqrt(shrink**2 - 1)) if shrink > 1.05 else grey
-    seen: NDArray[Any] = cv2.warpPerspective(source, warp, (width, height), borderMode=cv2.BORDER_REPLICATE)
-    return expose(seen, rng, options.blur, options.gamma, options.noise)
+    view: NDArray[Any] = cv2.warpPerspective(source, warp, (width, height), borderMode=cv2.BORDER_REPLICATE)
+    return expose(view, rng, options.blur, options.gamma, options.noise)
 
 
 def _to_working(photo: Photo) -> NDArray[np.float64]:

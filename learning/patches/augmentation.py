@@ -46,11 +46,11 @@ class AugmentedPatches:
     def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
         """Read patches and copies (K,) as (K, S, S) uint8. A copy is always the same."""
         copies, originals = np.divmod(np.asarray(numbers), len(self.patches))
-        found = self.patches.read(originals)
+        patches = self.patches.read(originals)
         for place in np.flatnonzero(copies):
             rng = np.random.default_rng([self.options.seed, int(numbers[place])])
-            found[place] = distort(found[place], rng, self.options)
-        return found
+            patches[place] = distort(patches[place], rng, self.options)
+        return patches
 
 
 def augment(source: PatchFolder, options: AugmentationOptions) -> PatchFolder:

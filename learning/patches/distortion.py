@@ -20,15 +20,15 @@ def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale
 
 
 def expose(
-    seen: NDArray[np.floating], rng: np.random.Generator, blur: float, gamma: float, noise: float
+    picture: NDArray[np.floating], rng: np.random.Generator, blur: float, gamma: float, noise: float
 ) -> NDArray[np.uint8]:
     """Change the light of a picture (H, W), 0..255, and return uint8; blur every second one on average, and add noise
-    to every second. `seen` (H, W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most.
+    to every second. `picture` (H, W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most.
     `noise`: standard deviation of the noise, grey values, at most.
 
     `gamma`: standard deviation of the logarithm of the gamma exponent.
     """
-    light: NDArray[Any] = seen
+    light: NDArray[Any] = picture
     blurred, noisy = rng.random(2) < 0.5
     if blurred:
         light = cv2.GaussianBlur(light, (0, 0), max(blur * rng.random(), 0.1))

@@ -90,12 +90,12 @@ class PatchSet:
                     f"{folder / bitmap_name(number)} is missing: info.txt has {len(points)} patches, which fill "
                     f"{bitmaps_of(len(points))} bitmaps."
                 )
-        found = sorted(
+        pair_files = sorted(
             (int(match[3]), int(match[1]) + int(match[2]), name)
             for name in names
             if (match := _PAIR_FILE.fullmatch(name))
         )
-        return cls(folder, points, photos, [name for *_, name in found])
+        return cls(folder, points, photos, [name for *_, name in pair_files])
 
     def __len__(self) -> int:
         return len(self.points)
@@ -194,13 +194,13 @@ def default_pair_file(patches: PatchSet) -> str:
         return built[-1]  # the largest
     if PUBLISHED_TEST in patches.pair_files:
         return PUBLISHED_TEST
-    found = f"has {', '.join(patches.pair_files)}" if patches.pair_files else "has no pair file at all"
+    contents = f"has {', '.join(patches.pair_files)}" if patches.pair_files else "has no pair file at all"
     raise CairnError(
         "{folder} has neither test pairs (m50_…_2.txt) nor {published_test}: it {found}; name the pairs to take by "
         "{--pairs}.",
         folder=patches.folder,
         published_test=PUBLISHED_TEST,
-        found=found,
+        found=contents,
     )
 
 

@@ -15,8 +15,8 @@ _PAIRS = 8_192  # differences computed at a time
 
 def in_bytes(rows: NDArray[np.floating]) -> NDArray[np.uint8]:
     """Encode non-negative values (…) as bytes (…) uint8."""
-    found = 1 + np.searchsorted(_BETWEEN, rows)
-    return np.asarray(np.where(rows < BYTE_VALUES[1] / 2, 0, found), np.uint8)
+    codes = 1 + np.searchsorted(_BETWEEN, rows)
+    return np.asarray(np.where(rows < BYTE_VALUES[1] / 2, 0, codes), np.uint8)
 
 
 def values_of(rows: NDArray[np.floating | np.uint8]) -> NDArray[np.floating]:
@@ -74,14 +74,14 @@ class BlockRows:
 
     def columns(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return some columns (M, K) float32 of all rows."""
-        found = np.empty((len(self), len(chosen)), np.float32)
+        values = np.empty((len(self), len(chosen)), np.float32)
         for block, first in zip(self.blocks, self._starts, strict=False):
             for start in range(0, len(block), _ROWS):
                 part = block[start : start + _ROWS]
-                found[first + start : first + start + len(part)] = values_of(part[:, chosen])
+                values[first + start : first + start + len(part)] = values_of(part[:, chosen])
         if self.scale is not None:
-            found *= self.scale[chosen]
-        return found
+            values *= self.scale[chosen]
+        return values
 
     def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
         """Return the product (M,) float32 of all rows with sparse weights (N,)."""

@@ -82,8 +82,8 @@ def open_sources(
         sources.append(PatchFolder(patches, train, validation, pair_file))
     if not sources:
         raise CairnError("There is nothing to learn from: name a folder of labelled patches.")
-    found = np.concatenate([source.validation.match for source in sources])
-    if not found.any() or found.all():
+    labels = np.concatenate([source.validation.match for source in sources])
+    if not labels.any() or labels.all():
         raise CairnError(
             "The sources hold out no matches or no non-matches for validation: build them with more pairs."
         )

@@ -141,10 +141,10 @@ def ellipse_points(region: NDArray[np.floating], count: int = 180) -> NDArray[np
 
 def _paths_by_place(matches: MinedMatches, photos: dict[str, Path] | Sequence[Path]) -> dict[int, Path]:
     """Files of photos with unique names, by index in ``matches.names``."""
-    named = list(photos.items()) if isinstance(photos, dict) else [(printable(path.stem), path) for path in photos]
-    given = Counter(name for name, _ in set(named))
+    stems = list(photos.items()) if isinstance(photos, dict) else [(printable(path.stem), path) for path in photos]
+    counts = Counter(name for name, _ in set(stems))
     mined = Counter(matches.names.tolist())
-    paths = {name: path for name, path in named if given[name] == mined[name] == 1}
+    paths = {name: path for name, path in stems if counts[name] == mined[name] == 1}
     return {place: paths[name] for place, name in enumerate(matches.names.tolist()) if name in paths}
 
 
@@ -171,19 +171,19 @@ def _choose(matches: MinedMatches, pair: int, photos: tuple[Photo, Photo], scale
     patches = matches.targets(pair)
     targets = measurement_regions(matches.ellipses[patches], scale)
     projected = transfer_ellipses(targets, np.linalg.inv(matches.homographies[pair]))
-    shown = _fits(targets, photos[1]) & _fits(projected, photos[0])
+    visible = _fits(targets, photos[1]) & _fits(projected, photos[0])
     best = None
     for row in order[:_FEATURES].tolist():
         x, region = int(features[row]), regions[row]
-        near = np.flatnonzero(shown & _surround(region, projected))
+        near = np.flatnonzero(visible & _surround(region, projected))
         kinds, rows = _shown_matches(matches, x, region, patches[near], projected[near])
         if "positive" not in kinds:
             continue
-        found = project_matches(region, targets[near[rows]], kinds, matches.homographies[pair])
-        choice = _Choice(pair, x, region, found)
+        projection = project_matches(region, targets[near[rows]], kinds, matches.homographies[pair])
+        choice = _Choice(pair, x, region, projection)
         if choice.complete:
             return choice
-        if best is None or len({match.kind for match in found}) > len({match.kind for match in best.matches}):
+        if best is None or len({match.kind for match in projection}) > len({match.kind for match in best.matches}):
             best = choice
     return best
 
@@ -211,10 +211,10 @@ def _shown_matches(
             # Choose each as far as possible from earlier ones.
             centres = np.concatenate([region[None, :2], projected[rows, :2]])
             apart = np.linalg.norm(projected[candidates, None, :2] - centres, axis=2).min(axis=1)
-            taken = candidates[np.argmax(overlap[candidates] if kind == "positive" else apart)]
-            candidates = candidates[candidates != taken]
+            choice = candidates[np.argmax(overlap[candidates] if kind == "positive" else apart)]
+            candidates = candidates[candidates != choice]
             kinds.append(kind)
-            rows.append(int(taken))
+            rows.append(int(choice))
     return kinds, rows
 
 

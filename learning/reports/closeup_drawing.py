@@ -30,13 +30,13 @@ def closeup_figure(closeup: Closeup) -> "Figure":
     _show(left, closeup.reference_crop, "reference photo")
     _show(right, closeup.target_crop, "target photo")
     _outline(left, closeup.region, COLOURS["feature"], "solid")
-    taken: dict[str, list[NDArray[np.float64]]] = {"left": [], "right": []}
+    labelled: dict[str, list[NDArray[np.float64]]] = {"left": [], "right": []}
     for match in closeup.matches:
         colour, ratio = COLOURS[match.kind], f"{match.overlap:.2f}"
         _outline(left, match.projected, colour, _DASHES)
         _outline(right, match.region, colour, "solid")
-        _label(left, match.projected, ratio, colour, closeup.reference_crop, taken["left"])
-        _label(right, match.region, ratio, colour, closeup.target_crop, taken["right"])
+        _label(left, match.projected, ratio, colour, closeup.reference_crop, labelled["left"])
+        _label(right, match.region, ratio, colour, closeup.target_crop, labelled["right"])
     _legend(figure, closeup)
     return figure
 
@@ -57,7 +57,7 @@ def _outline(axes: "Axes", region: NDArray[np.float64], colour: str, style: Any)
 
 
 def _label(
-    axes: "Axes", region: NDArray[np.float64], text: str, colour: str, crop: Crop, taken: list[NDArray[np.float64]]
+    axes: "Axes", region: NDArray[np.float64], text: str, colour: str, crop: Crop, labelled: list[NDArray[np.float64]]
 ) -> None:
     """Write a text next to an ellipse, where earlier labels leave most room."""
     x0, x1, y1, y0 = crop.window
@@ -66,10 +66,10 @@ def _label(
     away = rim - region[:2]
     places = rim + away / np.linalg.norm(away, axis=1, keepdims=True) * 0.035 * side
     edge = np.minimum(places - (x0, y0), (x1, y1) - places).min(axis=1)
-    room = np.min([np.linalg.norm(places - other, axis=1) for other in taken] or [np.full(_PLACES, side)], axis=0)
+    room = np.min([np.linalg.norm(places - other, axis=1) for other in labelled] or [np.full(_PLACES, side)], axis=0)
     score = np.minimum(room, 2 * _ROOM * side) + 10 * np.minimum(edge - 0.04 * side, 0)
     place = places[int(np.argmax(score))]
-    taken.append(place)
+    labelled.append(place)
     axes.text(
         float(place[0]),
         float(place[1]),

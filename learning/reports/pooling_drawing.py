@@ -31,11 +31,11 @@ def pooling_figure(regions: NDArray[np.float32], weights: NDArray[np.float32], r
     left.set(title=f"{len(regions)} pooling regions and their weights")
     figure.colorbar(colours, ax=left)
 
-    shown = right.imshow(
+    image = right.imshow(
         pixel_contribution(regions, weights, radius), cmap="turbo", extent=(-radius, radius, radius, -radius)
     )
     right.set(title="relative contribution of pixels")
-    figure.colorbar(shown, ax=right)
+    figure.colorbar(image, ax=right)
     for axes in (left, right):
         axes.set(xlim=(-radius, radius), ylim=(radius, -radius), aspect="equal", xlabel="pixels")
     return figure

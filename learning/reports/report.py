@@ -101,8 +101,8 @@ def _closeups(closeups: Sequence[Closeup]) -> list[str]:
         f"{low:g} it is none (red), and what lies between is left out (magenta).</p>"
     ]
     for closeup in closeups:
-        shown = {kind: sum(match.kind == kind for match in closeup.matches) for kind in KINDS}
-        counts = ", ".join(f"{closeup.counts[kind]:,} {kind} ({shown[kind]} shown)" for kind in KINDS)
+        numbers = {kind: sum(match.kind == kind for match in closeup.matches) for kind in KINDS}
+        counts = ", ".join(f"{closeup.counts[kind]:,} {kind} ({numbers[kind]} shown)" for kind in KINDS)
         caption = (
             f"Left <strong>{_text(closeup.reference)}</strong>, right <strong>{_text(closeup.target)}</strong>. "
             f"Regions of the right photo: {counts}. {_told_of_map(closeup)}"
@@ -149,29 +149,29 @@ def _history(history: Sequence[LogEntry]) -> list[str]:
     return [_figure(history_figure(history), "png", "Objective and recall, step by step", caption)]
 
 
-def _tried(tried: Sequence[dict[str, Any]]) -> str:
-    if not tried:
+def _tried(rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
         return "<p>Not recorded.</p>"
-    columns = list(dict.fromkeys(key for model in tried for key in model if key != _CHOSEN))
+    columns = list(dict.fromkeys(key for model in rows for key in model if key != _CHOSEN))
     lines = ["<table>", "<tr>"]
     for key in columns:
-        kind = ' class="number"' if _numeric(tried, key) else ""
+        kind = ' class="number"' if _numeric(rows, key) else ""
         lines.append(f'<th scope="col"{kind}>{_text(_HEADINGS.get(key, key.replace("_", " ")))}</th>')
     lines.append("</tr>")
-    for model in tried:
+    for model in rows:
         cells = []
         for key in columns:
-            kind = ' class="number"' if _numeric(tried, key) else ""
+            kind = ' class="number"' if _numeric(rows, key) else ""
             cells.append(f"<td{kind}>{_text(_value(key, model.get(key)))}</td>")
         lines.append(('<tr class="chosen">' if model.get(_CHOSEN) else "<tr>") + "".join(cells) + "</tr>")
     lines.append("</table>")
-    if any(model.get(_CHOSEN) for model in tried):
+    if any(model.get(_CHOSEN) for model in rows):
         lines.append("<p>The marked one was chosen, by its recall on validation features.</p>")
     return "\n".join(lines)
 
 
-def _numeric(tried: Sequence[dict[str, Any]], key: str) -> bool:
-    return all(isinstance(model.get(key, 0), int | float | None) for model in tried)
+def _numeric(rows: Sequence[dict[str, Any]], key: str) -> bool:
+    return all(isinstance(model.get(key, 0), int | float | None) for model in rows)
 
 
 def _value(key: str, value: Any) -> str:

@@ -219,7 +219,7 @@ def _descend(
     note(point, problem.refresh(point), problem.active)
     while len(descent.history) <= options.iterations:
         before = len(descent.history)
-        found = minimize(
+        result = minimize(
             evaluate,
             point * scale,
             jac=True,
@@ -233,7 +233,7 @@ def _descend(
                 "gtol": 0,
             },
         )
-        point = np.asarray(found.x) / scale
+        point = np.asarray(result.x) / scale
         problem.refresh(point)
         patient = len(descent.history) - 1 - descent.chosen < options.patience
         if not patient or len(descent.history) == before or not problem.active:

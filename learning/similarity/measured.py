@@ -70,20 +70,20 @@ class RankingMeasure:
         apart = coo_matrix((values[words:], (first, second)), shape=(words, words)).tocsr()
         expanded = self.queries @ (diags(values[:words]) + apart + apart.T).tocsr()
         images = self.vectors.shape[0]
-        found = []
+        precisions = []
         for start in range(0, expanded.shape[0], max(1, _SCORES // images)):
             block = slice(start, start + max(1, _SCORES // images))
             scores = np.asarray((expanded[block] @ self.vectors.T).todense())
             # The query's own norm does not affect its ranking.
             scores = np.divide(scores, norms, out=np.zeros(scores.shape), where=norms > 0)
             order = np.lexsort((np.broadcast_to(np.arange(images), scores.shape), -scores), axis=1)
-            found += [
+            precisions += [
                 average_precision(ranking, positives, ignored)
                 for ranking, positives, ignored in zip(
                     order.tolist(), self.positives[block], self.ignored[block], strict=True
                 )
             ]
-        return float(np.mean(found))
+        return float(np.mean(precisions))
 
 
 class CollectionMeasure(RankingMeasure):

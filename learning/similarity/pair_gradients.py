@@ -160,7 +160,7 @@ class _Gather:
         slot = np.full(self.vectors.shape[0], -1, np.int32)
         slot[others] = np.arange(len(others), dtype=np.int32)
         ends = np.cumsum(self.lengths[words])
-        found: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]] = []
+        rows_found: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]] = []
         first = 0
         while first < len(words):
             done = int(ends[first - 1]) if first else 0
@@ -170,9 +170,11 @@ class _Gather:
             rows = slot[self.postings.indices[at]]
             keep = np.flatnonzero(rows >= 0)
             values = np.repeat(weights[part], many)[keep] * self.postings.data[at[keep]]
-            found.append((rows[keep], np.repeat(entries[part], many)[keep], values))
+            rows_found.append((rows[keep], np.repeat(entries[part], many)[keep], values))
             first = last
-        rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True)) if found else _NOTHING
+        rows, columns, values = (
+            (np.concatenate(parts) for parts in zip(*rows_found, strict=True)) if rows_found else _NOTHING
+        )
         order = np.argsort(rows, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(others)))])
         # R(u, v) occurs in a row once for w_i(u) w_j(v) and once for w_i(v) w_j(u): products add them up.

@@ -163,13 +163,13 @@ class _TripletPart:
     far: NDArray[np.int32]  # (T,) int32: image pair (i, l)
     weights: NDArray[np.float64]  # (T,) float64
 
-    def where(self, kept: NDArray[np.bool_]) -> "_TripletPart":
+    def where(self, mask: NDArray[np.bool_]) -> "_TripletPart":
         """Take the triplets of a mask (T,), with their image pairs."""
-        near, far = self.near[kept], self.far[kept]
+        near, far = self.near[mask], self.far[mask]
         rows = np.zeros(len(self.left), bool)
         rows[near] = rows[far] = True
         if rows.mean() > 0.5:  # a copy would take more memory than it saves time
-            return _TripletPart(self.gradients, self.left, self.right, near, far, self.weights[kept])
+            return _TripletPart(self.gradients, self.left, self.right, near, far, self.weights[mask])
         renumbered = np.cumsum(rows, dtype=np.int32) - 1
         return _TripletPart(
             self.gradients.subset(rows),
@@ -177,5 +177,5 @@ class _TripletPart:
             self.right[rows],
             renumbered[near],
             renumbered[far],
-            self.weights[kept],
+            self.weights[mask],
         )
