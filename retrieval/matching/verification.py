@@ -169,7 +169,7 @@ def verify(
             break
     if best_map is None or len(best) < options.min_inliers or _is_stretched(best_map, options):
         return NOTHING
-    places = _seen(source[best], target[best], options)
+    places = _distinct_places(source[best], target[best], options)
     if _alarms(places, features, expected, options) > options.false_alarms:
         return NOTHING
     rates = crowding(query, image, matches, best_map, options)
@@ -293,7 +293,7 @@ def _alarms(inliers: float, features: int, expected: float, options: Verificatio
     return false_alarms(inliers, features, expected)
 
 
-def _seen(source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions) -> int:
+def _distinct_places(source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions) -> int:
     """Number of distinct places (N, 2), in the photo that has fewer."""
     return min(count_places(points, options.threshold) for points in (source, target))
 
@@ -307,7 +307,7 @@ def recount(
     *,
     extent: float = np.inf,
 ) -> Verification:
-    """Count the inliers of a map among more tentative matches than it was found with; return `found` if they add none."""
+    """Count the inliers of a map among more tentative matches than it was found with; `found` if they add none."""
     from retrieval.matching.refinement_kernels import agreeing, refine, settle
 
     if found.transform is None:

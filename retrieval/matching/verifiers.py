@@ -52,7 +52,7 @@ class VerifierInput:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Result of a verifier for two photos; the result of `cairn.verify` has the same attributes and may be returned."""
+    """Result of a verifier for two photos; the result of `cairn.verify` has the same attributes, and may be used."""
 
     inliers: NDArray[np.integer]  # (M, 2) int: feature of the query, feature of the photo; each at most once
     # (2, 3) float: affine map of the query's pixels to the photo's; None: not verified
@@ -62,7 +62,7 @@ class Agreement:
 
 
 class Verifier(Protocol):
-    """The interface of an extension of the kind ``verifier``; with ``needs_descriptors = True`` it gets descriptors."""
+    """Interface of an extension of the kind ``verifier``; with ``needs_descriptors = True`` it gets descriptors."""
 
     def verify(self, query: VerifierInput, photo: VerifierInput) -> Agreement | None:
         """Find the matches of two photos that agree on a map of the plane; None if they show nothing in common."""
@@ -86,7 +86,7 @@ class WordVerifier:
 
 
 def find_verifier(name: str) -> Verifier:
-    """Find a verifier by its name, or an extension also by its place; raises CairnError if there is no such verifier."""
+    """Find a verifier by its name, or an extension also by its place; raises CairnError if it is unknown."""
     if name == WORDS:
         return WordVerifier()
     extension = find("verifier", name)
