@@ -1,4 +1,4 @@
-"""What speaks for a map between two photos, counted: compiled."""
+"""Counts of the evidence for a map between two photos: compiled."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
 
-_LOOSER = 1.001  # a first look, in which numbers are rounded more, than what decides
-_SMALLEST = 1e-30  # areas are not taken to be smaller
+_LOOSER = 1.001  # factor of a coarse first test, whose rounding is less exact than that of the final one
+_SMALLEST = 1e-30  # lower bound of areas
 _GRID = 256  # cells across and down that are marked one by one, at most
 _REGIONS = array(FLOAT32, 2), array(FLOAT32, 3)
 
@@ -28,7 +28,7 @@ def _is_close(
     if not u * u + v * v + back_u * back_u + back_v * back_v < limits[0]:
         return False
     own, there = query_linear[one], image_linear[other]
-    # The region as the map shows it, and how it differs from the one that is there.
+    # The mapped region, and its difference from the photo's.
     m00, m01 = a * own[0, 0] + b * own[1, 0], a * own[0, 1] + b * own[1, 1]
     m10, m11 = c * own[0, 0] + d * own[1, 0], c * own[0, 1] + d * own[1, 1]
     t00, t01 = np.float64(there[0, 0]), np.float64(there[0, 1])
@@ -51,9 +51,9 @@ def close_matches(
     transform: NDArray[np.float64],
     limits: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Which matches agree with a map (2, 3) in place, in scale and in shape: places (N, 2) and frames (N, 2, 2) in
-    query and photo. `limits`: of the squared symmetric transfer error; of the logarithm of the ratio of scales; of the
-    difference of shapes, Frobenius norm of D⁻¹ L Q - 1 with unit determinants.
+    """Return which matches agree with a map (2, 3) in place, scale and shape, from places (N, 2) and frames (N, 2, 2)
+    in query and photo. `limits`: of the squared symmetric transfer error; of the logarithm of the ratio of scales; of
+    the difference of shapes, Frobenius norm of D⁻¹ L Q - 1 with unit determinants.
     """
     close = np.empty(len(query), np.bool_)
     for one in range(len(query)):
@@ -76,7 +76,7 @@ def count_agreeing_pairs(
     xs, ys = image[:, 0].copy(), image[:, 1].copy()
     near = np.empty(len(image), np.uint8)
     reach = np.float32(limits[0, 0] * _LOOSER)
-    found = np.zeros(2, np.int64)
+    counts = np.zeros(2, np.int64)
     for one in range(len(query)):
         x, y = np.float64(query[one, 0]), np.float64(query[one, 1])
         u = np.float32(transform[0, 0] * x + transform[0, 1] * y + transform[0, 2])
@@ -90,9 +90,9 @@ def count_agreeing_pairs(
             continue
         for other in range(len(xs)):
             if near[other] and _is_close(query, query_linear, one, image, image_linear, other, transform, limits[0]):
-                found[0] += 1
-                found[1] += _is_close(query, query_linear, one, image, image_linear, other, transform, limits[1])
-    return found
+                counts[0] += 1
+                counts[1] += _is_close(query, query_linear, one, image, image_linear, other, transform, limits[1])
+    return counts
 
 
 @compiled(array(FLOAT32, 2), FLOAT64)
@@ -108,7 +108,7 @@ def count_places(points: NDArray[np.float32], threshold: float) -> int:
     left, top = cells[0].min(), cells[1].min()
     across, down = cells[0].max() - left + 1, cells[1].max() - top + 1
     places = 0
-    if 0 < across < _GRID and 0 < down < _GRID:  # as it is where points lie in a photo
+    if 0 < across < _GRID and 0 < down < _GRID:  # true for points within a photo
         seen = np.zeros(across * down, np.uint8)
         for one in range(number):
             cell = (cells[0, one] - left) * down + cells[1, one] - top
@@ -137,7 +137,7 @@ def first_rows(pairs: NDArray[np.int32], side: int) -> NDArray[np.int64]:
 
 @compiled()
 def _may_hold(points: Any, height: Any) -> Any:
-    """Count the points in a strip of a height, or a few more: those between three lines that are so far apart."""
+    """Upper bound of the number of points in a strip of this height, counted between three lines of that distance."""
     top = bottom = points[0, 1]
     for one in range(len(points)):
         top, bottom = min(top, points[one, 1]), max(bottom, points[one, 1])
@@ -147,13 +147,13 @@ def _may_hold(points: Any, height: Any) -> Any:
     counts = np.zeros(_GRID + 2, np.int64)
     for one in range(len(points)):
         line: Any = np.int64((points[one, 1] - top) / step)
-        counts[min(max(line, 0), _GRID)] += 1  # also of what is no number
+        counts[min(max(line, 0), _GRID)] += 1  # also for NaN
     return (counts[:-1] + counts[1:]).max()
 
 
 @compiled()
 def _keep_strip(points: Any, inside: Any, height: Any) -> Any:
-    """Keep of the points that are inside those of the strip of a height that holds the most of them; count these."""
+    """Keep only the inside points within the strip of this height that holds most of them; return their number."""
     y = np.empty(len(points), np.float32)
     number = 0
     for one in range(len(points)):
@@ -168,12 +168,12 @@ def _keep_strip(points: Any, inside: Any, height: Any) -> Any:
             end += 1
         if end - first > most:
             most, top = end - first, first
-    kept = 0
+    count = 0
     for one in range(len(points)):
         if inside[one]:
             inside[one] = y[top] <= points[one, 1] <= y[top] + height
-            kept += inside[one]
-    return kept
+            count += inside[one]
+    return count
 
 
 @compiled(makes_arrays=False)
@@ -193,8 +193,8 @@ def is_strip(
     source: NDArray[np.float32], target: NDArray[np.float32], strips: NDArray[np.float64], beside: int
 ) -> bool:
     """Whether nearly all matched places (N, 2) lie in one low strip of both photos. `strips` (S, 3): heights, least
-    parts of the matches, and how many times as wide as high they are at least. `beside`: matches outside a strip that
-    make it a part of something larger.
+    parts of the matches, and least ratios of width to height. `beside`: matches outside a strip that make it a part of
+    something larger.
     """
     number = len(source)
     inside = np.empty(number, np.bool_)
@@ -203,7 +203,7 @@ def is_strip(
     for one in range(len(strips)):
         height, part, aspect = np.float32(strips[one, 0]), strips[one, 1], strips[one, 2]
         if _may_hold(source, height) < part * number or _may_hold(target, height) < part * number:
-            continue  # as nearly always: nothing needs to be sorted
+            continue  # the usual case, without sorting
         for k in range(number):
             inside[k] = True
         if _keep_strip(source, inside, height) < part * number:
