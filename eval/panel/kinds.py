@@ -54,5 +54,9 @@ GROUPS = {group: kind for kind, groups in _GROUPS.items() for group in groups.sp
 LOOSE = frozenset(["book shelf", "lecture room", "le point"])
 """Scenes of `eval.scenes_shown` whose groups have some things in common, and not all: each is a scene of its own."""
 
-BUILDINGS = (frozenset(["009", "039", "040"]), frozenset(["044", "045", "046", "047", "048"]), frozenset(["021", "022"]))
+BUILDINGS = (
+    frozenset(["009", "039", "040"]),
+    frozenset(["044", "045", "046", "047", "048"]),
+    frozenset(["021", "022"]),
+)
 """Buildings of `wild` that photos of each other show, as looking at them tells."""

@@ -49,6 +49,8 @@ class EvidenceOptions:
     of_extent: float = 1 / 3  # a strip is at most this part of the height of the query's region, which may be low
     strip: float = -1.0  # largest log odds of such a map
     beside: int = 8  # inliers outside a strip that make it a part of something larger
+    hollow: float = 0.25  # least hollowness of frames and mounts: such a map has the odds `sure`, at most
+    solid: float = 5.0  # logarithm of the odds from which on hollowness is not asked for: branches and railings have it
 
     def bounded(self, rarity: float) -> float:
         """Rarity, clipped to its bounds."""
@@ -139,6 +141,27 @@ def is_strip(
     strips = np.array(options.strips, np.float64).reshape(-1, 3)
     strips[:, 0] = np.minimum(strips[:, 0], options.of_extent * extent)
     return bool(evidence_kernels.is_strip(here, there, strips, options.beside))
+
+
+def hollowness(
+    source: NDArray[np.floating],
+    target: NDArray[np.floating],
+    query: NDArray[np.floating],
+    image: NDArray[np.floating],
+) -> float:
+    """Share of the features between the inliers that lie where nothing agrees, the smaller of both photos: about 0 if
+    inliers are spread as features are, or nothing lies between them.
+
+    Photos of one thing agree in the middle of it too. Frames, mounts and printed borders agree along the rim alone, and
+    surround hundreds of features of two different pictures.
+
+    `source`, `target` (N, 2): matched places in the query and in the photo. `query` (Q, 2), `image` (I, 2): places of
+    all features in tentative matches.
+    """
+    from retrieval.matching import evidence_kernels
+
+    sides = (source, query), (target, image)
+    return min(evidence_kernels.empty_part(*(np.ascontiguousarray(one, np.float32) for one in side)) for side in sides)
 
 
 def count_places(points: NDArray[np.floating], threshold: float) -> int:

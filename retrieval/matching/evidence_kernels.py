@@ -10,6 +10,7 @@ from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compi
 _LOOSER = 1.001  # factor of a coarse first test, whose rounding is less exact than that of the final one
 _SMALLEST = 1e-30  # lower bound of areas
 _GRID = 256  # cells across and down that are marked one by one, at most
+_PARTS = 3  # across and down, that a bounding box is divided into
 _REGIONS = array(FLOAT32, 2), array(FLOAT32, 3)
 
 
@@ -214,3 +215,59 @@ def is_strip(
         if _is_wide(source, inside, aspect) and _is_wide(target, inside, aspect):
             return True
     return False
+
+
+@compiled()
+def _corners(points: Any) -> Any:
+    """Rows of the corners of the convex hull of points (N, 2), one after the other around it."""
+    first = 0
+    for one in range(len(points)):
+        if (points[one, 0], points[one, 1]) < (points[first, 0], points[first, 1]):
+            first = one
+    corners = np.empty(len(points), np.int64)
+    number, here = 0, first
+    while number < len(points) and (number == 0 or here != first):
+        corners[number] = here
+        number += 1
+        x, y = np.float64(points[here, 0]), np.float64(points[here, 1])
+        best, across, down = first, points[first, 0] - x, points[first, 1] - y
+        for one in range(len(points)):
+            u, v = points[one, 0] - x, points[one, 1] - y
+            side = across * v - down * u
+            if side > 0 or (side == 0 and u * u + v * v > across * across + down * down):
+                best, across, down = one, u, v
+        here = best
+    return corners[:number]
+
+
+@compiled(array(FLOAT32, 2), array(FLOAT32, 2))
+def empty_part(points: NDArray[np.float32], features: NDArray[np.float32]) -> float:
+    """Share of the features (F, 2) within the convex hull of points (N, 2) that lie in ninths of its bounding box
+    without any point, less the share expected if points were drawn from the features.
+    """
+    corners = _corners(points)
+    low, size = np.empty(2), np.empty(2)
+    for axis in range(2):
+        low[axis] = points[:, axis].min()
+        size[axis] = max(points[:, axis].max() - low[axis], _SMALLEST)
+    counts = np.zeros((2, _PARTS * _PARTS))
+    for which in range(2):
+        some = features if which else points
+        for one in range(len(some)):
+            x, y = np.float64(some[one, 0]), np.float64(some[one, 1])
+            inside = True
+            for place in range(len(corners) if which else 0):
+                here, there = corners[place], corners[(place + 1) % len(corners)]
+                across, down = points[there, 0] - points[here, 0], points[there, 1] - points[here, 1]
+                if across * (y - points[here, 1]) > down * (x - points[here, 0]):
+                    inside = False
+                    break
+            if inside:
+                column = min(max(int((x - low[0]) / size[0] * _PARTS), 0), _PARTS - 1)
+                row = min(max(int((y - low[1]) / size[1] * _PARTS), 0), _PARTS - 1)
+                counts[which, row * _PARTS + column] += 1
+    number, empty = counts[1].sum(), 0.0
+    for part in range(counts.shape[1] if number else 0):
+        share = counts[1, part] / number
+        empty += share * ((counts[0, part] == 0) - (1 - share) ** len(points))
+    return empty

@@ -21,6 +21,7 @@ from retrieval.matching.evidence import (
     digits,
     even_rate,
     false_alarms,
+    hollowness,
     is_strip,
     sampled,
     weigh,
@@ -183,6 +184,8 @@ def verify(
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
     if is_strip(source[best], target[best], options.evidence, extent):
         log_odds = min(log_odds, options.evidence.strip)
+    elif options.evidence.sure < log_odds < options.evidence.solid and _is_hollow(query, image, matches, best, options):
+        log_odds = options.evidence.sure
     if log_odds < options.evidence.sure:
         return NOTHING if alarms > options.unsure_alarms else replace(NOTHING, unsure=len(best), log_odds=log_odds)
     verification = Verification(pairs[best], best_map, log_odds)
@@ -260,6 +263,17 @@ def crowding(
 
     first, second = (sampled(first_rows(pairs, side), side) for side in (0, 1))
     return chance_rates(query.at(first), image.at(second), transform, options.limits, options.evidence)
+
+
+def _is_hollow(
+    query: Frames, image: Frames, pairs: NDArray[np.int32], chosen: NDArray[np.int64], options: VerificationOptions
+) -> bool:
+    """Whether the matches that agree, rows of pairs (K, 2), lie around many that do not: see `hollowness`."""
+    from retrieval.matching.evidence_kernels import first_rows
+
+    query_places, image_places = (side.centres[first_rows(pairs, which)] for which, side in enumerate((query, image)))
+    places = query.centres[chosen], image.centres[chosen], query_places, image_places
+    return hollowness(*places) >= options.evidence.hollow
 
 
 def narrow_alarms(
