@@ -1,4 +1,4 @@
-"""Maps over a patch, drawn: weights of boosted learners, projections of embeddings."""
+"""Plots of maps over a patch: weights of boosted learners, projections of embeddings."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,8 +28,8 @@ def plot_weight_maps(maps: Mapping[str, NDArray[np.floating]], path: Path) -> No
 
 
 def plot_projections(maps: Mapping[str, NDArray[np.floating]], path: Path) -> None:
-    """Draw projections (K, G, G, C) of samples on a grid, a row a label (Brown11 figures 5 and 12); of several channels
-    the length is drawn, not the sign.
+    """Draw projections (K, G, G, C) of samples on a grid, a row a label (Brown11 figures 5 and 12); for several
+    channels the length is drawn, not the sign.
     """
     most = max(len(found) for found in maps.values())
     figure = new_plot(path, 0.9 * most + 1.2, 1.0 * len(maps) + 0.3)

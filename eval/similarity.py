@@ -1,6 +1,6 @@
-"""What learnt similarities bring, over random splits: tables II to IV and figures 2, 4 and 5 of Yan13. By photos, as in
-the paper, the queries are never learnt from, and four in five of all others are; by objects, photos of what is measured
-have no part in learning.
+"""Gain of learnt similarities over random splits: tables II to IV and figures 2, 4 and 5 of Yan13. By photos, as in the
+paper, queries are never in the training set, and four fifths of the others are; by objects, photos of the measured
+objects are excluded from learning.
 """
 
 import time
@@ -40,22 +40,22 @@ WAYS = {
 }
 """As in table II: the words alone; verified (SR); verified and expanded by the average (SR and QE).
 
-And the words alone, where photos that were learnt from take no rank: only those that were not are to be found."""
+And the words alone, with training photos left out of the rankings and positives."""
 
 Scores = dict[str, dict[str, float]]
-"""By way of searching, then by the query's name: average precision, or seconds."""
+"""By search method, then by the query's name: average precision, or seconds."""
 
 
 @dataclass(frozen=True)
 class SimilarityFigures:
-    """What was found in one collection by one similarity."""
+    """Results in one collection with one similarity."""
 
     scores: Scores
     seconds: Scores
 
     @staticmethod
     def joined(parts: Sequence["SimilarityFigures"]) -> "SimilarityFigures":
-        """Those of several queries' parts."""
+        """Merge the figures of several parts of queries."""
 
         def join(one: list[Scores]) -> Scores:
             return {way: {name: each for part in one for name, each in part.get(way, {}).items()} for way in WAYS}
@@ -67,19 +67,19 @@ class SimilarityFigures:
         return float(np.mean([*self.scores[way].values()]))
 
     def median(self, way: str) -> float:
-        """Median of the seconds that a search takes."""
+        """Median seconds of a search."""
         return float(np.median([*self.seconds[way].values()]))
 
 
 @dataclass(frozen=True)
 class SplitOutcome:
-    """What was learnt from one split, part by part, and how it does."""
+    """The similarities learnt from one split, part by part, and their figures."""
 
     neighbours: int
     seed: int
     parts: list[dict[str, Any]]  # parameters, triplets, hard, seconds, iteration and held_out of each
-    photos: dict[str, int]  # by the query's name: photos learnt from that it is to find
-    before: dict[str, SimilarityFigures]  # by searched collection: tf-idf, of photos that were not learnt from
+    photos: dict[str, int]  # by the query's name: number of positives in the training set
+    before: dict[str, SimilarityFigures]  # by searched collection: tf-idf, without training photos
     after: dict[str, SimilarityFigures]  # by searched collection
 
 
@@ -121,7 +121,7 @@ class SimilarityReport:
         return {**self.about, "searched": searched, "learning": learning}
 
     def _row(self, name: str, group: list[SplitOutcome], way: str) -> dict[str, Any] | None:
-        # In a split that leaves nothing unseen there is nothing to be found.
+        # A split may leave no unseen positives.
         group = [one for one in group if one.after[name].scores[way]]
         if not group:
             return None
@@ -148,9 +148,8 @@ def evaluate_similarity(
     study: SimilarityStudy,
     progress: Progress | None = None,
 ) -> SimilarityReport:
-    """Learn from random splits of a collection, and measure by its queries, in comparison with tf-idf. Query photos
-    that no answer mentions take no rank. A run that was stopped goes on. `options`: how it is learnt; but for
-    `neighbours` and `seed`, where the study tells.
+    """Learn from random splits of a collection, and compare with tf-idf by its queries. Query photos in no answer take
+    no rank. A stopped run can be resumed. `options`: of learning, except `neighbours` and `seed`, which the study sets.
     """
     splits = SimilaritySplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
     ways = study.way or tuple(WAYS)
@@ -180,7 +179,7 @@ def evaluate_similarity(
 
 
 class _Bench:
-    """A collection, its queries, and the folder where all that is measured of them is kept."""
+    """A collection, its queries, and the folder of stored measurements."""
 
     def __init__(
         self,
@@ -249,7 +248,7 @@ class _Bench:
     def measure(
         self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, seen: frozenset[str] | None = None
     ) -> SimilarityFigures:
-        """Search a collection by a similarity file, or by tf-idf; that, where photos are `seen`, for `UNSEEN` alone."""
+        """Search a collection with a similarity file, or with tf-idf; if photos are `seen`, only for `UNSEEN`."""
         ways = self.ways if file is not None or seen is None else []
         if self.told_unseen and seen is not None:
             ways = [*ways, UNSEEN]
@@ -268,7 +267,7 @@ class _Bench:
     def _search(
         self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, way: str, seen: frozenset[str]
     ) -> dict[str, tuple[float, float]]:
-        # A photo that asks and that the answers do not mention is no photo of the set.
+        # A query photo in no answer is not in the set.
         beside = {query.stem for query in self.asked}
         beside -= {stem for query in self.asked for stem in query.positives | query.junk}
         asked = []
@@ -286,7 +285,7 @@ class _Bench:
         return {name: row for found in run(jobs, self.workers) for name, row in found.items()}
 
     def _learn(self, lesson: Lesson, options: SimilarityOptions, file: Path) -> dict[str, Any]:
-        """Learn unless it is there, and report it."""
+        """Learn unless already done, and report it."""
         told = file.with_suffix(".json")
         if told.is_file() and file.is_file():
             known: dict[str, Any] = load_json(told)
@@ -326,7 +325,7 @@ class _Bench:
 def _search_some(
     folder: Path, queries: Sequence[GroundTruthQuery], options: SearchOptions
 ) -> dict[str, tuple[float, float]]:
-    """Average precision of some queries, and the seconds that each search takes."""
+    """Average precision of some queries, and the seconds of each search."""
     with Collection.open(folder) as collection:
         scores, _ = run_queries(collection, queries, None, options)
     return {score.name: (score.ap, score.seconds) for score in scores}
@@ -340,7 +339,7 @@ def _figures(found: Sequence[SimilarityFigures], way: str) -> dict[str, Any]:
 
 
 def _spread(values: Sequence[float], name: str = "mean") -> dict[str, float | None]:
-    """Mean and sample standard deviation, which of one value is not known."""
+    """Mean and sample standard deviation, which is unknown for one value."""
     return {
         name: round(float(np.mean(values)), 6),
         "sd": round(float(np.std(values, ddof=1)), 6) if len(values) > 1 else None,

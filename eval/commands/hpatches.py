@@ -50,7 +50,7 @@ def hpatches(
 
 
 def _distance(descriptor: str, descriptions: Path | None, binary: bool, l1: bool) -> str:
-    """How descriptions are compared; CairnError where options do not go together."""
+    """Distance of descriptions; raises CairnError for incompatible options."""
     from index.errors import CairnError
 
     if descriptions is None and (binary or l1):

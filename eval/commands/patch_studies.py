@@ -145,7 +145,7 @@ def footprint(
 
 
 def _write(path: Path | None, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows as a table (CSV), where a file is asked for."""
+    """Write rows as a table (CSV), if a file is requested."""
     from eval.csv_table import write_table
 
     if path is not None:

@@ -66,7 +66,7 @@ def patches(
 def descriptor_or_descriptions(
     descriptor: str, descriptions: Path | None, binary: bool
 ) -> Union["Describer", "Descriptions"]:
-    """Give what --descriptor names, or what --descriptions does; CairnError where both are given, or neither fits."""
+    """Read the argument of --descriptor or of --descriptions; raises CairnError if both are set, or neither fits."""
     from eval.descriptions import read_descriptions
     from index.errors import CairnError
     from retrieval.descriptors.registry import find_descriptor

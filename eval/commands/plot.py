@@ -25,7 +25,7 @@ PairFile = Annotated[
 
 @dataclass(frozen=True)
 class ComparedDescriptors:
-    """Descriptors, or what they made of the patches, as the command line has them."""
+    """Descriptors, or their descriptions of patches, from the command line."""
 
     descriptor: Annotated[
         list[str] | None, typer.Option(help="Name or file (.npz) of a descriptor; may be repeated.")
@@ -279,7 +279,7 @@ def _footprints(told: list[str], descriptors: list[str]) -> dict[str, float]:
 
 
 def _of_table(path: Path, column: str | None) -> list[dict[str, str]]:
-    """Models of a table that `cairn learn descriptor --test` wrote, with the errors of one of its columns."""
+    """Models of a table written by `cairn learn descriptor --test`, with the errors of one column."""
     import csv
 
     from index.errors import CairnError
@@ -299,7 +299,7 @@ def _of_table(path: Path, column: str | None) -> list[dict[str, str]]:
 
 
 def _models_by_stage(records: Any, path: Path) -> dict[str, list[tuple[int, float]]]:
-    """The dimension and error of each model, by the stage it is of, in the order of the list."""
+    """Dimension and error of each model, by stage, in the order of the list."""
     from index.errors import CairnError
 
     entries: dict[str, list[tuple[int, float]]] = {}

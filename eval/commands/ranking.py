@@ -72,7 +72,7 @@ def ranking(
 
 
 def print_scores(report: "RankingReport") -> None:
-    """Print the scores of rankings for people: a line a query, then a line a protocol."""
+    """Print the scores of rankings as text: a line a query, then a line a protocol."""
     several = len(report.protocols) > 1
     if several:
         say("  ".join(f"{protocol:6}" for protocol in report.protocols))

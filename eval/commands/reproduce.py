@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from eval.reproduce.running import Bench, Standing
 
 LIST = "list"
-"""What lists the experiments instead of running some."""
+"""Name that lists the experiments instead of running any."""
 
 
 @dataclass(frozen=True)
 class RunAmount:
-    """How much of the experiments is run, as the command line has it."""
+    """Scale and runs of the experiments, from the command line."""
 
     scale: Annotated[
         float,
@@ -129,7 +129,7 @@ def _print_commands(experiments: "list[Experiment]", bench: "Bench", *, json: bo
 
 
 def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: float, *, quiet: bool, json: bool) -> int:
-    """Run experiments; the exit code is 1 where one of several failed."""
+    """Run experiments; the exit code is 1 if one of several failed."""
     from eval.library.reproduce import run_experiments
     from eval.reproduce.pages import CONTENTS, DIFFERS
     from index.errors import CairnError
@@ -168,7 +168,7 @@ def _tell(standing: "Standing") -> None:
 
 
 def _summary(told: dict[str, Any]) -> list[str]:
-    """Say of each table how many numbers there are, and how far off the published ones the middle one of them is."""
+    """Summarise each table: number of values, and median difference from the published ones."""
     from statistics import median
 
     if told["scale"] != 1:

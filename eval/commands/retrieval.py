@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 WorkFolder = Annotated[Path, shown_option(BenchmarkChoices, "work")]
 
-_MEASURED = ("context", "images", "gt", "queries")  # parameters that published sets have not
-# Names, title, and the set of distractors that belongs to it.
+_MEASURED = ("context", "images", "gt", "queries")  # parameters that published sets lack
+# Names, title, and the set of distractors.
 _SETS = {
     "oxford5k": ("oxford5k", "Oxford5K (5,062 photos, 55 queries)", None),
     "paris6k": ("paris6k", "Paris6K (6,392 readable photos, 55 queries)", None),
@@ -39,7 +39,7 @@ _SETS = {
     "smvs": ("smvs", "landmarks of Stanford Mobile Visual Search (phone photos search one photo a building)", None),
 }
 _OF_TWO_CAMERAS = {"smvs": ("sf_q_", "sf_r_")}
-"""What the names of photos that ask, and of those that are searched, begin with."""
+"""Prefixes of the names of query photos and database photos."""
 
 
 @grouped
@@ -160,7 +160,7 @@ def _print_protocols(report: "BenchmarkReport") -> None:
 
 
 def _tell_where(report: "BenchmarkReport") -> None:
-    """Say what was done before, and where the run is kept."""
+    """Report what an earlier run did, and the folder of the run."""
     if report.work is None:
         return
     searches, before = report.work["searches"], report.work["done_before"]
@@ -172,7 +172,7 @@ def _tell_where(report: "BenchmarkReport") -> None:
 
 
 def add_retrieval_commands(evaluate: typer.Typer) -> None:
-    """Add `retrieval`, and one like it for each published set."""
+    """Add `retrieval`, and a similar command for each published set."""
     evaluate.command()(retrieval)
     for name in _SETS:
         _add_set(evaluate, name)
@@ -197,7 +197,7 @@ def _add_set(evaluate: typer.Typer, name: str) -> None:
         )
         _print_report(report, json)
 
-    # The command line is read off the signature: that of `retrieval`, with --root for its folders.
+    # The command line follows from the signature: that of `retrieval`, with --root for its folders.
     Root = Annotated[
         Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the set, or of several: see cairn data list.")
     ]

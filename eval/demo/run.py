@@ -28,8 +28,8 @@ _SETTINGS = {
     "signatures-sp": SearchOptions(engine="signatures-sp"),
     "signatures-sp, expanded": SearchOptions(engine="signatures-sp", expand="average"),
 }
-_TOP = 50  # results that are counted
-_TRIED = 30  # photos of a folder that are searched with
+_TOP = 50  # results counted
+_TRIED = 30  # photos of a folder tried as queries
 _SHOWN = "coffee_1"  # the query of the picture
 
 
@@ -50,20 +50,20 @@ def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
 
 
 def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> dict[str, Any]:
-    """Index a folder of photos, search for the middle of one that many others show, and draw those."""
+    """Index a folder of photos, search for the middle of one that matches many others, and draw these."""
     with make(out / "own.cairn", CollectionOptions(signature=DEFAULT)) as collection:
         collection.add(photos, workers=workers, progress=progress)
         described = sorted((photo for photo in collection if photo.features), key=lambda photo: photo.number)
         if not described:
             raise CairnError(f"No photo of {photos} can be searched: none shows anything to match.")
-        # One that many others show makes the best picture; some are tried, always the same ones.
+        # A photo with many matches makes the best picture; try a fixed sample.
         tried = [described[place] for place in np.random.default_rng(0).permutation(len(described))[:_TRIED]]
         _, name, box = max((_found_with(collection, photo) for photo in tried), key=lambda one: one[0])
         return _picture(collection, out, name, box)
 
 
 def _found_with(collection: Collection, photo: Photo) -> tuple[tuple[int, int], str, tuple[float, float, float, float]]:
-    """How much is found with the middle of a photo, photos before inliers; and what was searched for."""
+    """Number of photos and inliers found with the middle of a photo; and the query."""
     width, height = photo.width or 1, photo.height or 1
     box = (width * 0.1, height * 0.1, width * 0.9, height * 0.9)
     others = [one for one in _surely(collection, photo.name, box) if one.name != photo.name]
@@ -71,7 +71,7 @@ def _found_with(collection: Collection, photo: Photo) -> tuple[tuple[int, int], 
 
 
 def _surely(collection: Collection, name: str, box: tuple[float, float, float, float]) -> list[Result]:
-    """What is found with a box, up to the first photo that is not found: what a picture of so many photos draws."""
+    """The photos found with a box, up to the first that is not certain, for the picture."""
     return list(takewhile(lambda one: one.found, collection.search(name, box, top=_TOP)))
 
 

@@ -1,4 +1,4 @@
-"""How good a descriptor is on HPatches, as a function of `import cairn`."""
+"""Measurement of a descriptor on HPatches, as a function of `import cairn`."""
 
 from dataclasses import dataclass, field
 from functools import partial

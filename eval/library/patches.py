@@ -1,4 +1,4 @@
-"""How well a descriptor tells matching patches from others, as a function of `import cairn`."""
+"""Measurement of descriptors on matching and other patches, as a function of `import cairn`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -167,7 +167,7 @@ def evaluate_patches(
 
 
 def _distances(given: Any, same: Any, binary: bool) -> NDArray[np.floating]:
-    """Distances (M,) as they are given, or of rows (first, second)."""
+    """Distances (M,) from the caller, or of rows (first, second)."""
     if same is None:
         raise CairnError("Without patches give same, too: whether the two of each pair show the same.")
     if isinstance(given, tuple | list) and len(given) == 2 and (isinstance(given, tuple) or are_arrays(given)):
@@ -213,7 +213,7 @@ def _of_distances(distances: Any, same: Any, facts: dict[str, Any] | None = None
 
 
 def _descriptor(given: Any, binary: bool, patches: "Patches") -> "contract.Descriptor | Descriptions":
-    """What patches are described by: a descriptor, or rows of all of them."""
+    """The descriptor of patches, or rows of all of them."""
     from eval.descriptions import Descriptions
 
     if isinstance(given, Descriptions):
@@ -231,7 +231,7 @@ def _descriptor(given: Any, binary: bool, patches: "Patches") -> "contract.Descr
 
 
 class _Function:
-    """A function of patches, under the contract of descriptors."""
+    """A function of patches with the interface of descriptors."""
 
     extent, fingerprint = 1.0, ""
 

@@ -1,4 +1,4 @@
-"""How good rankings are, made elsewhere or by a benchmark that is run here, as a function of `import cairn`."""
+"""Scores of rankings, from elsewhere or by a benchmark run here, as a function of `import cairn`."""
 
 import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -183,7 +183,7 @@ def evaluate_retrieval(
     ((101,), 1.0)
     """
     chosen = {**_DEFAULTS, **options}
-    processes(chosen["workers"])  # says what is wrong with it
+    processes(chosen["workers"])  # reports what is wrong with it
     with telling(progress, TITLES) as tell:
         if isinstance(photos, Mapping) or (is_path(photos) and as_path(photos).is_file()):
             _refuse_options(chosen, queries)
@@ -219,7 +219,7 @@ _PATHS = ("distractors", "vocabulary_images")
 
 
 def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a benchmark, paths as paths."""
+    """The options of a benchmark, with paths as `Path`."""
     chosen = {name: value for name, value in options.items() if name not in _ASKED}
     chosen |= {name: _optional(chosen[name], name) for name in _ONE_PATH}
     chosen |= {name: as_paths(chosen[name], name) if chosen[name] else [] for name in _PATHS}
@@ -231,11 +231,11 @@ def _optional(given: Any, name: str) -> Path | None:
 
 
 _DEFAULTS = _chosen({name: one.default for name, one in inspect.signature(evaluate_retrieval).parameters.items()})
-"""Options as they are where they are not given."""
+"""Defaults of the options."""
 
 
 def _refuse_options(options: Mapping[str, Any], queries: AnyPath | None) -> None:
-    """Raise CairnError if options of a search are given for rankings that are made."""
+    """Raise CairnError if options of a search are set for existing rankings."""
     given = [name for name, value in _chosen(options).items() if value != _DEFAULTS[name]]
     given += ["queries"] if queries is not None else []
     if given:
@@ -243,7 +243,7 @@ def _refuse_options(options: Mapping[str, Any], queries: AnyPath | None) -> None
 
 
 def _main(protocols: Iterable[str]) -> str:
-    """The protocol whose figures come first: the only one, or Medium."""
+    """The main protocol: the only one, or Medium."""
     names = list(protocols)
     return names[0] if len(names) == 1 else "medium"
 
@@ -257,7 +257,7 @@ def _evaluation(scores: "RankingReport", unranked: list[str], facts: dict[str, A
 
 
 def _score(rankings: Any, truth: Any) -> "RankingReport":
-    """Score rankings, in a dict or a file, by a ground truth in either."""
+    """Score rankings by a ground truth, each in a dict or a file."""
     from eval.rankings.files import Rankings, read_rankings
     from eval.rankings.ground_truth import read_truth_of_rankings
     from eval.rankings.scoring import score_rankings
@@ -299,10 +299,10 @@ def _ground_truth(truth: Mapping[Any, Any]) -> "GroundTruth":
 
 
 def _names(query: Any, photos: Any) -> list[Hashable]:
-    """Names of photos, given as they are or as results of a search."""
+    """Names of photos, from names or results of a search."""
     if isinstance(photos, str | bytes) or not isinstance(photos, Iterable):
         raise CairnError(f"What is given for {query!r} must be a list or set of names, not {photos!r}.")
-    # The name of a path is not all of it.
+    # A path is more than its name.
     names = [photo if isinstance(photo, PurePath) else getattr(photo, "name", photo) for photo in photos]
     if any(not isinstance(name, Hashable) for name in names):
         raise CairnError(f"What is given for {query!r} must be names or numbers.")
@@ -310,7 +310,7 @@ def _names(query: Any, photos: Any) -> list[Hashable]:
 
 
 def _score_named(rankings: Mapping[Any, Any], truth: "GroundTruth") -> "RankingReport":
-    """Score rankings whose names are those of the ground truth, to the letter."""
+    """Score rankings with exactly the names of the ground truth."""
     from eval.rankings.scoring import RankingReport, score_named
 
     (protocol,), asked = truth.protocols, [query.name for query in next(iter(truth.protocols.values()))]

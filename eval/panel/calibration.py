@@ -1,4 +1,4 @@
-"""The weights that make evidence and scores a probability, by logistic regressions over the pairs of the panel."""
+"""Calibration of evidence and scores to probabilities, by logistic regression over the pairs of the panel."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ _FOLDS = 5
 
 @dataclass(frozen=True)
 class CalibrationOutcome:
-    """What probabilities come to that scenes left out of the fit were given."""
+    """Quality of cross-validated probabilities, for scenes left out of the fit."""
 
-    # by kind: photos that are called so and are right, and that are wrong
+    # by kind: right and wrong photos of this level
     found: dict[str, tuple[int, int]]
     likely: dict[str, tuple[int, int]]
-    # by kind: mean of the predictions, share that is right, and photos, if there are any, from 0 to 1
+    # by kind: mean prediction, share of right ones, and number of photos, for deciles with photos
     deciles: dict[str, list[tuple[float, float, int]]]
 
 
 def calibrate(found: Mapping[str, QueryOutcome]) -> tuple[Calibration, CalibrationOutcome]:
-    """Fit the weights, kinds weighing equally, and judge them on scenes left out."""
+    """Fit the weights, with equal weight of kinds, and judge them on scenes left out."""
     asked = Counter(one.kind for one in found.values())
     rows, signs, weights, folds, kinds = [], [], [], [], []
     for one in found.values():

@@ -31,15 +31,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class KindFigures:
-    """What was measured of one kind of photos."""
+    """Figures of one kind of photos."""
 
     queries: int
     score: Figure  # average precision
-    shown: Figure  # part of the photos to find that are called found or likely
-    # photos called so that are right, and that are wrong
+    shown: Figure  # share of the positives called found or likely
+    # right and wrong photos of this level
     found: tuple[int, int]
     likely: tuple[int, int]
-    turned: float  # part of the queries that were looked at turned
+    turned: float  # share of the queries that were turned
     seconds: tuple[float, float]  # mean and median processor time of a query
 
 
@@ -49,7 +49,7 @@ def scores_of(found: Mapping[str, QueryOutcome]) -> dict[str, dict[str, float]]:
 
 
 def summarise(found: Mapping[str, QueryOutcome]) -> dict[str, KindFigures]:
-    """Return the figures of each kind that there are queries of, in the order of `KINDS`."""
+    """Return the figures of each kind with queries, in the order of `KINDS`."""
     scores, shown = scores_of(found), _by_scene(found, _shown)
     kinds = {}
     for kind in scores:
@@ -70,7 +70,7 @@ def summarise(found: Mapping[str, QueryOutcome]) -> dict[str, KindFigures]:
 
 
 def differences(found: Mapping[str, QueryOutcome], before: Mapping[str, QueryOutcome]) -> dict[str, Figure]:
-    """How much more average precision each kind has than in another run, over the scenes of queries both asked."""
+    """Gain in average precision of each kind over another run, for the scenes of common queries."""
     both = found.keys() & before.keys()
     now = scores_of({name: one for name, one in found.items() if name in both})
     then = scores_of({name: one for name, one in before.items() if name in both})
@@ -78,7 +78,7 @@ def differences(found: Mapping[str, QueryOutcome], before: Mapping[str, QueryOut
 
 
 def mean_of(figures: Mapping[str, Figure]) -> Figure:
-    """Return the mean of kinds, which weigh equally."""
+    """Return the mean over kinds, with equal weights."""
     means, errors = ([getattr(one, name) for one in figures.values()] for name in ("mean", "error"))
     error = float(np.sqrt(np.nansum(np.square(errors)))) / len(errors)
     return Figure(float(np.mean(means)), error, sum(one.scenes for one in figures.values()))

@@ -82,7 +82,7 @@ _DESIGNED = {"SSD": "ssd-32", "SIFT": "sift", "SURF": "surf"}
 def boosted(train: str, scale: Scale, kind: str, learners: int) -> Step:
     """Boost weak learners: ``bgm``, or ``ssc`` on intensities."""
     start: tuple[Argument, ...] = () if scale.whole else ("--candidates", scale.count(20_000, 200))
-    if kind == "bgm" and learners < 512:  # boosting is greedy: fewer are the first of more
+    if kind == "bgm" and learners < 512:  # boosting is greedy: smaller sets are prefixes of larger ones
         start = ("--from", made(boosted(train, scale, kind, 512)))
     return Step(
         f"{learners} weak learners ({kind}) on {SETS[train]}",
@@ -121,7 +121,7 @@ def low_dimensional(train: str, scale: Scale, kind: str, dim: int) -> Step:
 
 
 def _few(scale: Scale, number: int) -> str:
-    """Fewer weak learners where it is only to be seen that all works."""
+    """Fewer weak learners in a test run."""
     return str(number if scale.share >= 0.01 else max(4, number // 16))
 
 
@@ -134,7 +134,7 @@ def _pairs(scale: Scale) -> tuple[str, ...]:
 
 
 def _descriptor(name: str, train: str, scale: Scale) -> Step | str | None:
-    """What a name of the figures means; None for what is not built here."""
+    """The descriptor of a name in the figures; None if not implemented here."""
     if name in _DESIGNED:
         return _DESIGNED[name]
     kind, _, number = name.rpartition("-")
@@ -149,7 +149,7 @@ def _descriptor(name: str, train: str, scale: Scale) -> Step | str | None:
 
 
 def _lde(train: str, scale: Scale) -> Step:
-    """LDE of normalised patches, with the number of dimensions that Brown11 reports to do best."""
+    """LDE of normalised patches, with the best number of dimensions reported by Brown11."""
     dim = {"ND": "27", "Yos": "14"}[train]
     own = ("--as-published", "--blocks", "pixels-grid-32", "--embedding", "lde", "--dim", dim, "--no-powell")
     return Step(

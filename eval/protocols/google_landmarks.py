@@ -1,7 +1,7 @@
 """Google Landmarks v2 (Weyand, Araujo, Cao, Sim, CVPR 2020): its ground truths and predictions, tables as published.
-``retrieval_solution_v2.1.csv`` has ``id``, ``images`` (parted by spaces; None: ignored) and ``Usage`` (Public or
-Private), ``recognition_solution_v2.1.csv`` ``landmarks`` for ``images``. Predictions are as Kaggle takes them:
-``id,images``, the best first, and ``id,landmarks``, one landmark and its score, or nothing.
+``retrieval_solution_v2.1.csv`` has ``id``, ``images`` (separated by spaces; None: ignored) and ``Usage`` (Public or
+Private), ``recognition_solution_v2.1.csv`` ``landmarks`` for ``images``. Predictions are in Kaggle's format:
+``id,images``, best first, and ``id,landmarks``, one landmark and its score, or nothing.
 """
 
 import csv
@@ -18,14 +18,14 @@ DEPTH = 100
 """Photos of a ranking that count."""
 
 USAGES = ("public", "private")
-"""Parts of the test set, each measured by itself."""
+"""Parts of the test set, each measured separately."""
 
 _LONGEST = 1 << 24  # characters of a cell
 
 
 @dataclass(frozen=True)
 class RetrievalQuery:
-    """A photo of the test set, and the photos of the index that it is to find."""
+    """A photo of the test set, and its positives in the index."""
 
     photo: str
     positives: frozenset[str]
@@ -33,7 +33,7 @@ class RetrievalQuery:
 
 
 def is_retrieval(path: Path) -> bool:
-    """Whether a table is a ground truth, or predictions, of retrieval: its first line says so."""
+    """Whether a table is a ground truth, or predictions, of retrieval, by its first line."""
     return {"id", "images"} <= {*_header(path)}
 
 
@@ -51,17 +51,17 @@ def read_retrieval(path: Path) -> list[RetrievalQuery]:
 
 
 def read_retrieved(path: Path) -> dict[str, list[str]]:
-    """Read predictions of retrieval: photos by query, the best first."""
+    """Read predictions of retrieval: photos by query, best first."""
     return {photo: cells for _, photo, cells, _ in _rows(path, "images")}
 
 
 @dataclass(frozen=True)
 class Recognition:
-    """How well landmarks are recognised."""
+    """Scores of landmark recognition."""
 
     gap: float  # global average precision, over all photos of the part
-    landmarks_alone: float  # the same, photos that show no landmark left out
-    # photos of the part, those that show a landmark, and those that one was predicted for
+    landmarks_alone: float  # the same without photos of no landmark
+    # number of photos of the part, with a landmark, and with a prediction
     photos: int
     with_landmark: int
     predicted: int
@@ -111,7 +111,7 @@ def _prediction(path: Path, line: int, cells: Sequence[str]) -> tuple[str, float
 
 
 def _rows(path: Path, column: str) -> Iterator[tuple[int, str, list[str], str]]:
-    """Line, photo, what it is told of, and the usage in small letters; "" where there is no such column."""
+    """Line number, photo, value and usage in lower case; "" without such a column."""
     seen = set()
     names: list[str] | None = None
     for line, cells in _lines(path):
@@ -138,7 +138,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a table that are not blank; its cells are parted by commas alone, as spaces part what is in them."""
+    """The non-blank lines of a table; only commas separate cells, as spaces separate items within them."""
     before = csv.field_size_limit(_LONGEST)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -17,16 +17,16 @@ from index.text import shown
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
 LABELS = ("easy", "hard", "junk")
-_MOST_LISTED = 10_000_000  # places in lists of a file, all together
+_MOST_LISTED = 10_000_000  # most indices in all lists of a file
 
 
 @dataclass(frozen=True)
 class RevisitedQuery:
     """One query: photos by their stems."""
 
-    stem: str  # the query's photo, which is not in the database
-    box: tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels: the query is what is cut out so
-    # photos of the database that show the object well; in a hard way; and so that they count neither way
+    stem: str  # the query photo, not in the database
+    box: tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels: the query is this crop
+    # photos of the database: easy, hard, and ignored ones
     easy: frozenset[str]
     hard: frozenset[str]
     junk: frozenset[str]
@@ -34,14 +34,14 @@ class RevisitedQuery:
 
 @dataclass(frozen=True)
 class Revisited:
-    """A ground truth: its queries, and the stems of the photos that make the database."""
+    """A ground truth: its queries, and the stems of the photos of the database."""
 
     queries: tuple[RevisitedQuery, ...]
     database: tuple[str, ...]
 
 
 def read_revisited(path: Path) -> Revisited:
-    """Read a ground truth: a dict of ``imlist``, ``qimlist`` and ``gnd``, a dict of lists of places a query."""
+    """Read a ground truth: a dict of ``imlist``, ``qimlist`` and ``gnd``, a dict of lists of indices for each query."""
     found = read_pickle(path)
     if not isinstance(found, dict) or not {"gnd", "imlist", "qimlist"} <= found.keys():
         raise _wrong(path, "it is not a dict of gnd, imlist and qimlist")
@@ -110,7 +110,7 @@ def _stem(name: str) -> str:
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """A list, a tuple, or an array of one axis that counts; None for anything else."""
+    """A list, a tuple, or a one-dimensional integer array as a list; None for anything else."""
     if isinstance(value, np.ndarray):
         return list(value.reshape(-1).tolist()) if value.size == max(value.shape, default=0) else None
     return list(value) if isinstance(value, list | tuple) else None

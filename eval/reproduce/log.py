@@ -1,4 +1,4 @@
-"""The log of a run: every number that a command printed, as one line of JSON, as soon as the command has ended."""
+"""The log of a run: every printed number as one line of JSON, written after each command."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,11 +9,11 @@ from typing import Any
 from eval.reproduce.steps import Step
 
 LOG = "log.jsonl"
-"""In the folder of the pages."""
+"""Name of the log in the folder of the pages."""
 
 
 def append_log(path: Path, experiment: str, step: Step, result: Mapping[str, Any]) -> None:
-    """Append the numbers of a step that was run, a line of JSON each: ``time``, ``experiment``, ``step``, ``key`` (its
+    """Append the numbers of a finished step, a line of JSON each: ``time``, ``experiment``, ``step``, ``key`` (its
     folder), ``name``, ``at`` (place in a list, such as an iteration; else null) and ``value``.
     """
     told = {
@@ -30,9 +30,9 @@ def append_log(path: Path, experiment: str, step: Step, result: Mapping[str, Any
 
 
 def numbers_in(told: Any, name: str, at: int | None = None) -> Iterator[tuple[str, int | None, float]]:
-    """Give the numbers of a JSON value: their names, with dots; their places in the list that they are of; themselves.
+    """Yield the numbers of a JSON value: their dotted names; their index in a list; their values.
 
-    Of lists within lists the inner ones are left out.
+    Nested inner lists are left out.
     """
     if isinstance(told, Mapping):
         for key, value in told.items():

@@ -1,4 +1,4 @@
-"""What an experiment ends in: a page with tables and plots, and the same numbers as CSV and JSON."""
+"""Pages of experiments with tables and plots, and the same numbers as CSV and JSON."""
 
 import re
 from base64 import b64encode
@@ -17,7 +17,7 @@ from learning.reports.figures import image_bytes, new_figure, require_matplotlib
 from learning.reports.html import document, write_html
 
 CONTENTS = "index.html"
-"""Page that leads to those of the experiments."""
+"""Page of contents of the experiments."""
 _STYLE = """
 :root { color-scheme: light dark; --line: #ccc; --soft: #666; }
 @media (prefers-color-scheme: dark) { :root { --line: #444; --soft: #aaa; } }
@@ -32,32 +32,32 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { margin: 1.5rem 0; } figure img { max-width: 100%; height: auto; background: #fff; }
 """.strip()
 DIFFERS = "Where this differs from the paper"
-"""Heading of what is done otherwise."""
+"""Heading of the differences from the paper."""
 
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An experiment that was run."""
+    """A finished experiment."""
 
-    experiment: Experiment  # what was run
+    experiment: Experiment  # the experiment
     results: Mapping[str, Mapping[str, Any]]  # see `eval.reproduce.running.run_steps`
     share: float  # the scale
-    version: str  # of the program
+    version: str  # version of the program
 
     @property
     def printed(self) -> Results:
-        """What each step printed, by its key."""
+        """The output of each step, by its key."""
         return printed(self.results)
 
     @property
     def seconds(self) -> float:
-        """What its steps took together, those that other experiments had run before too."""
+        """Total time of its steps, including those shared with earlier experiments."""
         return float(sum(self.results[step.key]["seconds"] for step in self.experiment.steps))
 
     def as_json(self) -> dict[str, Any]:
-        """Return all numbers, as the file next to the page has them."""
+        """Return all numbers, as in the file next to the page."""
         parts = self.experiment.parts
         return {
             "experiment": self.experiment.name,
@@ -120,7 +120,7 @@ class Outcome:
         ]
 
     def points(self, series: Series) -> list[tuple[float, float]]:
-        """Return the points of a line that are known."""
+        """Return the known points of a line."""
         if series.listed is not None:
             return series.listed.of(self.printed)
         found = [(self._of(x) if isinstance(x, Measure) else x, self._of(y)) for x, y in series.points]
@@ -135,7 +135,7 @@ def _rounded(number: float | None) -> float | None:
 
 
 def check_pages(experiments: Sequence[Experiment]) -> None:
-    """Raise CairnError if a plot could not be drawn in the end: before the work that it reports."""
+    """Raise CairnError if a plot could not be drawn in the end; called before the work."""
     if any(isinstance(part, Plot | Drawing) for one in experiments for part in one.parts):
         require_matplotlib()
 
@@ -152,7 +152,7 @@ def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
 
 
 def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
-    """Write a page that leads to those of several experiments, and to those of earlier runs in the same folder."""
+    """Write a page of contents of several experiments, including those of earlier runs in the same folder."""
     told = {name: (title, share) for name, title, share in _written(folder)}
     told |= {one.experiment.name: (one.experiment.title, one.share) for one in outcomes}
     lines = [
@@ -167,17 +167,17 @@ def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
 
 
 def _written(folder: Path) -> Iterator[tuple[str, str, float]]:
-    """Name, title and scale of the experiments whose pages are in a folder."""
+    """Name, title and scale of the experiments with pages in a folder."""
     for page in folder.glob("*/*.html"):
         try:
             told = load_json(page.with_suffix(".json"))
             yield str(told["experiment"]), str(told["title"]), float(told["scale"])
         except (CairnError, LookupError, TypeError, ValueError):
-            continue  # no page of an experiment
+            continue  # not the page of an experiment
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:
-    """What sorts names of experiments: figure10 after figure9."""
+    """Sort key of names of experiments: figure10 after figure9."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -186,7 +186,7 @@ def _share(share: float) -> str:
 
 
 def _rows(told: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """All numbers, one a line."""
+    """Rows of all numbers."""
     beside = ("detail", "published_detail", "spread", "published_spread")
     none = [""] * len(beside)
     yield ["part", "row", "column", "ours", "published", "difference", "unit", *beside]
@@ -233,7 +233,7 @@ def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
 
 
 def _table(table: Table, cells: Sequence[Mapping[str, Any]]) -> str:
-    """A table of rows and columns, each number of ours above the published one."""
+    """A table in HTML, with each of our numbers above the published one."""
     by_place = {(cell["row"], cell["column"]): cell for cell in cells}
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     rows = []
