@@ -156,13 +156,13 @@ def run_benchmark(
     similarity = _check_early(search.similarity, collection, source) if search.similarity is not None else None
     start = time.perf_counter()
     with _working(work, options, photos, source, collection, features) as (place, root):
-        made = find_source(source, options, root, share=setup.share, workers=workers, progress=progress)
+        words = find_source(source, options, root, share=setup.share, workers=workers, progress=progress)
         folder = collection or place.path / f"{folder_name(work.name if work else 'benchmark')}.cairn"
         described = [*photos.images, *photos.distractors] if features is not None else ()
         with make(folder, options, features=features, photos=described) as searched:
             opened = searched.opened
             _refuse_others(searched, photos)
-            failed = _index(searched, photos, made, place, collection is None, workers, progress)
+            failed = _index(searched, photos, words, place, collection is None, workers, progress)
             seconds = {"index": time.perf_counter() - start}
             run = QueryRun(opened, photos, truth, search, setup.single_ranking)
             answers = place.answers(run.key)
@@ -178,16 +178,16 @@ def run_benchmark(
                 truth=photos.truth,
                 seconds=seconds,
                 similarity=similarity,
-                origin=origin_of(opened, source, made, photos),
+                origin=origin_of(opened, source, words, photos),
                 share=setup.share,
                 cutoffs=truth.cutoffs,
             )
     if work is None:
         return report
     if work.discard:
-        discard(place.path, *([made.kept] if made and made.kept else []))
-    kept = None if work.discard else size_of(place.path)
-    about = {"folder": str(place.path), "bytes": kept, "searches": len(run.jobs), "done_before": before}
+        discard(place.path, *([words.kept] if words and words.kept else []))
+    stored = None if work.discard else size_of(place.path)
+    about = {"folder": str(place.path), "bytes": stored, "searches": len(run.jobs), "done_before": before}
     return replace(report, work=about)
 
 
@@ -206,8 +206,8 @@ def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None
     if collection is None:
         if not photos.image_files:
             raise _nothing_in(photos)
-        asked, _ = truth.answerable({path.stem for path in photos.image_files})
-        if lost := [query for query in asked.queries if query.stem not in photos.queries]:
+        answerable, _ = truth.answerable({path.stem for path in photos.image_files})
+        if lost := [query for query in answerable.queries if query.stem not in photos.queries]:
             raise no_photo_of(lost[0])
     if features is not None and truth.cropped:
         raise CairnError(

@@ -38,10 +38,10 @@ def studies(
 def blocks_of(name: str) -> Blocks:
     """Blocks with an S-block, by name or from a file."""
     descriptor = find_descriptor(name)
-    found = descriptor.model.base_model if isinstance(descriptor, LearntDescriptor) else None
-    if not isinstance(found, Blocks) or not can_be_levels(found):
+    base_model = descriptor.model.base_model if isinstance(descriptor, LearntDescriptor) else None
+    if not isinstance(base_model, Blocks) or not can_be_levels(base_model):
         raise CairnError(f"{name} is no descriptor of T- and S-blocks without an embedding: choose one as T3h-S4-25.")
-    return found
+    return base_model
 
 
 def pairs_to_test_on(folder: Path, size: int) -> BlockPairs:

@@ -33,14 +33,14 @@ def errors_of_codes(
         raise CairnError(
             "{path} has no mean, which codes are centred by: learn it again with {cairn learn descriptor}.", path=path
         )
-    taken = [bits for bits in lengths if bits >= len(model.mean)]
-    if not taken:
+    possible = [bits for bits in lengths if bits >= len(model.mean)]
+    if not possible:
         raise CairnError(
             "{path} has {mean} dimensions: name a {--length} of as many bits at least.", path=path, mean=len(model.mean)
         )
     parent = evaluate_patches(folder, LearntDescriptor(model), pairs, progress).fpr95
     errors = []
-    for bits in taken:
+    for bits in possible:
         code = centred_code(model.mean, bits, seed=seed)
         errors.append(evaluate_patches(folder, LearntDescriptor(model.with_code(code)), pairs, progress).fpr95)
-    return taken, errors, parent
+    return possible, errors, parent

@@ -116,11 +116,11 @@ def _read_npy(path: Path) -> NDArray[np.generic]:
 def _read_npz(path: Path) -> NDArray[np.generic]:
     with reading(path, "file of descriptions", "numpy.savez"), open_archive(path, _LARGEST) as archive:
         names = [name.removesuffix(".npy") for name in archive.names]
-        taken = names if len(names) == 1 else [name for name in _NAMES if name in names][:1]
-        if not taken:
-            found = ", ".join(shown(name, 40) for name in names[:4])
-            raise CairnError(f"{path} has {len(names)} arrays, {found}: call the one to take {shown(_NAMES[0])}.")
-        return archive.array(taken[0])
+        chosen_names = names if len(names) == 1 else [name for name in _NAMES if name in names][:1]
+        if not chosen_names:
+            listed = ", ".join(shown(name, 40) for name in names[:4])
+            raise CairnError(f"{path} has {len(names)} arrays, {listed}: call the one to take {shown(_NAMES[0])}.")
+        return archive.array(chosen_names[0])
 
 
 def _read_text(path: Path) -> NDArray[np.generic]:

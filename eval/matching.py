@@ -169,8 +169,8 @@ def evaluate_matching(
             progress("pairs", done + 1, len(pairs))
     seconds["total"] = sum(seconds.values())
     return [
-        MatchingReport(each.name, each.dim, found, dict(seconds))
-        for each, found in zip(descriptors, scores, strict=True)
+        MatchingReport(each.name, each.dim, pair_scores, dict(seconds))
+        for each, pair_scores in zip(descriptors, scores, strict=True)
     ]
 
 

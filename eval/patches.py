@@ -126,8 +126,8 @@ def share_of(pairs: PatchPairs, most: int, seed: int) -> PatchPairs:
     kinds = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
     matching = min(max(round(most * len(kinds[0]) / len(pairs)), 1), max(most - 1, 1))
     numbers = (matching, max(most - matching, 1))
-    taken = [rng.choice(of, min(number, len(of)), replace=False) for of, number in zip(kinds, numbers, strict=True)]
-    drawn = np.sort(np.concatenate(taken))
+    draws = [rng.choice(of, min(number, len(of)), replace=False) for of, number in zip(kinds, numbers, strict=True)]
+    drawn = np.sort(np.concatenate(draws))
     return PatchPairs(pairs.first[drawn], pairs.second[drawn], pairs.match[drawn])
 
 

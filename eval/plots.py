@@ -93,8 +93,8 @@ def lower_envelope(
     order = np.lexsort((errors, dims))
     ranked = errors[order]
     best = np.minimum.accumulate(np.concatenate([[np.inf], ranked[:-1]]))
-    kept = order[ranked < best]
-    return dims[kept], errors[kept]
+    rows = order[ranked < best]
+    return dims[rows], errors[rows]
 
 
 def plot_pooling_regions(
@@ -113,9 +113,9 @@ def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
     figure = new_plot(path, 6.2, 5.4)
     axes = figure.add_subplot()
     low, high = np.quantile(metric, [0.005, 0.995])
-    shown = axes.imshow(metric, cmap="gray", vmin=low, vmax=high if high > low else low + 1, interpolation="nearest")
+    image = axes.imshow(metric, cmap="gray", vmin=low, vmax=high if high > low else low + 1, interpolation="nearest")
     axes.set(title=f"A, {len(metric)} x {len(metric)}, of rank {np.linalg.matrix_rank(metric, hermitian=True)}")
-    figure.colorbar(shown, ax=axes)
+    figure.colorbar(image, ax=axes)
     save_plot(figure, path)
 
 
@@ -158,31 +158,31 @@ def plot_similarities(
     figure = new_plot(path, 5.2 * len(groups), 3.8)
     left = {name: tuple(_trimmed(scores, trim) for scores in both) for name, both in groups.items()}
     bins = _logarithmic(np.concatenate([scores for both in left.values() for scores in both]))
-    told: dict[str, dict[str, object]] = {}
+    drawn: dict[str, dict[str, object]] = {}
     for place, (name, both) in enumerate(groups.items(), start=1):
         axes = figure.add_subplot(1, len(groups), place)
-        shown = left[name]
+        parts = left[name]
         if linear:
-            bins = _linear(np.concatenate(shown))
+            bins = _linear(np.concatenate(parts))
         shares = []
         for scores, part, label, colour in zip(
-            both, shown, ("matching", "not matching"), ("tab:green", "tab:blue"), strict=True
+            both, parts, ("matching", "not matching"), ("tab:green", "tab:blue"), strict=True
         ):
-            counted = part if linear else part[part > 0]
-            counts, _ = np.histogram(np.clip(counted, bins[0], bins[-1]), bins)
+            positive = part if linear else part[part > 0]
+            counts, _ = np.histogram(np.clip(positive, bins[0], bins[-1]), bins)
             shares.append(counts / max(len(scores), 1))
             none = f", {100 * np.mean(part == 0):.0f}% at 0" if len(part) and not linear else ""
             axes.stairs(100 * shares[-1], bins, fill=True, alpha=0.5, color=colour, label=f"{label}{none}")
         if not linear:
             axes.set_xscale("log")
-        at_zero = _at_zero(both, shown) if not linear else 0.0
+        at_zero = _at_zero(both, parts) if not linear else 0.0
         overlap = 100 * (np.minimum(*shares).sum() + at_zero)
         axes.set(title=f"{name}: overlap {overlap:.1f}%", xlabel="similarity", ylabel="image pairs, %")
         axes.legend(fontsize=8)
         of = dict(zip(("matching", "not matching"), (share.tolist() for share in shares), strict=True))
-        told[name] = {"overlap": float(overlap / 100), "bins": bins.tolist(), **of}
+        drawn[name] = {"overlap": float(overlap / 100), "bins": bins.tolist(), **of}
     save_plot(figure, path)
-    return told
+    return drawn
 
 
 def _trimmed(scores: NDArray[np.floating], share: float) -> NDArray[np.floating]:
@@ -204,11 +204,11 @@ def _linear(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.linspace(low, max(high, low + 1e-6), 60)
 
 
-def _at_zero(both: Sequence[NDArray[np.floating]], shown: Sequence[NDArray[np.floating]]) -> float:
+def _at_zero(both: Sequence[NDArray[np.floating]], parts: Sequence[NDArray[np.floating]]) -> float:
     """Share of pairs of score 0, the smaller one of two groups."""
     shares = [
         np.count_nonzero(part == 0) / len(scores) if len(scores) else 0.0
-        for scores, part in zip(both, shown, strict=True)
+        for scores, part in zip(both, parts, strict=True)
     ]
     return float(min(shares))
 

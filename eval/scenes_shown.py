@@ -57,7 +57,7 @@ class RelatedPhotos:
 
     name: str
     folders: tuple[Path, ...]
-    shown: Callable[[str], tuple[frozenset[str], str, bool]]  # by stem: scenes, source, may others of it match
+    shown: Callable[[str], tuple[frozenset[str], str, bool]]  # by stem: scenes, source, whether others of it may be
 
     def same(self, one: str, other: str) -> bool | None:
         """Whether two photos (stems) show the same object; None if unknown."""

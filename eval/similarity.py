@@ -125,17 +125,17 @@ class SimilarityReport:
         group = [one for one in group if one.after[name].scores[way]]
         if not group:
             return None
-        found = [one.after[name] for one in group]
+        figures = [one.after[name] for one in group]
         before = [one.before[name].mean(UNSEEN) if way == UNSEEN else self.plain[name].mean(way) for one in group]
-        gains = [one.mean(way) / max(was, 1e-12) - 1 for one, was in zip(found, before, strict=True)]
-        queries = {query for one in found for query in one.scores[way]}
+        gains = [one.mean(way) / max(was, 1e-12) - 1 for one, was in zip(figures, before, strict=True)]
+        queries = {query for one in figures for query in one.scores[way]}
         return {
-            **_figures(found, way),
+            **_figures(figures, way),
             "tf-idf": round(float(np.mean(before)), 6),
             "gain": round(float(np.mean(gains)), 6),
-            "splits": [round(one.mean(way), 6) for one in found],
+            "splits": [round(one.mean(way), 6) for one in figures],
             "queries": {
-                query: round(float(np.mean([one.scores[way][query] for one in found if query in one.scores[way]])), 6)
+                query: round(float(np.mean([one.scores[way][query] for one in figures if query in one.scores[way]])), 6)
                 for query in sorted(queries)
             },
         }
@@ -154,28 +154,28 @@ def evaluate_similarity(
     splits = SimilaritySplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
     ways = study.way or tuple(WAYS)
     tell: Progress = progress or (lambda step, done, of: None)
-    asked = [query for query in read_ground_truth(ground_truth) if query.positives]
-    if not asked:
+    queries = [query for query in read_ground_truth(ground_truth) if query.positives]
+    if not queries:
         raise CairnError(f"No query of {ground_truth} has a positive.")
     if unknown := [way for way in ways if way not in WAYS]:
         raise CairnError(f"There is no way of searching {unknown[0]!r}; choose of {', '.join(WAYS)}.")
-    bench = _Bench((folder, ground_truth), asked, splits, ways, study, tell)
+    bench = _Bench((folder, ground_truth), queries, splits, ways, study, tell)
     counts = [*dict.fromkeys(study.neighbours)] or [options.neighbours]
     about = {
         "collection": str(folder),
         "photos": len(bench.rows),
-        "queries": len(asked),
+        "queries": len(queries),
         **{f"split_{name}" if name == "seed" else name: value for name, value in asdict(splits).items()},
         "options": asdict(options),
     }
-    plain = {name: bench.measure(name, asked, None) for name in bench.places}
-    found = []
+    plain = {name: bench.measure(name, queries, None) for name in bench.places}
+    outcomes = []
     for done, (k, number) in enumerate((k, number) for k in counts for number in range(splits.splits)):
         tell("splits", done, len(counts) * splits.splits)
         seed = splits.seed + number
-        found.append(bench.split(replace(options, neighbours=k, seed=seed)))
-    tell("splits", len(found), len(found))
-    return SimilarityReport(about, plain, found)
+        outcomes.append(bench.split(replace(options, neighbours=k, seed=seed)))
+    tell("splits", len(outcomes), len(outcomes))
+    return SimilarityReport(about, plain, outcomes)
 
 
 class _Bench:
@@ -184,13 +184,13 @@ class _Bench:
     def __init__(
         self,
         places: tuple[Path, Path],
-        asked: list[GroundTruthQuery],
+        all_queries: list[GroundTruthQuery],
         splits: SimilaritySplitOptions,
         ways: Sequence[str],
         study: SimilarityStudy,
         tell: Progress,
     ) -> None:
-        (self.folder, self.ground_truth), self.asked, self.splits = places, asked, splits
+        (self.folder, self.ground_truth), self.asked, self.splits = places, all_queries, splits
         self.ways, self.workers, self.tell = [way for way in ways if way != UNSEEN], processes(study.workers), tell
         folder = self.folder
         self.told_unseen = UNSEEN in ways and splits.by == "photos"
@@ -208,13 +208,13 @@ class _Bench:
                     path=path,
                     folder=folder,
                 )
-            stems = set(stems_of(rows, named_photos(asked)).values())
-            if lost := {query.stem for query in asked} - stems:
+            stems = set(stems_of(rows, named_photos(all_queries)).values())
+            if lost := {query.stem for query in all_queries} - stems:
                 raise CairnError(f"The photo {min(lost)!r}, which is asked with, is not in {path}: index it there too.")
             self.rows = self.rows or rows
             photos = sorted((row.sha256 or "", stem_of(row.path)) for row in rows)
             self.keys[name] = fingerprint({}, {"photos": photos, "words": sorted(words)})[:12]
-        queries = [[*vars(query).values()] for query in asked]
+        queries = [[*vars(query).values()] for query in all_queries]
         listed = [[sorted(one) if isinstance(one, frozenset) else one for one in query] for query in queries]
         self.work = study.work / f"{self.keys[str(folder)]}-{fingerprint({}, {'queries': listed})[:12]}"
         self.work.mkdir(parents=True, exist_ok=True)
@@ -252,17 +252,17 @@ class _Bench:
         ways = self.ways if file is not None or seen is None else []
         if self.told_unseen and seen is not None:
             ways = [*ways, UNSEEN]
-        found = SimilarityFigures({}, {})
+        figures = SimilarityFigures({}, {})
         for way in ways:
-            told = {"queries": [query.name for query in queries], "seen": sorted(seen or ()) if way == UNSEEN else []}
+            key = {"queries": [query.name for query in queries], "seen": sorted(seen or ()) if way == UNSEEN else []}
             by = file.stem if file is not None else "tf-idf"
-            kept = self.work / f"{by}-{self.keys[place]}-{way}-{fingerprint({}, told)[:12]}.json"
-            if not kept.is_file():
-                save_json(kept, self._search(place, queries, file, way, seen or frozenset()))
-            rows = load_json(kept)
-            found.scores[way] = {name: ap for name, (ap, _) in rows.items()}
-            found.seconds[way] = {name: seconds for name, (_, seconds) in rows.items()}
-        return SimilarityFigures.joined([found])
+            stored = self.work / f"{by}-{self.keys[place]}-{way}-{fingerprint({}, key)[:12]}.json"
+            if not stored.is_file():
+                save_json(stored, self._search(place, queries, file, way, seen or frozenset()))
+            rows = load_json(stored)
+            figures.scores[way] = {name: ap for name, (ap, _) in rows.items()}
+            figures.seconds[way] = {name: seconds for name, (_, seconds) in rows.items()}
+        return SimilarityFigures.joined([figures])
 
     def _search(
         self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, way: str, seen: frozenset[str]
@@ -270,25 +270,25 @@ class _Bench:
         # A query photo in no answer is not in the set.
         beside = {query.stem for query in self.asked}
         beside -= {stem for query in self.asked for stem in query.positives | query.junk}
-        asked = []
+        remaining = []
         for query in queries:
             good = query.positives - seen if way == UNSEEN else query.positives
             junk = query.junk | beside | (query.positives - good)
             if good:
-                asked.append(replace(query, good=good, ok=frozenset(), junk=junk - good))
-        size = max(1, -(-len(asked) // (2 * self.workers)))
+                remaining.append(replace(query, good=good, ok=frozenset(), junk=junk - good))
+        size = max(1, -(-len(remaining) // (2 * self.workers)))
         options = replace(WAYS[way], similarity=file)
         jobs = [
-            partial(_search_some, self.places[place], asked[start : start + size], options)
-            for start in range(0, len(asked), size)
+            partial(_search_some, self.places[place], remaining[start : start + size], options)
+            for start in range(0, len(remaining), size)
         ]
-        return {name: row for found in run(jobs, self.workers) for name, row in found.items()}
+        return {name: row for part in run(jobs, self.workers) for name, row in part.items()}
 
     def _learn(self, lesson: Lesson, options: SimilarityOptions, file: Path) -> dict[str, Any]:
         """Learn unless already done, and report it."""
-        told = file.with_suffix(".json")
-        if told.is_file() and file.is_file():
-            known: dict[str, Any] = load_json(told)
+        record_file = file.with_suffix(".json")
+        if record_file.is_file() and file.is_file():
+            known: dict[str, Any] = load_json(record_file)
             return known
         began = time.perf_counter()
         with Collection.open(self.folder) as collection:
@@ -307,7 +307,7 @@ class _Bench:
         learnt.matrix.save(file)
         first, chosen = learnt.history[0], learnt.history[learnt.chosen]
         save_json(
-            told,
+            record_file,
             {
                 "parameters": pairs.parameters,
                 "photos": len(learnt.learnt_from.queries),
@@ -318,8 +318,8 @@ class _Bench:
                 "seconds": round(time.perf_counter() - began, 3),
             },
         )
-        kept: dict[str, Any] = load_json(told)
-        return kept
+        record: dict[str, Any] = load_json(record_file)
+        return record
 
 
 def _search_some(
@@ -331,10 +331,10 @@ def _search_some(
     return {score.name: (score.ap, score.seconds) for score in scores}
 
 
-def _figures(found: Sequence[SimilarityFigures], way: str) -> dict[str, Any]:
+def _figures(results: Sequence[SimilarityFigures], way: str) -> dict[str, Any]:
     return {
-        **_spread([one.mean(way) for one in found], "mAP"),
-        "seconds": round(float(np.median([one.median(way) for one in found])), 6),
+        **_spread([one.mean(way) for one in results], "mAP"),
+        "seconds": round(float(np.median([one.median(way) for one in results])), 6),
     }
 
 

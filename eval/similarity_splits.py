@@ -50,22 +50,22 @@ class Lesson:
 
 def lessons(
     ground_truth: Path,
-    asked: Sequence[GroundTruthQuery],
+    queries: Sequence[GroundTruthQuery],
     rows: Sequence[ImageRow],
     options: SimilaritySplitOptions,
     seed: int,
 ) -> Iterator[Lesson]:
     """Split a collection: one lesson by photos, with all queries; by objects one for each part, with each query in one.
-    `asked`: the queries with positives, whose photos are in the collection.
+    `queries`: the queries with positives, whose photos are in the collection.
     """
     rng = np.random.default_rng(seed)
     numbers = np.array([row.number for row in rows], np.int64)
     if options.by == "photos":
         labels = read_labels(ground_truth, rows, skip_missing=True)
-        yield Lesson(labels, split(labels, numbers, rng, share=options.share)[0], list(asked))
+        yield Lesson(labels, split(labels, numbers, rng, share=options.share)[0], list(queries))
         return
     by_stem = {stem_of(row.path): row.number for row in rows}
-    groups = group_queries(asked)
+    groups = group_queries(queries)
     if len(groups) < options.parts:
         raise CairnError(f"There are {len(groups)} objects to be found, too few for {options.parts} parts.")
     part = rng.permutation(len(groups)) % options.parts
@@ -99,10 +99,10 @@ def _telling(queries: Sequence[GroundTruthQuery]) -> list[GroundTruthQuery]:
 
 def _object(group: Sequence[GroundTruthQuery], numbers: Mapping[str, int]) -> ObjectLabels:
     """The query photos and positives of a group of queries."""
-    shown = {stem for query in group for stem in (query.stem, *query.positives)}
-    junk = {stem for query in group for stem in query.junk} - shown
+    stems = {stem for query in group for stem in (query.stem, *query.positives)}
+    junk = {stem for query in group for stem in query.junk} - stems
     return ObjectLabels(
         group[0].name,
-        frozenset(numbers[stem] for stem in shown if stem in numbers),
+        frozenset(numbers[stem] for stem in stems if stem in numbers),
         frozenset(numbers[stem] for stem in junk if stem in numbers),
     )

@@ -80,8 +80,8 @@ def print_scores(report: "RankingReport") -> None:
     for protocol, scores in report.protocols.items():
         for score in scores:
             by_query.setdefault(score.query.name, {})[protocol] = score.ap
-    for name, found in by_query.items():
-        columns = [f"{found[protocol]:.4f}" if protocol in found else "     -" for protocol in report.protocols]
+    for name, scored in by_query.items():
+        columns = [f"{scored[protocol]:.4f}" if protocol in scored else "     -" for protocol in report.protocols]
         say(f"{'  '.join(columns)}  {name}{'  (no ranking)' if name in report.unranked else ''}")
     for protocol, scores in report.protocols.items():
         precision = "".join(f", mP@{k} {report.mean_precision(protocol, k):.4f}" for k in report.cutoffs)

@@ -35,17 +35,17 @@ _SHOWN = "coffee_1"  # the query of the picture
 
 def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
     """Make the synthetic collection, index it, measure it by engine (`mAP`), and draw one query's matches."""
-    made = build_demo_collection(out)
+    demo = build_demo_collection(out)
     with make(out / "demo.cairn", CollectionOptions(signature=DEFAULT)) as collection:
-        collection.add(made.images, workers=workers, progress=progress)
-        queries = read_ground_truth(made.gt)
+        collection.add(demo.images, workers=workers, progress=progress)
+        queries = read_ground_truth(demo.gt)
         scores = {
             name: mean_average_precision([s.ap for s in run_queries(collection.opened, queries, None, options)[0]])
             for name, options in _SETTINGS.items()
         }
-        shown = next((query for query in queries if query.name == _SHOWN), queries[0])
-        name = next(photo.name for photo in collection if Path(photo.path).stem == shown.stem)
-        result = _picture(collection, out, name, shown.box)
+        query_shown = next((query for query in queries if query.name == _SHOWN), queries[0])
+        name = next(photo.name for photo in collection if Path(photo.path).stem == query_shown.stem)
+        result = _picture(collection, out, name, query_shown.box)
     return {**result, "mAP": {name: round(score, 4) for name, score in scores.items()}}
 
 
@@ -57,8 +57,8 @@ def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> d
         if not described:
             raise CairnError(f"No photo of {photos} can be searched: none shows anything to match.")
         # A photo with many matches makes the best picture; try a fixed sample.
-        tried = [described[place] for place in np.random.default_rng(0).permutation(len(described))[:_TRIED]]
-        _, name, box = max((_found_with(collection, photo) for photo in tried), key=lambda one: one[0])
+        candidates = [described[place] for place in np.random.default_rng(0).permutation(len(described))[:_TRIED]]
+        _, name, box = max((_found_with(collection, photo) for photo in candidates), key=lambda one: one[0])
         return _picture(collection, out, name, box)
 
 
@@ -77,8 +77,8 @@ def _surely(collection: Collection, name: str, box: tuple[float, float, float, f
 
 def _picture(collection: Collection, out: Path, name: str, box: tuple[float, float, float, float]) -> dict[str, Any]:
     picture = out / "matches.jpg"
-    found = _surely(collection, name, box)
-    collection.search(name, box, top=max(1, len(found))).save_picture(picture)
+    matches = _surely(collection, name, box)
+    collection.search(name, box, top=max(1, len(matches))).save_picture(picture)
     held = collection.info()
     return {
         "collection": str(collection.folder),
@@ -87,6 +87,6 @@ def _picture(collection: Collection, out: Path, name: str, box: tuple[float, flo
         "words": held.words,
         "query": name,
         "box": [round(value, 1) for value in box],
-        "found": sum(one.name != name for one in found),
+        "found": sum(one.name != name for one in matches),
         "picture": str(picture),
     }

@@ -257,11 +257,11 @@ def render_view(print_: NDArray[np.float32], recipe: ViewRecipe, rng: np.random.
     canvas = scatter(render_ground(rng), int(rng.integers(2, 5)), rng)
     _paste(canvas, print_, homography)
     corners = _corners(shape, homography)
-    seen = _fill(shape, homography)
+    mask = _fill(shape, homography)
     if recipe.occluders:
-        seen = _occlude(canvas, seen, corners, recipe.occluders, rng)
+        mask = _occlude(canvas, mask, corners, recipe.occluders, rng)
     x, y = corners.T
     area = 0.5 * abs(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))
-    visible = min(float(seen.sum() / area), 1.0)
+    visible = min(float(mask.sum() / area), 1.0)
     box = np.concatenate([corners.min(axis=0), corners.max(axis=0)]).clip(0, [WIDTH - 1, HEIGHT - 1] * 2)
     return DemoView(expose(shrink(canvas), recipe, rng), homography, box, visible, slant)

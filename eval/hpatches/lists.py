@@ -56,7 +56,7 @@ class Lists:
 
 
 def choose_sequences(
-    found: Mapping[str, HPatchesSequence], split: str | None, tasks: Path | None
+    sequences: Mapping[str, HPatchesSequence], split: str | None, tasks: Path | None
 ) -> tuple[str, dict[str, HPatchesSequence]]:
     """Name and test sequences of a split: full, illum or view; a, b or c need the benchmark's ``splits.json``. By
     default a with `tasks`, full without.
@@ -71,7 +71,7 @@ def choose_sequences(
                 splits=one_of(_SPLITS),
             )
         letter = {"illum": "i", "view": "v"}.get(split, "")
-        chosen = {name: one for name, one in found.items() if name.startswith(letter)}
+        chosen = {name: one for name, one in sequences.items() if name.startswith(letter)}
         if len(chosen) < 2:
             raise CairnError(
                 f"The split {split} has {len(chosen)} sequences here: patches of two at least are compared."
@@ -87,13 +87,13 @@ def choose_sequences(
     names = entry.get("test") if isinstance(entry, dict) else None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
         raise CairnError(f"{path} has no split {shown(split)} with a list of test sequences.")
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in sequences]
     if missing:
         raise CairnError(
             f"{len(missing)} of the {len(names)} test sequences of the split {split}, such as {shown(missing[0])}, are "
             "not there: unpack the whole set."
         )
-    return split, {name: found[name] for name in names}
+    return split, {name: sequences[name] for name in names}
 
 
 def read_lists(
@@ -107,16 +107,16 @@ def read_lists(
     pairs = {kind: (empty, empty) for kind in ("pos", "neg_intra", "neg_inter")}
     if "verification" in wanted:
         pairs = {kind: _read_pairs(folder / f"verif_{kind}_split-{split}.csv", sequences, most) for kind in pairs}
-    asked = {"queries": empty, "distractors": empty}
+    patches = {"queries": empty, "distractors": empty}
     if "retrieval" in wanted:
-        asked = {
+        patches = {
             kind: _read_patches(folder / f"retr_{kind}_split-{split}.csv", sequences, most if kind == "queries" else 0)
-            for kind in asked
+            for kind in patches
         }
     shares = f", the first {most} of each list" if most else ""
     return Lists(
-        split, tuple(sequences), pairs["pos"], pairs["neg_intra"], pairs["neg_inter"], asked["queries"],
-        asked["distractors"], f"those of {folder}{shares}", is_published=not most,
+        split, tuple(sequences), pairs["pos"], pairs["neg_intra"], pairs["neg_inter"], patches["queries"],
+        patches["distractors"], f"those of {folder}{shares}", is_published=not most,
     )  # fmt: skip
 
 

@@ -62,8 +62,8 @@ class HPatchesSequence:
 def find_sequences(root: Path) -> dict[str, HPatchesSequence]:
     """Find the sequences below a folder, by name."""
     folder = locate("hpatches", Path(root)).folder
-    found = sorted(path for path in folder.glob("[iv]_*") if path.is_dir())
-    return {path.name: _sequence(path) for path in found}
+    folders = sorted(path for path in folder.glob("[iv]_*") if path.is_dir())
+    return {path.name: _sequence(path) for path in folders}
 
 
 def _sequence(folder: Path) -> HPatchesSequence:

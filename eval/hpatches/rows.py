@@ -108,8 +108,8 @@ class PatchRows:
         if self.distance == "hamming":
             one, other = np.unpackbits(one, axis=1), np.unpackbits(other, axis=1)  # type: ignore[arg-type]
         metric = {"l2": "euclidean", "l1": "cityblock", "hamming": "sqeuclidean"}[self.distance]
-        found: NDArray[np.float64] = cdist(one, other, metric)
-        return found
+        distances: NDArray[np.float64] = cdist(one, other, metric)
+        return distances
 
     def _slice(self, sequence: str, image: str) -> slice:
         count = self.counts[sequence]

@@ -132,11 +132,11 @@ def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step
     A patch with a wrong nearest neighbour is never found, so recall ends below 1.
     """
     ap: dict[str, dict[str, float]] = {}
-    found: dict[str, dict[str, float]] = {}
+    precisions: dict[str, dict[str, float]] = {}
     for done, name in enumerate(lists.sequences, start=1):
         reference = rows.of(name, "ref")
         numbers = np.arange(len(reference))
-        ap[name], found[name] = {}, {}
+        ap[name], precisions[name] = {}, {}
         for noise, letter in NOISE.items():
             figures = []
             for image in range(1, TARGETS + 1):
@@ -145,9 +145,9 @@ def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step
                 right = nearest == numbers
                 area = ranked_precision(distances[numbers, nearest], right, len(numbers))
                 figures.append((area, float(right.mean())))
-            ap[name][noise], found[name][noise] = np.mean(figures, axis=0).tolist()
+            ap[name][noise], precisions[name][noise] = np.mean(figures, axis=0).tolist()
         progress("matching", done, len(lists.sequences))
-    return Matching(ap, found)
+    return Matching(ap, precisions)
 
 
 def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Retrieval:
@@ -177,13 +177,13 @@ def pool_precision(right: NDArray[np.float64], pool: NDArray[np.float64]) -> NDA
     `pool` (M,), or all if they are too few.
     """
     ranked = np.sort(right)
-    found = np.arange(1, len(right) + 1)
+    hits = np.arange(1, len(right) + 1)
     sizes = np.minimum(np.array(POOLS) - len(right), len(pool))
     nearer = np.cumsum(pool < ranked[:, None], axis=1, dtype=np.int32)  # (5, M)
     nearer = np.concatenate([np.zeros((len(right), 1), np.int32), nearer], axis=1)[:, sizes].T  # (7, 5)
-    after = found / (found + nearer)
-    earlier = found - 1 + nearer
-    before = np.where(earlier > 0, (found - 1) / np.maximum(earlier, 1), 1.0)
+    after = hits / (hits + nearer)
+    earlier = hits - 1 + nearer
+    before = np.where(earlier > 0, (hits - 1) / np.maximum(earlier, 1), 1.0)
     area: NDArray[np.float64] = ((before + after) / 2).mean(axis=1)
     return area
 

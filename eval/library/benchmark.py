@@ -102,18 +102,20 @@ def _check_made(published: str, chosen: Mapping[str, Any]) -> None:
     from retrieval.collection.options import read_options
     from retrieval.photos.listing import COLLECTION_FILE
 
-    made = chosen["vocabulary"]
-    if made is not None and chosen["share"] == 1:
-        words = VocabularyFacts.read(find_vocabulary(made)).words
+    vocabulary = chosen["vocabulary"]
+    if vocabulary is not None and chosen["share"] == 1:
+        words = VocabularyFacts.read(find_vocabulary(vocabulary)).words
         if words != chosen["words"]:
-            raise CairnError(f"As published in {published}, there are {chosen['words']} words: {made} has {words}.")
-    kept = chosen["collection"]
-    if kept is not None and (kept / COLLECTION_FILE).is_file():
-        wanted, there = _collection_options(chosen), read_options(kept / COLLECTION_FILE)
+            raise CairnError(
+                f"As published in {published}, there are {chosen['words']} words: {vocabulary} has {words}."
+            )
+    collection = chosen["collection"]
+    if collection is not None and (collection / COLLECTION_FILE).is_file():
+        wanted, there = _collection_options(chosen), read_options(collection / COLLECTION_FILE)
         if (there.features, there.words) != (wanted.features, wanted.words):
             raise CairnError(
                 "{kept} was made with other options than {published} has: name another {--collection}.",
-                kept=kept,
+                kept=collection,
                 published=published,
             )
 

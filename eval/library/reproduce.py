@@ -94,8 +94,8 @@ def reproduce(
 
     if not 1 <= seeds <= MOST_SEEDS:
         raise CairnError("{--seeds} is from 1 to {most}, and not {seeds}.", most=MOST_SEEDS, seeds=seeds)
-    found = chosen([names] if isinstance(names, str) else list(names), Scale(scale))
-    experiments = [repeated(one, seeds) for one in found]
+    selection = chosen([names] if isinstance(names, str) else list(names), Scale(scale))
+    experiments = [repeated(one, seeds) for one in selection]
     folder = as_path(out, "out")
     bench = Bench(as_path(root, "root"), folder / "steps", workers)
     with telling(progress, {_STEP: "Commands"}) as tell:
@@ -132,8 +132,8 @@ def run_experiments(
             failed(experiment, error)
             continue
         outcomes.append(Outcome(experiment, results, scale, version))
-        page, told = write_outcome(outcomes[-1], bench, out), outcomes[-1].as_json()
-        yield Reproduced(experiment.name, experiment.title, page, told["tables"], experiment.differs, told)
+        page, result = write_outcome(outcomes[-1], bench, out), outcomes[-1].as_json()
+        yield Reproduced(experiment.name, experiment.title, page, result["tables"], experiment.differs, result)
     write_contents(outcomes, out)
 
 

@@ -200,17 +200,19 @@ def evaluate_retrieval(
                 raise CairnError(
                     f"{folder} is a collection: give the folders of its photos, and this as collection, to search it."
                 )
-        asked = _optional(queries, "queries")
+        query_folder = _optional(queries, "queries")
         chosen = _chosen(chosen)
-        given = {name for name, value in chosen.items() if value != _DEFAULTS[name]}
+        explicit = {name for name, value in chosen.items() if value != _DEFAULTS[name]}
         from eval.retrieval.vocabulary import title_of
 
-        found = measure(folders, gt, asked, chosen, given, tell, name=title_of(folders))
+        outcome = measure(folders, gt, query_folder, chosen, explicit, tell, name=title_of(folders))
     from eval.rankings.benchmark import report_of
     from eval.rankings.ground_truth import of_truth
 
-    ranked = {protocol: {score.name: score.ranking for score in scores} for protocol, scores in found.protocols.items()}
-    return _evaluation(report_of(ranked, of_truth(found.truth)), [], found.as_json())
+    ranked = {
+        protocol: {score.name: score.ranking for score in scores} for protocol, scores in outcome.protocols.items()
+    }
+    return _evaluation(report_of(ranked, of_truth(outcome.truth)), [], outcome.as_json())
 
 
 _ASKED = ("photos", "truth", "queries", "progress")
@@ -226,8 +228,8 @@ def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
     return chosen | {"vocabulary_photos": str(chosen["vocabulary_photos"])}
 
 
-def _optional(given: Any, name: str) -> Path | None:
-    return None if given is None else as_path(given, name)
+def _optional(value: Any, name: str) -> Path | None:
+    return None if value is None else as_path(value, name)
 
 
 _DEFAULTS = _chosen({name: one.default for name, one in inspect.signature(evaluate_retrieval).parameters.items()})
@@ -236,10 +238,10 @@ _DEFAULTS = _chosen({name: one.default for name, one in inspect.signature(evalua
 
 def _refuse_options(options: Mapping[str, Any], queries: AnyPath | None) -> None:
     """Raise CairnError if options of a search are set for existing rankings."""
-    given = [name for name, value in _chosen(options).items() if value != _DEFAULTS[name]]
-    given += ["queries"] if queries is not None else []
-    if given:
-        raise CairnError(f"{given[0]} is for photos that are searched: rankings are scored as they are.")
+    explicit = [name for name, value in _chosen(options).items() if value != _DEFAULTS[name]]
+    explicit += ["queries"] if queries is not None else []
+    if explicit:
+        raise CairnError(f"{explicit[0]} is for photos that are searched: rankings are scored as they are.")
 
 
 def _main(protocols: Iterable[str]) -> str:
@@ -270,8 +272,10 @@ def _score(rankings: Any, truth: Any) -> "RankingReport":
         return _score_named(rankings, _ground_truth(truth))
     if not isinstance(rankings, Mapping):
         return score_rankings(read_rankings(as_path(rankings)), read_truth_of_rankings(as_path(truth, "truth")))
-    named = {_string(query): [_string(photo) for photo in _names(query, ranked)] for query, ranked in rankings.items()}
-    return score_rankings(Rankings(named, "The rankings given"), read_truth_of_rankings(as_path(truth, "truth")))
+    by_query = {
+        _string(query): [_string(photo) for photo in _names(query, ranked)] for query, ranked in rankings.items()
+    }
+    return score_rankings(Rankings(by_query, "The rankings given"), read_truth_of_rankings(as_path(truth, "truth")))
 
 
 def _string(name: Hashable) -> str:
@@ -286,8 +290,8 @@ def _ground_truth(truth: Mapping[Any, Any]) -> "GroundTruth":
     from eval.rankings.ground_truth import GroundTruth, JudgedQuery
 
     judged = []
-    for query, found in truth.items():
-        labels = found if isinstance(found, Mapping) else {"good": found}
+    for query, photos in truth.items():
+        labels = photos if isinstance(photos, Mapping) else {"good": photos}
         if strange := [name for name in labels if name not in _LABELS]:
             raise CairnError(f"The truth of {query!r} has {strange[0]!r}: it may have {', '.join(_LABELS)}.")
         good, ok, junk = (_names(query, labels.get(name, ())) for name in _LABELS)
@@ -313,14 +317,14 @@ def _score_named(rankings: Mapping[Any, Any], truth: "GroundTruth") -> "RankingR
     """Score rankings with exactly the names of the ground truth."""
     from eval.rankings.scoring import RankingReport, score_named
 
-    (protocol,), asked = truth.protocols, [query.name for query in next(iter(truth.protocols.values()))]
-    known = frozenset(asked)
-    named: dict[str, Sequence[Any]] = {}
+    (protocol,), queries = truth.protocols, [query.name for query in next(iter(truth.protocols.values()))]
+    known = frozenset(queries)
+    by_query: dict[str, Sequence[Any]] = {}
     for query, photos in rankings.items():
         if query not in known:
             raise CairnError(f"There is a ranking for {query!r}, which is no query of the ground truth.")
-        named[query] = _names(query, photos)
-        if len(set(named[query])) < len(named[query]):
+        by_query[query] = _names(query, photos)
+        if len(set(by_query[query])) < len(by_query[query]):
             raise CairnError(f"The ranking for {query!r} has a photo twice: keep the better place.")
-    unranked = [query for query in asked if query not in named]
-    return RankingReport(score_named({protocol: named}, truth), unranked, "", [], truth.cutoffs)
+    unranked = [query for query in queries if query not in by_query]
+    return RankingReport(score_named({protocol: by_query}, truth), unranked, "", [], truth.cutoffs)

@@ -157,9 +157,9 @@ def _describe(folder: Path, views: Path, queries: Sequence[PanelQuery]) -> None:
                 with Image.open(query.path) as photo:
                     photo.convert("RGB").rotate(query.turn, expand=True).save(path)
             start = time.process_time()
-            made = make_query(searcher, ask_with_file(collection, query.name, path, query.box))
+            query_views = make_query(searcher, ask_with_file(collection, query.name, path, query.box))
             upright = time.process_time() - start
-            save_views(views / f"{query.name}.npz", made, searcher.options.voting.nearest, upright)
+            save_views(views / f"{query.name}.npz", query_views, searcher.options.voting.nearest, upright)
             if query.turn:
                 path.unlink()
 
@@ -178,7 +178,7 @@ def measure(
     options = collection or CollectionOptions(signature=SIGNATURE)
     settings = {"search": asdict(search), "collection": asdict(options), "code": code_fingerprint()}
     key = fingerprint({}, settings)[:16]
-    found: dict[str, QueryOutcome] = {}
+    outcomes: dict[str, QueryOutcome] = {}
     for part in parts:
         folder, views = prepare(part, work, options, workers, tell)
         file = work / "found" / f"{key}-{part.photos.key}.json"
@@ -191,8 +191,8 @@ def measure(
             save_found(file, known)
             tell("queries", len(known), len(part.queries))
         wanted = (f"{part.photos.name}/{query.name}" for query in part.queries)
-        found |= {name: known[name] for name in wanted}
-    return found
+        outcomes |= {name: known[name] for name in wanted}
+    return outcomes
 
 
 def _ask(
@@ -200,8 +200,8 @@ def _ask(
 ) -> dict[str, QueryOutcome]:
     with Collection.open(folder) as collection:
         searcher = Searcher(collection, search)
-        named = {stem for query in queries for stem in (*query.positives, *query.junk)}
-        stems = stems_of(collection.catalogue.read(all_indexed), named)
+        labelled = {stem for query in queries for stem in (*query.positives, *query.junk)}
+        stems = stems_of(collection.catalogue.read(all_indexed), labelled)
         if name not in _WARM:  # warm up: loading is not charged to any query
             _WARM.add(name)
             _ask_one(searcher, stems, views, queries[0])
@@ -231,18 +231,18 @@ def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: Pan
     )
 
 
-def save_found(path: Path, found: dict[str, QueryOutcome]) -> None:
+def save_found(path: Path, outcomes: dict[str, QueryOutcome]) -> None:
     """Write results of queries as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_json(path, {name: asdict(one) for name, one in found.items()})
+    save_json(path, {name: asdict(one) for name, one in outcomes.items()})
 
 
 def load_found(path: Path) -> dict[str, QueryOutcome]:
     """Read results written by `save_found`."""
-    kept = load_json(path)
+    contents = load_json(path)
     return {
         name: QueryOutcome(
             **{**one, "photos": list(map(tuple, one["photos"])), "weighed": list(map(tuple, one["weighed"]))}
         )
-        for name, one in kept.items()
+        for name, one in contents.items()
     }

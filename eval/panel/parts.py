@@ -88,9 +88,9 @@ def _paintings(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
     (known,) = find_photo_sets(root, ["paintings"])
     stems = {path.stem for path in photos.photos}
     for query, path in photos.pairs():
-        asked = _asked(query, path, PRINT, min(query.positives))
+        panel_query = _asked(query, path, PRINT, min(query.positives))
         same = frozenset(stem for stem in stems - query.positives if known.same(query.stem, stem) is not False)
-        yield replace(asked, junk=asked.junk | same)
+        yield replace(panel_query, junk=panel_query.junk | same)
 
 
 def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
@@ -102,10 +102,10 @@ def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
         if source != "sf":
             yield _asked(query, path, SOLID, source)
             continue
-        asked = _asked(query, path, DARK, f"sf_{building}")
+        panel_query = _asked(query, path, DARK, f"sf_{building}")
         beside = {other for same in BUILDINGS if building in same for other in same}
         also = {stem for stem in stems if stem.startswith("sf_") and stem.rpartition("_")[2] in beside}
-        yield replace(asked, junk=asked.junk | (also - query.positives))
+        yield replace(panel_query, junk=panel_query.junk | (also - query.positives))
 
 
 def _groups(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:

@@ -182,20 +182,20 @@ def _table(published: Published, scale: Scale, methods: Methods) -> Table:
     for number, pair in enumerate(FIRST_FOUR):
         train, test = pair
         for column, values in published.items():
-            found: Sequence[Step | str] = ["sift"] if column == "SIFT" else methods(column, train)
-            ours, detail = _least(test, found, scale, footprint(scale) if column == "SIFT" else None)
+            methods_of_cell: Sequence[Step | str] = ["sift"] if column == "SIFT" else methods(column, train)
+            ours, detail = _least(test, methods_of_cell, scale, footprint(scale) if column == "SIFT" else None)
             cells.append(Cell(row(pair), column, ours, values[number][0], detail, values[number][1]))
     return Table("Error rates", UNIT, tuple(cells))
 
 
 def _least(
-    test: str, found: Sequence[Step | str], scale: Scale, share: Argument | None = None
+    test: str, descriptors: Sequence[Step | str], scale: Scale, share: Argument | None = None
 ) -> tuple[Measure, Measure]:
     """The least error, and the dimensions of that descriptor."""
-    titled = [(one, one if isinstance(one, str) else one.title) for one in found]
+    titled = [(one, one if isinstance(one, str) else one.title) for one in descriptors]
     errors = tuple(error(test, one, scale, title, share) for one, title in titled)
     dims = tuple(dimensions(test, one, scale, title, share) for one, title in titled)
-    return (errors[0], dims[0]) if len(found) == 1 else (Least(errors), OfLeast(errors, dims))
+    return (errors[0], dims[0]) if len(descriptors) == 1 else (Least(errors), OfLeast(errors, dims))
 
 
 def by_footprint(scale: Scale) -> Step:
@@ -269,7 +269,7 @@ def figure6(scale: Scale) -> Parts:
     listed = Listed(by_footprint(scale), ("errors",), "share", "fpr95", 100)
     cells, learnt = [], []
     for name in ("pca", "glde"):
-        found = Step(
+        learnt_step = Step(
             f"SIFT, {name}, on {SETS['Lib']}",
             (
                 *("learn", "embedding", Data(SETS["Lib"]), "--as-published", "--base", "sift", "--embedding", name),
@@ -279,8 +279,8 @@ def figure6(scale: Scale) -> Parts:
             ),
             scale.hours(0.3),
         )
-        learnt.append(found)
-        ours, detail = _least("Yos", [found], scale, footprint(scale))
+        learnt.append(learnt_step)
+        ours, detail = _least("Yos", [learnt_step], scale, footprint(scale))
         cells.append(Cell(f"SIFT, {name}", row(("Lib", "Yos")), ours, None, detail, 19 if name == "glde" else None))
     cells.append(Cell("SIFT", row(("Lib", "Yos")), _least("Yos", ["sift"], scale, footprint(scale))[0], 28.50))
     return (

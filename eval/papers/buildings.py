@@ -45,17 +45,17 @@ def searched(
     """Search a set. `first`: a search of the same set with the same settings, for reusing its collection. `vocabulary`:
     a collection for reusing its vocabulary, instead of one trained on the searched photos.
     """
-    kept: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
+    collection: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
     share = () if scale.whole else ("--share", f"{scale.share:g}")
-    made: tuple[Argument, ...] = ("--words", scale.count(words, 200))
+    arguments: tuple[Argument, ...] = ("--words", scale.count(words, 200))
     if vocabulary is not None:
-        made = ("--vocabulary", vocabulary)
+        arguments = ("--vocabulary", vocabulary)
     name, *others = _SETS.get(dataset, (dataset,))
     return Step(
         f"{TITLES[dataset]}, {title}",
         (
             *("evaluate", dataset, "--root", Data(name, "root"), *settings, *engine),
-            *(*made, *share, "--collection", kept, "--work", Here(WORK)),
+            *(*arguments, *share, "--collection", collection, "--work", Here(WORK)),
         ),
         scale.hours(_SEARCHING + (_INDEXING[dataset] if first is None else 0.0)),
         needs=tuple(others),

@@ -27,8 +27,8 @@ def of_paper(paper: str, source: str) -> Callable[..., Callable[[Callable[[Scale
             name, title = f"{paper}/{parts.__name__.replace('_', '-')}", str(parts.__doc__).removesuffix(".")
 
             def make(scale: Scale) -> Experiment:
-                made = parts(scale)
-                whole = tuple(made) if isinstance(made, Sequence) else (made,)
+                experiment_parts = parts(scale)
+                whole = tuple(experiment_parts) if isinstance(experiment_parts, Sequence) else (experiment_parts,)
                 return Experiment(name, title, f"{source}{where}", whole, differs, notes)
 
             EXPERIMENTS[name] = make

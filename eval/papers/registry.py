@@ -32,7 +32,7 @@ def experiments(scale: Scale | None = None) -> dict[str, Experiment]:
 def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
     """Select experiments by name, by paper, or all."""
     known = experiments(scale)
-    found: dict[str, Experiment] = {}
+    selection: dict[str, Experiment] = {}
     for name in names:
         those = {key: one for key, one in known.items() if name in (ALL, key, key.partition("/")[0])}
         if not those:
@@ -44,5 +44,5 @@ def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
                 papers=one_of(papers),
                 all=ALL,
             )
-        found.update(those)
-    return list(found.values())
+        selection.update(those)
+    return list(selection.values())

@@ -134,13 +134,13 @@ def table5(scale: Scale) -> Parts:
             firsts: list[Step] = []
             for place, engine in enumerate(_ENGINES):
                 step = _search(dataset, scale, descriptor, kind, engine, _AS_TABLE_5, firsts)
-                name, found = f"{TITLES[dataset]}, {kind}", mean_precision(step)
-                cells.append(Cell(name, engine, found, published[place]))
+                name, precision = f"{TITLES[dataset]}, {kind}", mean_precision(step)
+                cells.append(Cell(name, engine, precision, published[place]))
                 if kind == "SIFT":
-                    bases[engine] = found
+                    bases[engine] = precision
                 else:
                     known = _TABLE_5_GAINS[dataset][kind][place]
-                    gains.append(Cell(name, engine, PercentAbove(found, bases[engine]), known))
+                    gains.append(Cell(name, engine, PercentAbove(precision, bases[engine]), known))
         cells += _others(dataset, _PHILBIN[dataset])
         gains += _others(dataset, _PHILBIN_GAINS[dataset])
     return (

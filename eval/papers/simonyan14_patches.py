@@ -317,13 +317,13 @@ def figure7(scale: Scale) -> Parts:
     """ROC curves."""
     pictures = []
     for train, test in PAIRS:
-        shown: list[Step | str] = [
+        descriptors: list[Step | str] = [
             pooling(train, scale),
             projection(train, scale),
             *(code(train, scale, dim, options) for dim, options in _CODES.values()),
             "rootsift",
         ]
-        pictures.append(roc_curves(test, shown, scale, row((train, test))))
+        pictures.append(roc_curves(test, descriptors, scale, row((train, test))))
     return pictures
 
 

@@ -163,10 +163,10 @@ def _cells(pair: tuple[str, str], published: dict[str, tuple[int, float]], scale
     train, test = pair
     cells = []
     for name, (dim, value) in published.items():
-        found = _descriptor(name, train, scale)
-        title = found if isinstance(found, str) else found.title if found is not None else ""
-        ours = None if found is None else error(test, found, scale, title)
-        detail = None if found is None else dimensions(test, found, scale, title)
+        descriptor = _descriptor(name, train, scale)
+        title = descriptor if isinstance(descriptor, str) else descriptor.title if descriptor is not None else ""
+        ours = None if descriptor is None else error(test, descriptor, scale, title)
+        detail = None if descriptor is None else dimensions(test, descriptor, scale, title)
         cells.append(Cell(name, row(pair), ours, value, detail, dim))
     return tuple(cells)
 
@@ -204,5 +204,5 @@ def figure4(scale: Scale) -> Parts:
 
 
 def _curves(pair: tuple[str, str], names: Sequence[str], scale: Scale) -> Drawing:
-    found = [_descriptor(name, pair[0], scale) for name in names]
-    return roc_curves(pair[1], [one for one in found if one is not None], scale, f"ROC curves, {row(pair)}")
+    descriptors = [_descriptor(name, pair[0], scale) for name in names]
+    return roc_curves(pair[1], [one for one in descriptors if one is not None], scale, f"ROC curves, {row(pair)}")

@@ -219,8 +219,8 @@ def table4(scale: Scale) -> Parts:
             def over(path: str, factor: float, steps: list[Step] = steps) -> tuple[Measure, ...]:
                 return tuple(Value(step, (path,), factor) for step in steps)
 
-            found = over("parameters", 0.001)
-            pairs.append(Cell(name, "unknowns", Mean(found), unknowns, None, None, Spread(found), more))
+            values = over("parameters", 0.001)
+            pairs.append(Cell(name, "unknowns", Mean(values), unknowns, None, None, Spread(values), more))
             hour = 1 / 3600
             alone = tuple(
                 DifferenceOfTwo(*both) for both in zip(over("seconds", hour), over("test_seconds", hour), strict=True)

@@ -39,15 +39,15 @@ def is_retrieval(path: Path) -> bool:
 
 def read_retrieval(path: Path) -> list[RetrievalQuery]:
     """Read a ground truth of retrieval; ignored photos are left out."""
-    found = []
+    queries = []
     for line, photo, cells, usage in _rows(path, "images"):
         if usage in USAGES and [one.casefold() for one in cells] not in ([], ["none"]):
             if photo in cells:
                 raise CairnError(f"{path}, line {line}: the photo {shown(photo)} is to find itself.")
-            found.append(RetrievalQuery(photo, frozenset(cells), usage))
-    if not found:
+            queries.append(RetrievalQuery(photo, frozenset(cells), usage))
+    if not queries:
         raise CairnError(f"No photo of {path} has another one to find.")
-    return found
+    return queries
 
 
 def read_retrieved(path: Path) -> dict[str, list[str]]:
@@ -72,23 +72,25 @@ def score_recognition(solution: Path, predictions: Path) -> dict[str, Recognitio
     known = {
         photo: (frozenset(cells), usage) for _, photo, cells, usage in _rows(solution, "landmarks") if usage in USAGES
     }
-    told: dict[str, tuple[str, float]] = {}
+    predicted: dict[str, tuple[str, float]] = {}
     for line, photo, cells, _ in _rows(predictions, "landmarks"):
         if not cells:
             continue
         if photo not in known:
             raise CairnError(f"{predictions}, line {line}: {solution} has no photo {shown(photo)}.")
-        told[photo] = _prediction(predictions, line, cells)
+        predicted[photo] = _prediction(predictions, line, cells)
     scored = {}
     for usage in USAGES:
         truth = {photo: landmarks for photo, (landmarks, of) in known.items() if of == usage}
         right = {photo: landmarks for photo, landmarks in truth.items() if landmarks}
         if not right:
             continue
-        ordered = sorted((photo for photo in told if photo in truth), key=lambda photo: (-told[photo][1], photo))
+        ordered = sorted(
+            (photo for photo in predicted if photo in truth), key=lambda photo: (-predicted[photo][1], photo)
+        )
         scored[usage] = Recognition(
-            global_average_precision([told[photo][0] in truth[photo] for photo in ordered], len(right)),
-            global_average_precision([told[one][0] in right[one] for one in ordered if one in right], len(right)),
+            global_average_precision([predicted[photo][0] in truth[photo] for photo in ordered], len(right)),
+            global_average_precision([predicted[one][0] in right[one] for one in ordered if one in right], len(right)),
             len(truth),
             len(right),
             len(ordered),
@@ -112,7 +114,7 @@ def _prediction(path: Path, line: int, cells: Sequence[str]) -> tuple[str, float
 
 def _rows(path: Path, column: str) -> Iterator[tuple[int, str, list[str], str]]:
     """Line number, photo, value and usage in lower case; "" without such a column."""
-    seen = set()
+    photos = set()
     names: list[str] | None = None
     for line, cells in _lines(path):
         if names is None:
@@ -124,10 +126,10 @@ def _rows(path: Path, column: str) -> Iterator[tuple[int, str, list[str], str]]:
             raise CairnError(f"{path}, line {line}: it has {len(cells)} cells where the header has {len(names)}.")
         row = dict(zip(names, cells, strict=True))
         photo = row["id"].strip()
-        if not photo or photo in seen:
+        if not photo or photo in photos:
             wrong = f"the photo {shown(photo)} is there twice" if photo else "the photo is missing"
             raise CairnError(f"{path}, line {line}: {wrong}.")
-        seen.add(photo)
+        photos.add(photo)
         yield line, photo, row[column].split(), row.get("usage", "").strip().casefold()
     if names is None:
         raise CairnError(f"{path} is empty.")

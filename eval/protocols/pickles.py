@@ -57,10 +57,10 @@ class _Type:
         if self.code[:1] not in tuple(_KINDS) or not self.code[1:].isdigit() or len(self.code) > 8:
             raise _Wrong(f"it holds an array of {shown(self.code)}")
         order = self.order if self.order in ("<", ">", "=") else "="
-        found = np.dtype(order + self.code)
-        if found.hasobject or found.itemsize < 1:
+        dtype = np.dtype(order + self.code)
+        if dtype.hasobject or dtype.itemsize < 1:
             raise _Wrong(f"it holds an array of {shown(self.code)}")
-        return found
+        return dtype
 
 
 class _Array:
@@ -154,9 +154,9 @@ class _Machine:
         if len(self._stack) - count < (self._marks[-1] if self._marks else 0):
             raise IndexError("the stack is empty")
         start = len(self._stack) - count
-        taken = self._stack[start:]
+        items = self._stack[start:]
         del self._stack[start:]
-        return taken
+        return items
 
     def _since_mark(self) -> list[Any]:
         return self._take(len(self._stack) - self._marks.pop())
@@ -181,14 +181,14 @@ class _Machine:
 
     def _build(self) -> None:
         (state,) = self._take(1)
-        made = self._stack[-1]
-        if isinstance(made, _Type):
-            made.order = str(state[1])
+        target = self._stack[-1]
+        if isinstance(target, _Type):
+            target.order = str(state[1])
             if any(one is not None for one in state[2:5]):
                 raise _Wrong("it holds an array of records")
-        elif isinstance(made, _Array) and made.value is None:
+        elif isinstance(target, _Array) and target.value is None:
             _, shape, kind, by_columns, raw = state
-            made.value = _filled(raw, kind, shape, "F" if by_columns else "C")
+            target.value = _filled(raw, kind, shape, "F" if by_columns else "C")
         else:
             raise _Wrong("it holds what is no plain data (BUILD)")
 
@@ -276,9 +276,9 @@ class _Finisher:
             raise _Wrong(f"its containers are more than {DEEPEST} deep")
         self._under_way.add(id(value))
         if isinstance(value, dict):
-            found: Any = {key: self.finish(one, depth + 1) for key, one in value.items()}
+            finished: Any = {key: self.finish(one, depth + 1) for key, one in value.items()}
         else:
-            found = type(value)(self.finish(one, depth + 1) for one in value)
+            finished = type(value)(self.finish(one, depth + 1) for one in value)
         self._under_way.discard(id(value))
-        self._done[id(value)] = found
-        return found
+        self._done[id(value)] = finished
+        return finished

@@ -42,13 +42,13 @@ class Revisited:
 
 def read_revisited(path: Path) -> Revisited:
     """Read a ground truth: a dict of ``imlist``, ``qimlist`` and ``gnd``, a dict of lists of indices for each query."""
-    found = read_pickle(path)
-    if not isinstance(found, dict) or not {"gnd", "imlist", "qimlist"} <= found.keys():
+    contents = read_pickle(path)
+    if not isinstance(contents, dict) or not {"gnd", "imlist", "qimlist"} <= contents.keys():
         raise _wrong(path, "it is not a dict of gnd, imlist and qimlist")
-    database = _names(path, found["imlist"], "imlist")
-    asked = _names(path, found["qimlist"], "qimlist")
-    entries = _listed(found["gnd"])
-    if entries is None or len(entries) != len(asked):
+    database = _names(path, contents["imlist"], "imlist")
+    query_names = _names(path, contents["qimlist"], "qimlist")
+    entries = _listed(contents["gnd"])
+    if entries is None or len(entries) != len(query_names):
         raise _wrong(path, "gnd does not have one entry a name of qimlist")
     if not entries:
         raise _wrong(path, "it has no query")
@@ -60,7 +60,7 @@ def read_revisited(path: Path) -> Revisited:
     if places > _MOST_LISTED:
         raise _wrong(path, f"it lists {places} places")
     return Revisited(
-        tuple(_query(path, stem, entry, database) for stem, entry in zip(asked, entries, strict=True)), database
+        tuple(_query(path, stem, entry, database) for stem, entry in zip(query_names, entries, strict=True)), database
     )
 
 
@@ -81,8 +81,8 @@ def _photos(path: Path, stem: str, places: Any, database: Sequence[str]) -> list
     return [database[int(place)] for place in listed]
 
 
-def _box(path: Path, stem: str, given: Any) -> tuple[float, float, float, float]:
-    numbers = _listed(given)
+def _box(path: Path, stem: str, value: Any) -> tuple[float, float, float, float]:
+    numbers = _listed(value)
     if numbers is None or len(numbers) != 4 or not all(_is_number(one) for one in numbers):
         raise _wrong(path, f"the box of the query {shown(stem)} is not four numbers")
     x0, y0, x1, y1 = (float(one) for one in numbers)
@@ -93,8 +93,8 @@ def _box(path: Path, stem: str, given: Any) -> tuple[float, float, float, float]
     return x0, y0, x1, y1
 
 
-def _names(path: Path, given: Any, what: str) -> tuple[str, ...]:
-    listed = _listed(given)
+def _names(path: Path, value: Any, what: str) -> tuple[str, ...]:
+    listed = _listed(value)
     if listed is None:
         raise _wrong(path, f"{what} is not a list")
     names = [one.decode("latin-1") if isinstance(one, bytes) else one for one in listed]

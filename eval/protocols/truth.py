@@ -111,9 +111,9 @@ def read_truth(path: Path) -> Truth:
     ``retrieval_solution_*.csv`` of Google Landmarks, or a format of an extension.
     """
     path = Path(path)
-    found = read_by_extension(path)
-    if found is not None:
-        return found
+    truth = read_by_extension(path)
+    if truth is not None:
+        return truth
     if path.suffix.lower() == ".csv":
         return landmarks_truth(read_retrieval(path))
     if path.is_file():
@@ -135,13 +135,14 @@ def read_by_extension(path: Path) -> Truth | None:
 
 
 def _truth_of(name: str, queries: Mapping[str, Mapping[str, Any]]) -> Truth:
-    found = []
-    for query, told in queries.items():
+    benchmark_queries = []
+    for query, entry in queries.items():
         positives, junk = (
-            frozenset(str(photo) for key in keys for photo in told.get(key, ())) for keys in (("good", "ok"), ("junk",))
+            frozenset(str(photo) for key in keys for photo in entry.get(key, ()))
+            for keys in (("good", "ok"), ("junk",))
         )
-        box = told.get("box")
-        if "photo" not in told or (box is not None and np.shape(box) != (4,)) or positives & junk:
+        box = entry.get("box")
+        if "photo" not in entry or (box is not None and np.shape(box) != (4,)) or positives & junk:
             raise CairnError(
                 f"What the protocol {name} says of the query {shown(query)} cannot be used: it needs a photo, its box "
                 "is four numbers or left out, and no photo is both to be found and junk."
@@ -149,8 +150,8 @@ def _truth_of(name: str, queries: Mapping[str, Mapping[str, Any]]) -> Truth:
         within = None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3]))
         if positives:
             labels = {PLAIN: QueryLabels(positives, junk)}
-            found.append(BenchmarkQuery(query, str(told["photo"]), within, labels))
-    return Truth(tuple(found))
+            benchmark_queries.append(BenchmarkQuery(query, str(entry["photo"]), within, labels))
+    return Truth(tuple(benchmark_queries))
 
 
 def plain_truth(queries: list[GroundTruthQuery]) -> Truth:
@@ -166,15 +167,15 @@ def plain_truth(queries: list[GroundTruthQuery]) -> Truth:
 
 def landmarks_truth(queries: list[RetrievalQuery]) -> Truth:
     """The public and the private part of Google Landmarks v2, the first 100 photos of a ranking."""
-    asked = [
+    benchmark_queries = [
         BenchmarkQuery(one.photo, one.photo, None, {one.usage: QueryLabels(one.positives, frozenset())})
         for one in queries
     ]
     there = {one.usage for one in queries}
-    return Truth(tuple(asked), tuple(usage for usage in USAGES if usage in there), depth=DEPTH)
+    return Truth(tuple(benchmark_queries), tuple(usage for usage in USAGES if usage in there), depth=DEPTH)
 
 
-def one_right_answer(truth: Truth, asked: str, searched: str) -> Truth:
+def one_right_answer(truth: Truth, query_prefix: str, searched: str) -> Truth:
     """Stanford Mobile Visual Search: photos of one camera are queries for those of another, by prefixes of names, with
     one photo for each building. Precision at one, the share of queries with a right first photo, is reported too.
     """
@@ -184,22 +185,22 @@ def one_right_answer(truth: Truth, asked: str, searched: str) -> Truth:
             name: QueryLabels(*(frozenset(one for one in photos if one.startswith(searched)) for photos in both))
             for name, both in ((name, (of.positives, of.junk)) for name, of in query.labels.items())
         }
-        if query.stem.startswith(asked) and all(one.positives for one in labels.values()):
+        if query.stem.startswith(query_prefix) and all(one.positives for one in labels.values()):
             queries.append(replace(query, labels=labels))
     if not queries:
-        raise CairnError(f"No query of the ground truth is of a photo {asked}… that is to find one {searched}….")
+        raise CairnError(f"No query of the ground truth is of a photo {query_prefix}… that is to find one {searched}….")
     database = frozenset().union(*(one.positives | one.junk for query in queries for one in query.labels.values()))
     return replace(truth, queries=tuple(queries), cutoffs=(1,), database=database)
 
 
-def revisited_truth(found: Revisited) -> Truth:
+def revisited_truth(revisited: Revisited) -> Truth:
     """The three protocols of Revisited (Radenović et al., CVPR 2018, section 3.3).
 
     Easy: hard photos are junk. Medium: easy and hard are positives. Hard: easy photos are junk.
     """
     queries = []
     known: dict[str, int] = {}
-    for one in found.queries:
+    for one in revisited.queries:
         labels = {
             "easy": QueryLabels(one.easy, one.junk | one.hard),
             "medium": QueryLabels(one.easy | one.hard, one.junk),
@@ -209,4 +210,4 @@ def revisited_truth(found: Revisited) -> Truth:
         number = known[one.stem] = known.get(one.stem, 0) + 1
         if labels:
             queries.append(BenchmarkQuery(f"{one.stem}{f' ({number})' * (number > 1)}", one.stem, one.box, labels))
-    return Truth(tuple(queries), REVISITED, CUTOFFS, frozenset(found.database), cropped=True)
+    return Truth(tuple(queries), REVISITED, CUTOFFS, frozenset(revisited.database), cropped=True)

@@ -38,13 +38,17 @@ def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
 
 def report_of(ranked: Ranked, truth: GroundTruth) -> RankingReport:
     """Return the scores of the queries."""
-    asked = {
+    by_protocol = {
         name: [query for query in queries if query.name in ranked[name]]
         for name, queries in truth.protocols.items()
         if name in ranked
     }
     return RankingReport(
-        score_named(ranked, GroundTruth(asked, truth.cutoffs, truth.database, truth.depth)), [], "", [], truth.cutoffs
+        score_named(ranked, GroundTruth(by_protocol, truth.cutoffs, truth.database, truth.depth)),
+        [],
+        "",
+        [],
+        truth.cutoffs,
     )
 
 

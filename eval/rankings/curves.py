@@ -40,8 +40,8 @@ def precision_recall(hits: NDArray[np.bool_], positives: int) -> tuple[NDArray[n
     """Recall and precision (M,) after each photo of a ranking without junk, of `hits` (M,) and the number of positives
     above 0.
     """
-    found = np.cumsum(hits)
-    return found / positives, found / np.arange(1, len(hits) + 1)
+    hit_counts = np.cumsum(hits)
+    return hit_counts / positives, hit_counts / np.arange(1, len(hits) + 1)
 
 
 def interpolated(hits: NDArray[np.bool_], positives: int) -> NDArray[np.float64]:

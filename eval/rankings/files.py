@@ -153,8 +153,8 @@ class _Ranked:
 
 def _read_landmarks(path: Path) -> Rankings:
     """Predictions in the format of the Google Landmarks challenges."""
-    found = read_retrieved(path)
-    return Rankings({query: list(map(sys.intern, photos)) for query, photos in found.items()}, str(path))
+    predictions = read_retrieved(path)
+    return Rankings({query: list(map(sys.intern, photos)) for query, photos in predictions.items()}, str(path))
 
 
 def _read_table(path: Path) -> Rankings:
@@ -187,9 +187,9 @@ def _rows(table: CsvFile) -> Iterator[tuple[str, str, int, str, bool]]:
         if not "".join(cells).strip():
             continue
         if places is None:
-            named = _header(cells)
-            places = named or {name: place for place, name in enumerate(HEADER)}
-            if named:
+            columns = _header(cells)
+            places = columns or {name: place for place, name in enumerate(HEADER)}
+            if columns:
                 continue
             if len(cells) < 2 or not _SIGNED.fullmatch(cells[1].strip()):
                 raise CairnError(

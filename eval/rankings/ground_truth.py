@@ -40,9 +40,9 @@ class GroundTruth:
 def read_truth_of_rankings(path: Path) -> GroundTruth:
     """Read a ground truth: a folder in the layout of Oxford5K, or a file, as for `read_truth`."""
     path = Path(path)
-    told = read_by_extension(path)
-    if told is not None:
-        return of_truth(told)
+    truth = read_by_extension(path)
+    if truth is not None:
+        return of_truth(truth)
     if path.is_file():
         return of_truth(read_truth(path))
     # Queries without positives, too, so that their names are known.

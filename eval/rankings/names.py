@@ -42,9 +42,9 @@ def _known_exactly(name: str, named: Set[str]) -> str | None:
 def _known_loosely(name: str, named: frozenset[str]) -> str | None:
     lookup, names = _lookup_of(named)
     for way in (name, plain_name(name)):
-        found = lookup.find(way)
-        if isinstance(found, int):
-            return names[found]
+        match = lookup.find(way)
+        if isinstance(match, int):
+            return names[match]
     return None
 
 
@@ -70,7 +70,7 @@ def settle_photos(
     settled = [known[photo] for photo in photos]
     if len(set(settled)) < len(settled):
         # Of two photos whose names differ only in case, the ground truth may have one.
-        exact = {found for photo in photos if (found := _known_exactly(photo, named)) is not None}
+        exact = {exact_name for photo in photos if (exact_name := _known_exactly(photo, named)) is not None}
         settled = [
             photo if name in exact and _known_exactly(photo, named) is None else name
             for photo, name in zip(photos, settled, strict=True)
@@ -102,18 +102,18 @@ def settle_queries(
     settled: dict[str, list[str]] = {}
     written: dict[str, str] = {}
     for name, ranked in photos.items():
-        found = _query_of(name, by_name) or _query_of(name, by_photo) or by_photo.get(known_as(name, by_photo.keys()))
-        if found is None:
+        match = _query_of(name, by_name) or _query_of(name, by_photo) or by_photo.get(known_as(name, by_photo.keys()))
+        if match is None:
             raise CairnError(
                 f"{source} has a ranking for {shown(name)}, which is no query of the ground truth: its "
                 f"{len(by_name)} queries have names such as {shown(min(by_name))}."
             )
-        if found in settled:
+        if match in settled:
             raise CairnError(
-                f"{source} has two rankings for the query {shown(found)}, as {shown(written[found])} and "
+                f"{source} has two rankings for the query {shown(match)}, as {shown(written[match])} and "
                 f"{shown(name)}: keep one of them."
             )
-        settled[found], written[found] = ranked, name
+        settled[match], written[match] = ranked, name
     return settled
 
 

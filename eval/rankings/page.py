@@ -111,7 +111,7 @@ class _Drawing:
         query, ranks = score.query, score.ranks
         first = set(score.photos[:SHOWN])
         behind = {name: rank for name, rank in ranks.items() if name not in first}
-        said = (
+        caption = (
             f"{len(ranks)} of {len(query.positives)} positives in a ranking of {len(score.photos):,}, "
             f"{len(ranks) - len(behind)} among the first {SHOWN}; {len(query.junk)} junk"
             if score.is_ranked
@@ -122,7 +122,7 @@ class _Drawing:
         parts = [
             f'<div class="top">{self._query_photo(score)}{curve_drawing(curve, "Precision against recall")}'
             f"<div><h3>{_text(query.name)}: AP {score.ap:.4f}</h3>"
-            f'<p class="facts">{said}</p>'
+            f'<p class="facts">{caption}</p>'
             f"{strip_drawing(ranks.values(), len(score.hits), 'Ranks of the positives')}</div></div>",
             f'<div class="photos">{"".join(self._ranked(score))}</div>',
         ]
@@ -154,13 +154,13 @@ class _Drawing:
             figures.append(self._figure(name, kind, "junk" if is_junk else str(rank)))
         return figures
 
-    def _figure(self, name: str, kind: str, said: str) -> str:
+    def _figure(self, name: str, kind: str, text: str) -> str:
         known = self._class(self._photos.find(name))
         inner = f'<i class="{known}" role="img" aria-label="{_text(name)}"></i>' if known else "not there"
         plain = plain_name(name)
-        caption = f"<b>{_KINDS[kind]} {said}</b> {_text(plain if len(plain) <= 60 else f'…{plain[-59:]}')}"
-        shown = f'<div class="photo">{inner}</div><figcaption>{caption}</figcaption>'
-        return f'<figure class="{kind}" title="{_text(name)}">{shown}</figure>'
+        caption = f"<b>{_KINDS[kind]} {text}</b> {_text(plain if len(plain) <= 60 else f'…{plain[-59:]}')}"
+        figure = f'<div class="photo">{inner}</div><figcaption>{caption}</figcaption>'
+        return f'<figure class="{kind}" title="{_text(name)}">{figure}</figure>'
 
     def _class(self, path: Path | None) -> str | None:
         """The CSS class of a photo; None if it cannot be shown."""

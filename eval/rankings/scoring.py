@@ -35,8 +35,8 @@ class ScoredQuery:
     @cached_property
     def ranks(self) -> dict[str, int]:
         """Ranks of the positives found, ascending from 1, without counting junk."""
-        counted = [photo for photo in self.photos if photo not in self.query.junk]
-        return {photo: rank for rank, photo in enumerate(counted, start=1) if photo in self.query.positives}
+        ranked = [photo for photo in self.photos if photo not in self.query.junk]
+        return {photo: rank for rank, photo in enumerate(ranked, start=1) if photo in self.query.positives}
 
     def precision_at(self, k: int) -> float:
         """Precision at k; see `learning.measures.precision.precision_at`."""
@@ -92,7 +92,7 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     `rankings`: photos and queries by any of their names: with or without folder and ending.
     """
     named = truth.named
-    asked = list({query.name: query for queries in truth.protocols.values() for query in queries}.values())
+    queries_of_truth = list({query.name: query for queries in truth.protocols.values() for query in queries}.values())
     if strange := [name for name in rankings.protocols if name not in truth.protocols]:
         known = ", ".join(filter(None, truth.protocols)) or "one without a name"
         raise CairnError(
@@ -102,7 +102,7 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     looked_up: dict[str, str] = {}
 
     def settle(photos: Mapping[str, list[str]]) -> dict[str, list[str]]:
-        of_query = settle_queries(photos, asked, rankings.source)
+        of_query = settle_queries(photos, queries_of_truth, rankings.source)
         return {query: settle_photos(ranked, named, query, rankings, looked_up) for query, ranked in of_query.items()}
 
     for_all = settle(rankings.photos)
@@ -110,11 +110,12 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     ranked = {photo for of_query in settled.values() for of_one in of_query.values() for photo in of_one}
     check_known(ranked, named, rankings.source, photos)
     missing = {one.name for name, of in truth.protocols.items() for one in of if one.name not in settled[name]}
-    unranked = [one.name for one in asked if one.name in missing]
+    unranked = [one.name for one in queries_of_truth if one.name in missing]
     notes = list(rankings.notes)
     if unranked:
         notes.append(
-            f"{len(unranked)} of {len(asked)} queries, such as {shown(unranked[0])}, have no ranking: each scores 0."
+            f"{len(unranked)} of {len(queries_of_truth)} queries, such as {shown(unranked[0])}, "
+            "have no ranking: each scores 0."
         )
     if truth.database is not None and (beside := ranked - named - rankings.distractors):
         notes.append(

@@ -16,29 +16,29 @@ def append_log(path: Path, experiment: str, step: Step, result: Mapping[str, Any
     """Append the numbers of a finished step, a line of JSON each: ``time``, ``experiment``, ``step``, ``key`` (its
     folder), ``name``, ``at`` (place in a list, such as an iteration; else null) and ``value``.
     """
-    told = {
+    common = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "experiment": experiment,
         "step": step.title,
         "key": step.key,
     }
     numbers = [("seconds", None, result["seconds"]), *numbers_in(result["printed"], "printed")]
-    lines = [json.dumps({**told, "name": name, "at": at, "value": value}) for name, at, value in numbers]
+    lines = [json.dumps({**common, "name": name, "at": at, "value": value}) for name, at, value in numbers]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in lines))
 
 
-def numbers_in(told: Any, name: str, at: int | None = None) -> Iterator[tuple[str, int | None, float]]:
+def numbers_in(printed: Any, name: str, at: int | None = None) -> Iterator[tuple[str, int | None, float]]:
     """Yield the numbers of a JSON value: their dotted names; their index in a list; their values.
 
     Nested inner lists are left out.
     """
-    if isinstance(told, Mapping):
-        for key, value in told.items():
+    if isinstance(printed, Mapping):
+        for key, value in printed.items():
             yield from numbers_in(value, f"{name}.{key}", at)
-    elif isinstance(told, list):
-        for place, value in enumerate(told if at is None else []):
+    elif isinstance(printed, list):
+        for place, value in enumerate(printed if at is None else []):
             yield from numbers_in(value, name, place)
-    elif isinstance(told, int | float) and not isinstance(told, bool):
-        yield name, at, told
+    elif isinstance(printed, int | float) and not isinstance(printed, bool):
+        yield name, at, printed

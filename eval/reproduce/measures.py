@@ -42,8 +42,8 @@ class Value(Measure):
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
-        found = look_up(results[self.step.key], self.path)
-        return None if found is None else self.factor * float(found)
+        number = look_up(results[self.step.key], self.path)
+        return None if number is None else self.factor * float(number)
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class MeanOfListed(Measure):
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
         rows = look_up(results[self.step.key], self.path) or []
-        found = [float(row[self.value]) for row in rows if str(row.get("name", "")).startswith(self.prefix)]
-        return statistics.fmean(found) if found else None
+        numbers = [float(row[self.value]) for row in rows if str(row.get("name", "")).startswith(self.prefix)]
+        return statistics.fmean(numbers) if numbers else None
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,8 @@ class Listed:
     def of(self, results: Results) -> list[tuple[float, float]]:
         """Return the points, ordered by x."""
         rows = look_up(results[self.step.key], self.path) or []
-        taken = [row for row in rows if all(row.get(name) == value for name, value in self.where)]
-        numbered = enumerate(taken)
+        selected = [row for row in rows if all(row.get(name) == value for name, value in self.where)]
+        numbered = enumerate(selected)
         points = [
             (look_up(row, self.x.split(".")) if self.x else at, look_up(row, self.y.split("."))) for at, row in numbered
         ]

@@ -89,11 +89,11 @@ class Outcome:
         }
 
     def _cells(self, table: Table) -> list[dict[str, Any]]:
-        found = []
+        cells = []
         for cell in table.cells:
             ours = self._of(cell.ours)
             difference = None if ours is None or cell.published is None else ours - cell.published
-            found.append(
+            cells.append(
                 {
                     "row": cell.row,
                     "column": cell.column,
@@ -106,7 +106,7 @@ class Outcome:
                     "published_spread": cell.published_spread,
                 }
             )
-        return found
+        return cells
 
     def _series(self, plot: Plot) -> list[dict[str, Any]]:
         return [
@@ -123,8 +123,8 @@ class Outcome:
         """Return the known points of a line."""
         if series.listed is not None:
             return series.listed.of(self.printed)
-        found = [(self._of(x) if isinstance(x, Measure) else x, self._of(y)) for x, y in series.points]
-        return [(x, y) for x, y in found if x is not None and y is not None]
+        points = [(self._of(x) if isinstance(x, Measure) else x, self._of(y)) for x, y in series.points]
+        return [(x, y) for x, y in points if x is not None and y is not None]
 
     def _of(self, measure: Measure | None) -> float | None:
         return None if measure is None else measure.of(self.printed)
@@ -144,20 +144,20 @@ def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
     """Write the page of an experiment, with its CSV and JSON next to it; return the page."""
     page = folder / f"{outcome.experiment.name}.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    told = outcome.as_json()
-    save_json(page.with_suffix(".json"), told)
-    save_rows(page.with_suffix(".csv"), _rows(told))
-    write_html(page, _page(outcome, told, bench), "page")
+    result = outcome.as_json()
+    save_json(page.with_suffix(".json"), result)
+    save_rows(page.with_suffix(".csv"), _rows(result))
+    write_html(page, _page(outcome, result, bench), "page")
     return page
 
 
 def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
     """Write a page of contents of several experiments, including those of earlier runs in the same folder."""
-    told = {name: (title, share) for name, title, share in _written(folder)}
-    told |= {one.experiment.name: (one.experiment.title, one.share) for one in outcomes}
+    titles = {name: (title, share) for name, title, share in _written(folder)}
+    titles |= {one.experiment.name: (one.experiment.title, one.share) for one in outcomes}
     lines = [
         f'<li><a href="{escape(name)}.html">{escape(name)}</a>: {escape(title)}{_share(share)}</li>'
-        for name, (title, share) in sorted(told.items(), key=lambda one: _in_order(one[0]))
+        for name, (title, share) in sorted(titles.items(), key=lambda one: _in_order(one[0]))
     ]
     page = folder / CONTENTS
     folder.mkdir(parents=True, exist_ok=True)
@@ -170,8 +170,8 @@ def _written(folder: Path) -> Iterator[tuple[str, str, float]]:
     """Name, title and scale of the experiments with pages in a folder."""
     for page in folder.glob("*/*.html"):
         try:
-            told = load_json(page.with_suffix(".json"))
-            yield str(told["experiment"]), str(told["title"]), float(told["scale"])
+            result = load_json(page.with_suffix(".json"))
+            yield str(result["experiment"]), str(result["title"]), float(result["scale"])
         except (CairnError, LookupError, TypeError, ValueError):
             continue  # not the page of an experiment
 
@@ -185,16 +185,16 @@ def _share(share: float) -> str:
     return "" if share == 1 else f" (scale {share:g})"
 
 
-def _rows(told: Mapping[str, Any]) -> Iterator[list[Any]]:
+def _rows(result: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Rows of all numbers."""
     beside = ("detail", "published_detail", "spread", "published_spread")
     none = [""] * len(beside)
     yield ["part", "row", "column", "ours", "published", "difference", "unit", *beside]
-    for table in told["tables"]:
+    for table in result["tables"]:
         for cell in table["cells"]:
             values = [cell[name] for name in ("row", "column", "ours", "published", "difference")]
             yield [table["title"], *values, table["unit"], *(cell[name] for name in beside)]
-    for plot in told["plots"]:
+    for plot in result["plots"]:
         for series in plot["series"]:
             for x, y in series["points"]:
                 yield [plot["title"], series["label"], x, y, "", "", plot["y"], *none]
@@ -204,7 +204,7 @@ def _rows(told: Mapping[str, Any]) -> Iterator[list[Any]]:
                 yield [plot["title"], series["label"], "", series["level"], "", "", plot["y"], *none]
 
 
-def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
+def _page(outcome: Outcome, result: Mapping[str, Any], bench: Bench) -> str:
     experiment = outcome.experiment
     parts = [f"<h1>{escape(experiment.title)}</h1>", f"<p>{escape(experiment.source)}</p>"]
     if outcome.share != 1:
@@ -212,7 +212,7 @@ def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
             f'<p class="warning">Run at the scale {outcome.share:g}: a small share of the data, to see that all works. '
             "Its numbers cannot be compared with the published ones.</p>"
         )
-    tables = {table["title"]: table["cells"] for table in told["tables"]}
+    tables = {table["title"]: table["cells"] for table in result["tables"]}
     for part in experiment.parts:
         parts.append(f"<h2>{escape(part.title)}</h2>")
         if isinstance(part, Table):
@@ -224,7 +224,7 @@ def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
     for heading, sentences in ((DIFFERS, experiment.differs), ("Notes", experiment.notes)):
         if sentences:
             parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{escape(one)}</li>' for one in sentences)}</ul>")
-    commands = "\n".join(f"# {step['title']}: {step['seconds']:.0f} s\n{step['command']}" for step in told["steps"])
+    commands = "\n".join(f"# {step['title']}: {step['seconds']:.0f} s\n{step['command']}" for step in result["steps"])
     parts.append(
         f"<h2>Commands</h2><p>Cairn {escape(outcome.version)}; {outcome.seconds / 3600:.2f} hours of commands, those "
         f"shared with other experiments with them.</p><pre>{escape(commands)}</pre>"

@@ -60,9 +60,9 @@ class Series:
     @property
     def steps(self) -> list[Step]:
         """The steps whose output it needs."""
-        found = [step for x, y in self.points for one in (x, y) if isinstance(one, Measure) for step in one.steps]
-        found += [self.listed.step] if self.listed is not None else []
-        return found + (self.level.steps if self.level is not None else [])
+        steps = [step for x, y in self.points for one in (x, y) if isinstance(one, Measure) for step in one.steps]
+        steps += [self.listed.step] if self.listed is not None else []
+        return steps + (self.level.steps if self.level is not None else [])
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,9 @@ class Bench:
         path = self.home(step) / RESULT
         if not path.is_file():
             return None
-        found = load_json(path)
-        whole = isinstance(found, dict) and isinstance(found.get("printed"), dict)
-        return found if whole and found.get("command") == self.command(step) else None
+        stored = load_json(path)
+        whole = isinstance(stored, dict) and isinstance(stored.get("printed"), dict)
+        return stored if whole and stored.get("command") == self.command(step) else None
 
     def _fill(self, argument: Argument, step: Step) -> str:
         if isinstance(argument, Here):
@@ -98,7 +98,7 @@ class Bench:
         key = f"{data.name}/{data.part}"
         if key not in self._data:
             try:
-                found = locate(data.name, self.root)
+                located = locate(data.name, self.root)
             except CairnError:
                 if not self.planning:
                     raise
@@ -108,12 +108,12 @@ class Bench:
             if data.part == "root":
                 self._data[key] = str(self.root)
             elif data.part == "gt":
-                if found.ground_truth is None:
+                if located.ground_truth is None:
                     raise CairnError(f"{data.name} has no ground truth.")
-                self._data[key] = str(found.ground_truth)
+                self._data[key] = str(located.ground_truth)
             else:
-                photos = os.path.commonpath([one.parent for one in found.images]) if data.part == "images" else ""
-                self._data[key] = photos or str(found.folder)
+                photos = os.path.commonpath([one.parent for one in located.images]) if data.part == "images" else ""
+                self._data[key] = photos or str(located.folder)
         return self._data[key]
 
 
@@ -126,16 +126,16 @@ def run_steps(
     """Run missing steps, each after its dependencies; return ``printed``, ``seconds`` and ``command`` by key. If a
     command fails, finished steps are kept. `steps`: in topological order, as from `Experiment.steps`.
     """
-    found = {step.key: bench.result(step) for step in steps}
-    waiting = [step for step in steps if found[step.key] is None]
+    results = {step.key: bench.result(step) for step in steps}
+    waiting = [step for step in steps if results[step.key] is None]
     slowness = _Slowness()
     for number, step in enumerate(waiting):
         left = slowness.hours(step.hours for step in waiting[number:])
         tell(Standing(len(steps) - len(waiting) + number, len(steps), step.title, slowness.hours([step.hours]), left))
-        found[step.key] = _run(bench, step)
-        slowness.take(step.hours, found[step.key]["seconds"])  # type: ignore[index]
-        done(step, found[step.key])  # type: ignore[arg-type]
-    return {key: result for key, result in found.items() if result is not None}
+        results[step.key] = _run(bench, step)
+        slowness.take(step.hours, results[step.key]["seconds"])  # type: ignore[index]
+        done(step, results[step.key])  # type: ignore[arg-type]
+    return {key: result for key, result in results.items() if result is not None}
 
 
 def printed(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -198,12 +198,12 @@ _SEARCHES = {"oxford5k", "paris6k", "oxford105k", "paris106k", "roxford5k", "rpa
 def _read(text: str, step: Step) -> dict[str, Any]:
     """Parse the JSON object printed by a command."""
     try:
-        found = json.loads(text)
+        contents = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        contents = None
+    if not isinstance(contents, dict):
         raise CairnError(f"{step.title}: the command printed no JSON object, but {text[:80]!r}.")
-    return found
+    return contents
 
 
 def run_command(arguments: Sequence[str]) -> str:
@@ -232,7 +232,7 @@ def run_command(arguments: Sequence[str]) -> str:
 def _sentence(text: str) -> str | None:
     """The error message of a command with --json."""
     try:
-        found = json.loads(text.strip().splitlines()[-1])
-        return str(found["error"])
+        contents = json.loads(text.strip().splitlines()[-1])
+        return str(contents["error"])
     except (ValueError, LookupError, TypeError):
         return None

@@ -99,8 +99,8 @@ def _ask(searcher: Searcher, job: SearchTask) -> Answered:
     among = None
     if len(job.without):
         among = np.setdiff1d(searcher.index.image_numbers, job.without)
-    found = search_photo(searcher, ask_with_file(searcher.collection, job.path.stem, job.path, job.box), among)
-    ranking = np.asarray(found.answer.hits.ordered, np.uint32)
+    answer = search_photo(searcher, ask_with_file(searcher.collection, job.path.stem, job.path, job.box), among)
+    ranking = np.asarray(answer.answer.hits.ordered, np.uint32)
     return Answered(job.key, ranking, time.perf_counter() - start)
 
 

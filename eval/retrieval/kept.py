@@ -83,8 +83,8 @@ def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
         about: dict[str, Any] = {}
         if (folder / _ABOUT).is_file():
             with contextlib.suppress(CairnError):
-                found = load_json(folder / _ABOUT)
-                about = found if isinstance(found, dict) else {}
+                state = load_json(folder / _ABOUT)
+                about = state if isinstance(state, dict) else {}
         if about.get("code") != code_fingerprint():
             empty(folder)
             about = {"code": code_fingerprint(), "settings": settings}

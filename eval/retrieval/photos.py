@@ -63,22 +63,24 @@ def choose_photos(
     if share < 1:
         wanted = max(_FEWEST, round(share * len(truth.queries)))
         truth = truth.of(tuple(_drawn(truth.queries, wanted, rng)))
-    named, found = truth.named, everything
+    named, searched = truth.named, everything
     if truth.database is not None:
-        found = [(root, path) for root, path in everything if path.stem in truth.database]
-    _check_stems((path.stem for _, path in found), named | (truth.database or frozenset()))
+        searched = [(root, path) for root, path in everything if path.stem in truth.database]
+    _check_stems((path.stem for _, path in searched), named | (truth.database or frozenset()))
     beside = _others(list_photos(distractors), everything) if distractors else []
     indexed, also = tuple(map(Path, images)), tuple(map(Path, distractors))
     if share < 1 or truth.database is not None:
-        found = _share_of(found, named, share, rng)
+        searched = _share_of(searched, named, share, rng)
         if share < 1 and truth.database is not None:
-            truth = replace(truth, database=truth.database & named | {path.stem for _, path in found})
-        indexed = tuple(path for _, path in found)
+            truth = replace(truth, database=truth.database & named | {path.stem for _, path in searched})
+        indexed = tuple(path for _, path in searched)
     if share < 1:
         beside = _share_of(beside, frozenset(), share, rng)
         also = tuple(path for _, path in beside)
-    asked = _query_photos(truth, everything, others)
-    return BenchmarkPhotos(folders_of(images), indexed, also, _known_as(found), _known_as(beside), asked, whole), truth
+    query_photos = _query_photos(truth, everything, others)
+    return BenchmarkPhotos(
+        folders_of(images), indexed, also, _known_as(searched), _known_as(beside), query_photos, whole
+    ), truth
 
 
 def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
@@ -91,11 +93,13 @@ def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
     lookup = PhotoLookup(places)
     names = {}
     for name in (truth.named | (truth.database or frozenset())) - stems:
-        found = sorted({stem_of(str(listed[number][1])) for number in lookup.find_all(name)})
-        if len(found) > 1:
-            raise CairnError(f"The ground truth's {shown(name)} may be {shown(found[0])} or {shown(found[1])}.")
-        if found:
-            names[name] = found[0]
+        candidates = sorted({stem_of(str(listed[number][1])) for number in lookup.find_all(name)})
+        if len(candidates) > 1:
+            raise CairnError(
+                f"The ground truth's {shown(name)} may be {shown(candidates[0])} or {shown(candidates[1])}."
+            )
+        if candidates:
+            names[name] = candidates[0]
     return truth.called(names)
 
 
@@ -106,12 +110,12 @@ def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
 
 def _query_photos(truth: Truth, listed: Listed, beside: Listed) -> dict[str, Path]:
     """The photo of each query's stem, which must be unique."""
-    asked = {query.stem for query in truth.queries}
-    among = [path for _, path in listed if path.stem in asked]
-    _check_stems((path.stem for path in among), asked)
+    query_stems = {query.stem for query in truth.queries}
+    among = [path for _, path in listed if path.stem in query_stems]
+    _check_stems((path.stem for path in among), query_stems)
     photos = {path.stem: path for path in among}
-    others = [path for _, path in beside if path.stem in asked - photos.keys()]
-    _check_stems((path.stem for path in others), asked)
+    others = [path for _, path in beside if path.stem in query_stems - photos.keys()]
+    _check_stems((path.stem for path in others), query_stems)
     return photos | {path.stem: path for path in others}
 
 

@@ -67,7 +67,7 @@ class QueryRun:
         search = asdict(self._search)
         if self._search.similarity is not None:
             search["similarity"] = SimilarityMatrix.load(self._search.similarity).describe()
-        asked = [(query.name, query.box, *self._junk_of(query)) for query in self._truth.queries]
+        queries = [(query.name, query.box, *self._junk_of(query)) for query in self._truth.queries]
         files = [self._path(query) for query in self._truth.queries]
         borrowed = sorted((self._collection.folder / AUGMENTATION).rglob("*"))
         return key_of(
@@ -77,7 +77,7 @@ class QueryRun:
                 "options": {**asdict(self._collection.options), "descriptor": ""},
                 "features": self._collection.features_fingerprint,
                 "search": {**search, "engine": self.engine},
-                "queries": asked,
+                "queries": queries,
                 "files": states_of(files),
                 "borrowed": states_of(borrowed),
                 "cropped": self._truth.cropped,
@@ -130,7 +130,7 @@ class QueryRun:
                 numbers, seconds = answers.read(self._job(query, protocol))
                 ranking = [self._names[number] for number in numbers.tolist()]
                 scores[protocol].append(score_ranking(query, protocol, ranking, seconds, self._truth))
-        return {protocol: found for protocol, found in scores.items() if found}
+        return {protocol: rows for protocol, rows in scores.items() if rows}
 
 
 def no_photo_of(query: BenchmarkQuery) -> CairnError:

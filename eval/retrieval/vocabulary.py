@@ -67,12 +67,12 @@ def find_source(
     settings = {"options": settings_of(plain), "photos": states_of(files)}
     name = folder_name(title_of(source.images))
     folder = work / VOCABULARIES / f"{name}-{key_of(settings)[:12]}"
-    with run_folder(folder, {"options": settings["options"], "photos": folders_of(source.images)}) as kept:
+    with run_folder(folder, {"options": settings["options"], "photos": folders_of(source.images)}) as run:
         where = folder / f"{name}.cairn"
-        if not kept.noted("made") or not where.is_dir():
+        if not run.noted("made") or not where.is_dir():
             with Collection.create(where, plain) as collection:
                 make_vocabulary(collection, paths, workers=workers, progress=progress)
-            kept.note("made", True)
+            run.note("made", True)
     return MadeVocabulary(where, folder, frozenset(files))
 
 

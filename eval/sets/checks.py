@@ -42,8 +42,8 @@ class SetFinding:
 
     def lacks(self, part: str) -> bool:
         """Whether files of a part, or of parts that belong to it, are missing."""
-        counted = [part, *(one for one in _WITH.get(part, ()) if one in self.wanted)]
-        return part in self.incomplete or any(self.found.get(one, 0) < self.wanted[one] for one in counted)
+        parts = [part, *(one for one in _WITH.get(part, ()) if one in self.wanted)]
+        return part in self.incomplete or any(self.found.get(one, 0) < self.wanted[one] for one in parts)
 
     @property
     def whole(self) -> bool:

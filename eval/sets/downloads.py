@@ -151,13 +151,13 @@ class _Downloader:
         """One connection over HTTP: request the missing bytes, and append them."""
         import requests
 
-        kept = self.part.kept()
-        have = self.part.size if kept.get("url") == url or self._same_file(kept) else 0
+        state = self.part.kept()
+        have = self.part.size if state.get("url") == url or self._same_file(state) else 0
         headers = {"Accept-Encoding": "identity", "User-Agent": "cairn"}
         if have:
             headers["Range"] = f"bytes={have}-"
-            if kept.get("url") == url and kept.get("state"):
-                headers["If-Range"] = kept["state"]
+            if state.get("url") == url and state.get("state"):
+                headers["If-Range"] = state["state"]
         with _said_plainly(), requests.get(url, headers=headers, stream=True, timeout=(15, 60)) as answer:
             if answer.status_code == 416 and have:
                 if _range_total(answer) == have:
@@ -168,7 +168,7 @@ class _Downloader:
                 raise _Cut(f"answers {answer.status_code}")
             if answer.status_code not in (200, 206):
                 raise _Refused(f"answers {answer.status_code} {printable_name(answer.reason or '')}".rstrip())
-            self._take(url, answer, have, kept.get("total"))
+            self._take(url, answer, have, state.get("total"))
 
     def _take(self, url: str, answer: "requests.Response", have: int, noted: int | None) -> None:
         """Append a response to the partial file, or replace it."""
@@ -198,8 +198,8 @@ class _Downloader:
         import ftplib
 
         place = urlsplit(url)
-        kept = self.part.kept()
-        have = self.part.size if kept.get("url") == url else 0
+        state = self.part.kept()
+        have = self.part.size if state.get("url") == url else 0
         try:
             with ftplib.FTP(timeout=60) as server:
                 server.connect(place.hostname or "", place.port or 21)
@@ -207,7 +207,7 @@ class _Downloader:
                 server.voidcmd("TYPE I")
                 total = server.size(unquote(place.path))
                 self._check(total)
-                if not have or kept.get("total") != total:
+                if not have or state.get("total") != total:
                     have = 0
                     self.part.begin({"url": url, "state": "", "total": total})
                 with self.part.path.open("ab") as file:
@@ -226,10 +226,12 @@ class _Downloader:
             raise _Cut("cannot be reached, or ends the connection,") from error
         self._check_end(total)
 
-    def _same_file(self, kept: dict[str, Any]) -> bool:
+    def _same_file(self, state: dict[str, Any]) -> bool:
         """Whether a partial file from another address may belong to this file, by size; the hash decides later."""
         return (
-            self.address.hash is not None and self.address.bytes is not None and kept.get("total") == self.address.bytes
+            self.address.hash is not None
+            and self.address.bytes is not None
+            and state.get("total") == self.address.bytes
         )
 
     def _check(self, total: int | None) -> None:
@@ -270,10 +272,10 @@ def _said_plainly() -> Iterator[None]:
 
 
 def _range_total(answer: "requests.Response") -> int | None:
-    found = re.fullmatch(r"bytes (?:\d+-\d+|\*)/(\d+)", answer.headers.get("Content-Range", "").strip())
-    return int(found[1]) if found else None
+    match = re.fullmatch(r"bytes (?:\d+-\d+|\*)/(\d+)", answer.headers.get("Content-Range", "").strip())
+    return int(match[1]) if match else None
 
 
 def _range_start(answer: "requests.Response") -> int | None:
-    found = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", "").strip())
-    return int(found[1]) if found else None
+    match = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", "").strip())
+    return int(match[1]) if match else None

@@ -1,8 +1,8 @@
 """Manifests of published sets, a JSON file for each in ``data/sets/``.
 
-A manifest lists the addresses of a set's files, with mirrors in the order in which they are tried, and what must be
-there once all is unpacked. A size or a hash that is not confirmed is null, and belongs to one address: a mirror
-may have packed the same files again.
+A manifest lists the addresses of a set's files, with mirrors in the order in which they are tried, and the files that
+must exist after unpacking. An unconfirmed size or hash is null. Sizes and hashes belong to one address: a mirror may
+have repacked the files.
 """
 
 import json

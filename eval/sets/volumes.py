@@ -14,7 +14,7 @@ _TOOLS = ("unrar", "7z", "7zz")
 
 def unpack_volumes(first: Path, folder: Path, limit: int, *, strip: bool = False) -> None:
     """Unpack a RAR archive by its first volume, under the rules of `unpacking`."""
-    tool = next((found for name in _TOOLS if (found := shutil.which(name))), None)
+    tool = next((path for name in _TOOLS if (path := shutil.which(name))), None)
     if tool is None:
         raise CairnError(
             f"{first.name} is a RAR archive: install unrar or 7z (such as apt install unrar), then run the same "

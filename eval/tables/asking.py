@@ -38,9 +38,9 @@ class ChargedViews(PlacedViews):
 class SharedQuery:
     """A query for several engines that need the same views."""
 
-    def __init__(self, searcher: Searcher, asked: QueryImage) -> None:
+    def __init__(self, searcher: Searcher, view: QueryImage) -> None:
         start = time.process_time()
-        self._query = make_query(searcher, asked)
+        self._query = make_query(searcher, view)
         self._upright = time.process_time() - start
         self._costs: dict[float, float] = {}
 

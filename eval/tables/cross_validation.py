@@ -51,10 +51,10 @@ def learn_fold(recipe: Recipe, fold: Fold, work: Path, workers: int, progress: P
         finally:
             assert source.collection is not None
             source.collection.catalogue.close()
-    found = learn_unlabelled(
+    learnt = learn_unlabelled(
         MinedMatches.open(mined), work / "learnt" / key, recipe.learning, workers=workers, progress=progress
     )
-    save_model(file, found.model)
+    save_model(file, learnt.model)
     return file
 
 
@@ -104,11 +104,11 @@ def cross_validate(
     # All at once: regions are detected once for all descriptors.
     some = [replace(cell, names=queries_of(tested, cell.photos)) for cell in cells]
     results = measure([*some, *wanted], work, workers=workers, progress=progress)
-    known, found = results[: len(cells)], iter(results[len(cells) :])
+    known, learnt_results = results[: len(cells)], iter(results[len(cells) :])
     scores: dict[tuple[str, int], dict[str, float]] = {}
     for recipe, _, _ in learnt:
         for place in range(len(cells)):
-            scores.setdefault((recipe.label, place), {}).update(next(found).scores)
+            scores.setdefault((recipe.label, place), {}).update(next(learnt_results).scores)
     return [
         _measured(recipe.label, cell, tested, known[place], scores[recipe.label, place])
         for recipe in recipes

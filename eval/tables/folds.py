@@ -41,17 +41,17 @@ def queries_of(scenes: Iterable[Scene], photos: RetrievalSet) -> frozenset[str]:
 
 def find_scenes(sets: Sequence[RetrievalSet]) -> list[Scene]:
     """The scenes of some sets, in the order of their first photos; photos named by no query are in no scene."""
-    asked = [
+    groups = [
         ((photos.name, query.name), members)
         for photos in sets
         for query, members in zip(photos.asked, _members(photos), strict=True)
     ]
-    paths = sorted({path for _, members in asked for path in members})
+    paths = sorted({path for _, members in groups for path in members})
     places = {path: place for place, path in enumerate(paths)}
-    scenes = components((places[min(members)], places[path]) for _, members in asked for path in members)
+    scenes = components((places[min(members)], places[path]) for _, members in groups for path in members)
     owner = {place: number for number, members in enumerate(scenes) for place in members}
     names: dict[int, set[tuple[str, str]]] = defaultdict(set)
-    for name, members in asked:
+    for name, members in groups:
         names[owner[places[min(members)]]].add(name)
     return [
         Scene(frozenset(paths[place] for place in members), frozenset(names[number]))

@@ -90,8 +90,8 @@ class Measurement:
     @cached_property
     def settings(self) -> str:
         """Fingerprint of all options except the seed, with the descriptor by content instead of name; and the seed."""
-        named = asdict(replace(self.plain, descriptor="", seed=0))
-        return f"{fingerprint({}, {'extractor': self.extractor.fingerprint, **named})[:12]}-{self.options.seed}"
+        options = asdict(replace(self.plain, descriptor="", seed=0))
+        return f"{fingerprint({}, {'extractor': self.extractor.fingerprint, **options})[:12]}-{self.options.seed}"
 
     def file(self, work: Path) -> Path:
         """File of its scores."""
@@ -184,8 +184,8 @@ def read_result(cell: Measurement, work: Path) -> MeasurementResult:
     file = cell.file(work)
     if not file.is_file():
         return MeasurementResult()
-    kept = load_json(file)
-    return MeasurementResult(kept.pop("scores"), kept.pop("cpu_s"), kept)
+    contents = load_json(file)
+    return MeasurementResult(contents.pop("scores"), contents.pop("cpu_s"), contents)
 
 
 def _missing(cell: Measurement, work: Path) -> set[str]:
@@ -228,19 +228,19 @@ def _measure(cells: Sequence[Measurement], work: Path, workers: int, tell: Progr
         ways = [place for place, names in enumerate(missing) if query.name in names]
         if ways:
             jobs.append((query, path, ways))
-    for found in _score_all(folder, cells, jobs, workers):
-        for place, name, score, seconds in found:
+    for scores in _score_all(folder, cells, jobs, workers):
+        for place, name, score, seconds in scores:
             results[place].scores[name], results[place].cpu[name] = score, seconds
-        for place in {place for place, *_ in found}:
+        for place in {place for place, *_ in scores}:
             _write(cells[place], results[place], about, work)
-        meter.add(len(found))
+        meter.add(len(scores))
 
 
 def _write(cell: Measurement, result: MeasurementResult, about: dict[str, Any], work: Path) -> None:
     """Write the results of a cell so far, with queries in the order of the set."""
-    asked = [query.name for query in cell.photos.asked if query.name in result.scores]
-    result.scores = {name: result.scores[name] for name in asked}
-    result.cpu = {name: result.cpu[name] for name in asked}
+    names = [query.name for query in cell.photos.asked if query.name in result.scores]
+    result.scores = {name: result.scores[name] for name in names}
+    result.cpu = {name: result.cpu[name] for name in names}
     way = {"engine": cell.engine, "expand": cell.expand, "turns": cell.turns, "files": cell.files}
     whole = {"mAP": result.mean, "median_cpu_s": result.seconds} if result.is_of(cell) else {}
     size = round(sum(about["bytes"][part] for part in searched_parts(cell) if part in about["bytes"]), 2)
@@ -357,24 +357,24 @@ def _score(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job]) -> S
     """Search for queries with the methods of cells of one collection, and score the rankings as `run_benchmark`
     does.
     """
-    found: Scores = []
+    scores: Scores = []
     with Collection.open(folder) as collection:
         stems = stems_of(collection.catalogue.read(all_indexed), named_photos(cells[0].photos.asked))
         searchers = [Searcher(collection, cell.search) for cell in cells]
         for query, path, ways in jobs:
-            asked = ask_with_file(collection, query.stem, path, query.box)
+            view = ask_with_file(collection, query.stem, path, query.box)
             if cells[0].files:
-                asked = replace(asked, row=None)
+                view = replace(view, row=None)
             shared: dict[tuple[int, bool], SharedQuery] = {}  # by the data of a query that a search needs
             for place in ways:
                 searcher = searchers[place]
                 needs = searcher.options.signed, searcher.engine.needs_descriptors
                 if needs not in shared:
-                    shared[needs] = SharedQuery(searcher, asked)
+                    shared[needs] = SharedQuery(searcher, view)
                 answer, seconds = shared[needs].search(searcher)
                 score = average_precision(ranking_of(answer, stems), query.positives, query.junk)
-                found.append((place, query.name, score, round(seconds, 5)))
-    return found
+                scores.append((place, query.name, score, round(seconds, 5)))
+    return scores
 
 
 def percent(values: Sequence[float]) -> str:

@@ -47,8 +47,8 @@ class PhotoSet:
 
     def _content(self) -> dict[str, object]:
         """Everything that a measurement could depend on."""
-        found = list_photos(self.folders)
-        return {"photos": sorted((path.relative_to(root).as_posix(), self.photos[path]) for root, path in found)}
+        listing = list_photos(self.folders)
+        return {"photos": sorted((path.relative_to(root).as_posix(), self.photos[path]) for root, path in listing)}
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class RetrievalSet(PhotoSet):
     @cached_property
     def asked(self) -> list[GroundTruthQuery]:
         """The queries with positives; raises CairnError if there are no such queries."""
-        asked = [shrunk(query, self.box) for query in read_ground_truth(self.ground_truth) if query.positives]
-        if not asked:
+        queries = [shrunk(query, self.box) for query in read_ground_truth(self.ground_truth) if query.positives]
+        if not queries:
             raise CairnError(f"No query of {self.ground_truth} has a positive.")
-        return asked
+        return queries
 
     @cached_property
     def query_files(self) -> list[Path]:
@@ -125,17 +125,17 @@ class GroupedSet(RetrievalSet):
         for name, stems in read_groups(self.ground_truth, self.images.name).items():
             if not self.kinds or name.split(":")[0] in self.kinds:
                 groups[_SAME.get(name, name)] += stems
-        asked = []
+        queries = []
         for name, stems in sorted(groups.items()):
             others = sorted(stems)
             for number, own in enumerate(spread(others) if len(stems) > 1 else []):
                 positives = frozenset(others) - {own}
-                asked.append(
+                queries.append(
                     GroundTruthQuery(f"{name}_{number + 1}", own, _WHOLE, positives, frozenset(), frozenset([own]))
                 )
-        if not asked:
+        if not queries:
             raise CairnError(f"{self.ground_truth} names no group of two photos.")
-        return asked
+        return queries
 
 
 def spread(members: Sequence[T]) -> list[T]:
