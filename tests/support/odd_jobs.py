@@ -121,7 +121,7 @@ def _no_fork() -> int:
 
 
 def _say(text: str, length: int | None) -> None:
-    """Send a message to the server, bypassing `work`; `length`: only announce and send so much."""
+    """Send a message to the server, bypassing `work`; `length`: the size to announce, if not that of the text."""
     size = len(text) if length is None else length
     message = (struct.pack("!i", size) if size < 1 << 31 else struct.pack("!iQ", -1, size)) + text.encode()
     for handle in _sockets():
