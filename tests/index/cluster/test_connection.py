@@ -1,4 +1,4 @@
-"""A cluster: its addresses, versions and tasks, and what happens when workers or the scheduler die."""
+"""A cluster: addresses, versions, tasks, and deaths of workers or the scheduler."""
 
 import os
 import signal
@@ -175,7 +175,7 @@ def test_a_worker_of_other_versions_is_refused(cluster: Cluster, monkeypatch: py
 
 
 class Joining:
-    """A connection to a cluster in which one worker joins, and one is lost, while versions are asked for."""
+    """A connection to a cluster in which one worker joins, and one is lost, during the query of versions."""
 
     def __init__(self) -> None:
         self.asked = 0
