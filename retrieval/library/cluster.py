@@ -1,4 +1,4 @@
-"""Where the work on a collection is done: on this machine, or by the workers of a Dask cluster."""
+"""Run the work on a collection on this machine, or on the workers of a Dask cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -835,7 +835,7 @@ class Collection(Decisions):
             return MovedRoot(*move_root(self.opened, Path(old), Path(new), tell))
 
     def name_from(self, folder: str | os.PathLike[str]) -> dict[str, str]:
-        """Call the photos below a folder by their paths from there, as if it had been indexed first.
+        """Name the photos below a folder by their paths relative to it, as if it had been indexed first.
 
         Parameters
         ----------
@@ -845,7 +845,7 @@ class Collection(Decisions):
         Returns
         -------
         dict of str to str
-            The new names by those that the photos had.
+            The new names by the old ones.
 
         Raises
         ------
@@ -1005,20 +1005,20 @@ class Collection(Decisions):
         delimiter: str = "auto",
         replace: bool = False,
     ) -> Imported:
-        """Import what a table (CSV) says of the photos: it counts more than what their files say.
+        """Import metadata of photos from a table (CSV), which overrides that of their files.
 
         Parameters
         ----------
         table : path-like
             Its first line names the columns; headers in six languages are understood.
         name_column : str, optional
-            Column that says which photo a row is about; name, path or file otherwise.
+            Column that names the photo of a row; by default name, path or file.
         mapping : mapping of str to str, or pairs of them
             From the word for a field, such as date, title or tags, to the header of its column.
         delimiter : {"auto", ",", ";", "tab"}
-            What parts the columns.
+            Between the columns.
         replace : bool
-            Forget what was imported earlier, of all photos.
+            Delete earlier imported values of all photos.
 
         Returns
         -------
@@ -1028,7 +1028,7 @@ class Collection(Decisions):
         Raises
         ------
         CairnError
-            The table cannot be read, or has no column that says which photo.
+            The table cannot be read, or has no column that names the photos.
         """
         from retrieval.catalogue.tables.columns import parse_mapping
         from retrieval.catalogue.tables.importing import TableOptions, import_table

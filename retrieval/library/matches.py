@@ -129,7 +129,7 @@ class Match(_Drawn):
         }
 
     def save_picture(self, path: str | Path, options: "PictureOptions | None" = None) -> Path:
-        """Write a picture of both photos, and of what matches in them.
+        """Write a picture of both photos and their matches.
 
         Parameters
         ----------
