@@ -81,9 +81,9 @@ class PhotoObjects:
             own = catalogue.read(links_in, [row.number]).get(row.number, b"")
             _, found, inliers = found_numbers([(row.number, own)], self._options.inliers)
             pointing = found[np.argsort(-inliers, kind="stable")][:_PHOTOS].tolist()
-        kept = catalogue.read(links_in, [row.number, *pointing])
+        stored = catalogue.read(links_in, [row.number, *pointing])
         best: dict[int, Link] = {}
-        for number, contents in kept.items():
+        for number, contents in stored.items():
             # Of another photo's hundreds of links, decode only the one to this photo.
             is_own = number == row.number
             for link in decode_links(number, contents, None if is_own else row.number) or ():
