@@ -269,16 +269,25 @@ def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any])
     return list(rows.values())
 
 
-def compare_photos(
+@dataclass(frozen=True, eq=False)
+class AlignedPhotos:
+    """Photos in the frame of a reference, which is the first."""
+
+    frame: Frame
+    photos: list[Impression]
+    aligned: list[AlignedImpression]
+    left_out: list[dict[str, str]]  # name and reason of those that cannot be compared
+
+
+def align_photos(
     asked: QueryImage,
     rows: Sequence[ImageRow],
     match: Callable[[ImageRow], Match],
     *,
-    tolerance: float | None = None,
     most_pixels: int,
     progress: Progress | None = None,
-) -> Impressions:
-    """Take photos into the frame of a reference, and compare each two of them.
+) -> AlignedPhotos:
+    """Take photos into the frame of a reference.
 
     Parameters
     ----------
@@ -288,8 +297,6 @@ def compare_photos(
         The other photos.
     match : callable
         Matches the reference with one of them.
-    tolerance : float, optional
-        Pixels of the frame within which ink counts as there; see `compare_impressions`.
     most_pixels : int
         Of a photo that is read.
     progress : callable, optional
@@ -297,7 +304,7 @@ def compare_photos(
 
     Returns
     -------
-    Impressions
+    AlignedPhotos
 
     Raises
     ------
@@ -347,7 +354,33 @@ def compare_photos(
         _impression(row.name or "", row.path, row, inliers, one)
         for (row, inliers), one in zip(kept, aligned[1:], strict=True)
     ]
-    return _compared(frame, photos, aligned, left_out, tolerance, progress)
+    return AlignedPhotos(frame, photos, aligned, left_out)
+
+
+def compare_aligned(
+    found: AlignedPhotos, tolerance: float | None = None, progress: Progress | None = None
+) -> Impressions:
+    """Compare each two impressions; what is drawn is of those with the reference.
+
+    `tolerance`: pixels of the frame within which ink counts as there; see `compare_impressions`.
+    """
+    photos, aligned = found.photos, found.aligned
+    pairs, drawn = [], {}
+    every = list(combinations(range(len(aligned)), 2))
+    for done, (here, there) in enumerate(every, start=1):
+        residual = _residual(aligned[here], aligned[there], tolerance, registered=here == 0)
+        if here == 0:
+            drawn[there] = residual
+        pairs.append(_pair(photos[here].name, photos[there].name, residual))
+        if progress is not None:
+            progress("compare", done, len(every))
+
+    def of(place: int) -> tuple[AlignedImpression, AlignedImpression, ImpressionResidual]:
+        if place not in drawn:
+            raise CairnError(f"There is no impression {place} beside the reference.")
+        return aligned[0], aligned[place], drawn[place]
+
+    return Impressions(found.frame.box, found.frame.size, photos, pairs, found.left_out, of)
 
 
 def _agrees(found: Match) -> bool:
@@ -369,33 +402,6 @@ def _aligned(
     if one is None:
         raise NotComparable("its ink is not that of the reference")
     return one
-
-
-def _compared(
-    frame: Frame,
-    photos: list[Impression],
-    aligned: list[AlignedImpression],
-    left_out: list[dict[str, str]],
-    tolerance: float | None,
-    progress: Progress | None,
-) -> Impressions:
-    """Compare each two impressions; what is drawn is of those with the reference."""
-    pairs, drawn = [], {}
-    every = list(combinations(range(len(aligned)), 2))
-    for done, (here, there) in enumerate(every, start=1):
-        residual = _residual(aligned[here], aligned[there], tolerance, registered=here == 0)
-        if here == 0:
-            drawn[there] = residual
-        pairs.append(_pair(photos[here].name, photos[there].name, residual))
-        if progress is not None:
-            progress("compare", done, len(every))
-
-    def of(place: int) -> tuple[AlignedImpression, AlignedImpression, ImpressionResidual]:
-        if place not in drawn:
-            raise CairnError(f"There is no impression {place} beside the reference.")
-        return aligned[0], aligned[place], drawn[place]
-
-    return Impressions(frame.box, frame.size, photos, pairs, left_out, of)
 
 
 def _residual(

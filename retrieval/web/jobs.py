@@ -186,7 +186,7 @@ class SearchJobs:
     def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Bring a photo into the frame of another one, and give what differs with four pictures."""
         from retrieval.impressions.frames import NotComparable
-        from retrieval.library.impressions import compare_photos
+        from retrieval.library.impressions import align_photos, compare_aligned
 
         _refuse_other_files(searches.collection, request)
         options = self._options(request)
@@ -196,8 +196,10 @@ class SearchJobs:
         )
         most = searches.collection.options.image.max_pixels
         try:
-            found = compare_photos(
-                asked, [row], lambda other: searches.match(asked, other, options, request["turn"]), most_pixels=most
+            found = compare_aligned(
+                align_photos(
+                    asked, [row], lambda other: searches.match(asked, other, options, request["turn"]), most_pixels=most
+                )
             )
         except NotComparable as error:
             raise Refused("These photos cannot be laid over each other: what they show does not agree.") from error
