@@ -36,10 +36,6 @@ _END = 1.5  # widths of a line, at ends, where taper and ink decide
 _FEWEST = 8  # tiles with lines
 
 
-class TooFewLines(CairnError):
-    """Impressions that have too few lines in common."""
-
-
 @dataclass(frozen=True, eq=False)
 class LineReadings:
     """What was read on the lines that N impressions in one frame have."""
@@ -133,7 +129,7 @@ def sample_clock(
     """
     tiles, impressions = readings.breaks.shape
     if tiles < _FEWEST:
-        raise TooFewLines(
+        raise CairnError(
             "Too few lines are in all impressions to tell their order: leave one out, or give a larger box."
         )
     sign = 1.0 if clock == "breaks" else -1.0

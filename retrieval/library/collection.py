@@ -509,7 +509,7 @@ class Collection(Decisions):
         )
 
         with self._aligning(photos, reference, box, build(SearchOptions, options), progress) as (asked, found, _):
-            key = clock_key(asked)
+            key = clock_key(None if asked.row is None else asked.row.number, asked.box)
             if decisions is None:
                 followed = self.opened.catalogue.read(kept_decisions, key)
             else:

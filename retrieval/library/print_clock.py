@@ -35,7 +35,6 @@ from retrieval.library.motifs import table_text
 from retrieval.library.parts.images import encode_image
 from retrieval.library.photos import cache_of, photos_there
 from retrieval.library.reports import Report
-from retrieval.search.answers import QueryImage
 
 CLOCK_COLUMNS = ("place", "least_place", "most_place", "photo", "breaks", "line_width", "year", "read", "from", "to")
 """Of a table of the clock."""
@@ -131,8 +130,6 @@ class PrintClock:
         Name and reason of photos that were not read.
     box, size : tuple
         Of the frame, see `Impressions`.
-    readings : LineReadings
-        Lines that were taken, and where they are broken; its columns are in the order of `photos`.
     """
 
     photos: list[ClockReading]
@@ -141,7 +138,7 @@ class PrintClock:
     left_out: list[dict[str, str]]
     box: tuple[float, float, float, float]
     size: tuple[int, int]
-    readings: LineReadings = field(repr=False)
+    _readings: LineReadings = field(repr=False)
     _region: NDArray[np.bool_] = field(repr=False)
     _aligned: list[AlignedImpression] = field(repr=False)
 
@@ -157,7 +154,7 @@ class PrintClock:
         ndarray, shape (H, W, 3), uint8
             RGB.
         """
-        readings = self.readings
+        readings = self._readings
         broken = readings.places[readings.broken[:, place]]
         return draw_lines(self._aligned[place], self._region, readings.lines, broken, readings.width)
 
@@ -165,7 +162,7 @@ class PrintClock:
         """Return it as the command prints it."""
         breaks = [
             {"x": round(float(x), 1), "y": round(float(y), 1), "broken": np.flatnonzero(broken).tolist()}
-            for (x, y), broken in zip(self.readings.places, self.readings.broken, strict=True)
+            for (x, y), broken in zip(self._readings.places, self._readings.broken, strict=True)
         ]
         return {
             **some_of(self, "box", "size"),
@@ -277,12 +274,10 @@ def dates_of(collection: Collection, found: AlignedPhotos) -> dict[int, str | No
     return {one.number: one.taken for one in photos}
 
 
-def clock_key(asked: QueryImage) -> str | None:
+def clock_key(number: int | None, box: Sequence[float] | None) -> str | None:
     """Where decisions about impressions of a reference, or a box in it, are kept; None of a file from elsewhere."""
-    if asked.row is None:
-        return None
-    box = "" if asked.box is None else "." + ",".join(str(round(value)) for value in asked.box)
-    return f"cairn.print_clock.{asked.row.number}{box}"
+    within = "" if box is None else "." + ",".join(str(round(value)) for value in box)
+    return None if number is None else f"cairn.print_clock.{number}{within}"
 
 
 def kept_decisions(session: Session, key: str | None) -> ClockDecisions:
