@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from index.arrays import save_bytes, save_json
 from index.attributes import some_of
 from index.errors import CairnError
 from retrieval.catalogue.schema import Setting
@@ -30,9 +29,8 @@ from retrieval.impressions.clock import (
 )
 from retrieval.impressions.frames import AlignedImpression, Frame
 from retrieval.impressions.pictures import draw_lines
-from retrieval.library.impressions import AlignedPhotos, Impression
+from retrieval.library.impressions import AlignedPhotos, Impression, save_files
 from retrieval.library.motifs import table_text
-from retrieval.library.parts.images import encode_image
 from retrieval.library.photos import cache_of, photos_there
 from retrieval.library.reports import Report
 
@@ -200,18 +198,9 @@ class PrintClock:
         CairnError
             It cannot be written there.
         """
-        into = Path(folder)
-        written = [into / "clock.csv", into / "clock.json"]
-        try:
-            into.mkdir(parents=True, exist_ok=True)
-            save_bytes(written[0], table_text(self.rows()).encode())
-            save_json(written[1], self.to_dict())
-            for place in range(len(self.photos)):
-                written.append(into / f"lines-{place + 1}.png")
-                save_bytes(written[-1], encode_image(self.picture(place)))
-        except OSError as error:
-            raise CairnError(f"{into} cannot be written ({error.strerror}): choose another folder.") from None
-        return written
+        pictures = {f"lines-{place + 1}.png": self.picture(place) for place in range(len(self.photos))}
+        table = table_text(self.rows()).encode()
+        return save_files(folder, pictures, "clock.json", self.to_dict(), **{"clock.csv": table})
 
 
 def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[int, str | None]) -> PrintClock:

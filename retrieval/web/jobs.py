@@ -207,7 +207,11 @@ class SearchJobs:
         try:
             found = compare_aligned(
                 align_photos(
-                    asked, [row], lambda other: searches.match(asked, other, options, request["turn"]), most_pixels=most
+                    asked,
+                    [row],
+                    lambda other: searches.match(asked, other, options, request["turn"]),
+                    most_pixels=most,
+                    checked=True,
                 )
             )
         except NotComparable as error:
