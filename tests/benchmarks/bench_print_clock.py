@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from itertools import pairwise
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
@@ -24,9 +23,8 @@ from retrieval.impressions.clock import (
     read_lines,
     sample_clock,
 )
-from retrieval.impressions.frames import ReadPhoto, align_impression, align_reference, frame_around
-from tests.benchmarks.bench_impressions import CORNERS
-from tests.support.printed_blocks import age_states, cut_block, impression, place_of_block
+from tests.benchmarks.bench_impressions import align_shots
+from tests.support.printed_blocks import age_states, cut_block, impression
 
 KINDS = {"breaks": (1.0, 0.01), "widths": (0.1, 0.015)}
 """Clock, and what a year adds: breaks, and pixels by which all lines are thinner."""
@@ -43,17 +41,9 @@ def read_block(seed: int, count: int, clock: str) -> tuple[NDArray[np.float64], 
     states = age_states(cut_block(seed), seed, ages, *KINDS[clock])
     order = rng.permutation(count)  # the reference is of any age
     shots = [impression(states[place], 100 * seed + place) for place in order]
-    outline = cv2.perspectiveTransform(place_of_block()[None], shots[0][1])[0]
-    photos = [ReadPhoto(np.dstack([grey] * 3), *grey.shape[::-1]) for grey, _ in shots]
-    frame = frame_around([outline], photos[0])
+    aligned = [one for one in align_shots(shots, rng)[1] if one is not None]
+    assert len(aligned) == count
     with one_thread():
-        aligned = [align_reference(frame, photos[0])]
-        for photo, (_, own) in zip(photos[1:], shots[1:], strict=True):
-            moved = (outline + rng.normal(0, CORNERS, (4, 2))).astype(np.float32)
-            start = own @ np.linalg.inv(shots[0][1]) @ cv2.getPerspectiveTransform(outline.astype(np.float32), moved)
-            one = align_impression(frame, aligned[0], photo, start, frame.mask(outline))
-            assert one is not None
-            aligned.append(one)
         region = np.logical_and.reduce([one.region for one in aligned])
         return ages[order], read_lines([one.ink for one in aligned], region)
 
