@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -18,9 +19,10 @@ from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
 from index.parallel import one_thread, processes
+from index.progress import Progress
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photos import count_indexed, photo_of_name
-from retrieval.catalogue.schema import FILE
+from retrieval.catalogue.schema import FILE, ImageRow
 from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import count_collection, describe_collection
@@ -54,11 +56,13 @@ if TYPE_CHECKING:
     from retrieval.library.cluster import ClusterWork
     from retrieval.library.given import Given, InCollection
     from retrieval.library.groups import Groups
-    from retrieval.library.impressions import Impressions
+    from retrieval.library.impressions import AlignedPhotos, Impressions
     from retrieval.library.matches import Match
     from retrieval.library.pairs import Pairs, PhotoFeatures
+    from retrieval.library.print_clock import ClockDecisions, PrintClock
     from retrieval.library.searches import Searches
     from retrieval.library.shared_books import SharedBooks
+    from retrieval.search.answers import QueryImage
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
 
@@ -440,27 +444,109 @@ class Collection(Decisions):
         CairnError
             Fewer than two photos were given, or too many; none matches the reference.
         """
-        from retrieval.library.given import as_box, ask, several
-        from retrieval.library.impressions import TITLES, compare_photos, rows_beside
+        from retrieval.library.impressions import compare_aligned
 
-        how, given = build(SearchOptions, options), several(photos)
-        within = as_box(box)
         if tolerance is not None and not 0 <= tolerance <= 64:
             raise CairnError(f"A tolerance is from 0 to 64 pixels, not {tolerance}.")
+        with self._aligning(photos, reference, box, build(SearchOptions, options), progress) as (_, found, tell):
+            return compare_aligned(found, tolerance, tell)
+
+    @takes_options(SearchOptions, leave=("expand", "every_turn", "soft"))
+    def print_clock(
+        self,
+        photos: "Iterable[Given]",
+        reference: "Given | None" = None,
+        box: Iterable[float] | None = None,
+        *,
+        clock: str | None = None,
+        decisions: "ClockDecisions | None" = None,
+        keep: bool = False,
+        progress: Telling = None,
+        **options: Any,
+    ) -> "PrintClock":
+        """Tell in which order impressions of one block or plate were printed, and when, by breaks or widths of lines.
+
+        Dates of the photos in the collection calibrate the clock, where two of them differ at least.
+
+        Parameters
+        ----------
+        photos : iterable of str, path-like, int, Photo or Result
+            Photos of the collection; the reference may be among them.
+        reference : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result, optional
+            Any photo, as `search` takes it, whose frame the others are brought into; otherwise the first of the photos.
+        box : sequence of four floats, optional
+            x0, y0, x1, y1 in pixels of the upright reference: what is read. Otherwise what matches is.
+        clock : {"breaks", "widths"}, optional
+            What is read, in place of what the decisions say: breaks, of woodcuts, or widths of lines, of engravings.
+        decisions : ClockDecisions, optional
+            What is left out or overruled; otherwise what is kept with this reference and box.
+        keep : bool
+            Keep the decisions in the collection, in place of those that are kept.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+        {options}
+
+        Returns
+        -------
+        PrintClock
+            Photos that do not match the reference are told in `left_out`.
+
+        Raises
+        ------
+        PhotoNotFound, PhotoUnusable
+            There is no such photo, or it cannot be read.
+        CairnError
+            Fewer than two photos are left, they have too few lines in common, or decisions contradict each other.
+        """
+        from retrieval.library.print_clock import (
+            clock_key,
+            dates_of,
+            keep_decisions,
+            kept_decisions,
+            named_in,
+            read_clock,
+        )
+
+        with self._aligning(photos, reference, box, build(SearchOptions, options), progress) as (asked, found, _):
+            key = clock_key(None if asked.row is None else asked.row.number, asked.box)
+            if decisions is None:
+                followed = self.opened.catalogue.read(kept_decisions, key)
+            else:
+                followed = named_in(found, decisions)
+            if clock is not None:
+                followed = replace(followed, clock=clock)
+            read = read_clock(found, followed, dates_of(self.opened, found))
+            if keep:
+                self._write(lambda session: keep_decisions(session, key, followed))
+            return read
+
+    @contextmanager
+    def _aligning(
+        self,
+        photos: "Iterable[Given]",
+        reference: "Given | None",
+        box: Iterable[float] | None,
+        how: SearchOptions,
+        progress: Telling,
+    ) -> "Iterator[tuple[QueryImage, AlignedPhotos, Progress | None]]":
+        """Bring photos into the frame of a reference, and hold the lock."""
+        from retrieval.library.given import as_box, ask, several
+        from retrieval.library.impressions import TITLES, align_photos, rows_beside
+
+        given, within = several(photos), as_box(box)
         with self._lock, one_thread(), telling(progress, TITLES) as tell:
             if reference is None and given:
                 reference = given[0]
             if reference is None:
                 raise CairnError("Impressions are compared of two photos at least.")
             asked = ask(self.opened, reference, within)
-            return compare_photos(
-                asked,
-                rows_beside(self.opened, asked, given),
-                lambda row: self._steadily(lambda: self._searches.match(asked, row, how)),
-                tolerance=tolerance,
-                most_pixels=self.opened.options.image.max_pixels,
-                progress=tell,
-            )
+            rows = rows_beside(self.opened, asked, given)
+            most = self.opened.options.image.max_pixels
+
+            def match(row: ImageRow) -> "Match":
+                return self._steadily(lambda: self._searches.match(asked, row, how))
+
+            yield asked, align_photos(asked, rows, match, most_pixels=most, progress=tell), tell
 
     def photos(self, where: PhotoFilter | Mapping[str, Any] | None = None) -> Photos:
         """List photos by name.

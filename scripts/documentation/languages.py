@@ -32,6 +32,8 @@ SPEAKING = (
     "retrieval/web",
     "retrieval/jobs",
     "retrieval/curation",
+    "retrieval/impressions/clock.py",
+    "retrieval/library/print_clock.py",
     "retrieval/library/standing.py",
     "retrieval/library/text_alone.py",
     "retrieval/catalogue/curation",

@@ -56,19 +56,33 @@ def cut_block(seed: int) -> list[Stroke]:
     return strokes + _hatching(rng, 1 - taken, rng.normal(0, 0.05), (1.6, 2.6), spacing=(13, 20))
 
 
-def age_block(strokes: list[Stroke], seed: int, breaks: int = 12, thinning: float = 0.3) -> list[Stroke]:
-    """Break lines of a block, make two holes through all that is there, and thin all lines by some pixels."""
+def age_block(
+    strokes: list[Stroke], seed: int, breaks: int = 12, thinning: float = 0.3, holes: int = 2
+) -> list[Stroke]:
+    """Break lines of a block, make holes through all that is there, and thin all lines by some pixels."""
     rng = np.random.default_rng((seed, 2))
-    worn = [replace(one, widths=np.maximum(one.widths - thinning, 0.8)) for one in strokes]
+    worn = [replace(one, widths=np.where(one.widths > 0, np.maximum(one.widths - thinning, 0.8), 0)) for one in strokes]
     lengths = np.array([one.length for one in worn])
     for place in rng.choice(len(worn), breaks, p=lengths / lengths.sum()):
         points = worn[place].points
         centre, reach = points[rng.integers(len(points))], rng.uniform(5, 16)
         worn[place] = replace(worn[place], widths=_cut(worn[place], centre, reach))
-    for _ in range(min(2, breaks)):
+    for _ in range(min(holes, breaks)):
         centre, reach = rng.uniform(60, SIDE - 60, 2), rng.uniform(6, 10)
         worn = [replace(one, widths=_cut(one, centre, reach)) for one in worn]
     return worn
+
+
+def age_states(
+    block: list[Stroke], seed: int, ages: NDArray[np.floating], breaks: float = 1.0, thinning: float = 0.01
+) -> list[list[Stroke]]:
+    """A block at some ages, ascending: each year breaks some lines, a Poisson number, and thins all by some pixels."""
+    rng = np.random.default_rng((seed, 6))
+    states = []
+    for place, years in enumerate(np.diff(ages, prepend=0.0)):
+        block = age_block(block, 1000 * seed + place, int(rng.poisson(breaks * years)), thinning * years, holes=0)
+        states.append(block)
+    return states
 
 
 def _cut(stroke: Stroke, centre: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
