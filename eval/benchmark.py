@@ -332,8 +332,8 @@ def run_queries(
     listed = list_photos([folder]) if folder is not None else []
     indexed = [(Path(row.path).parent, Path(row.path)) for row in collection.catalogue.read(all_indexed)]
     truth = as_called(plain_truth(list(queries)), [*indexed, *listed])
-    beside, known = ({stem_of(str(path)): path for _, path in places} for places in (listed, indexed))
-    photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known}, truth)
+    query_files, known = ({stem_of(str(path)): path for _, path in places} for places in (listed, indexed))
+    photos = BenchmarkPhotos((), (), (), (), (), {**query_files, **known}, truth)
     run = QueryRun(collection, photos, truth, options)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
         answers = Answers(Path(scratch))

@@ -242,8 +242,8 @@ def main() -> int:
         arguments.folder.mkdir(parents=True, exist_ok=True)
         make_collection(folder, arguments.photos)
     root = arguments.beside_job and arguments.beside_job.absolute()
-    home, beside = arguments.folder, root is not None
-    with serving(home, root) as base, busy(arguments.beside_load), indexing(base, home, beside) as meanwhile:
+    home, with_job = arguments.folder, root is not None
+    with serving(home, root) as base, busy(arguments.beside_load), indexing(base, home, with_job) as meanwhile:
         rows = measure(base + collection_address(folder.name).rstrip("/"))
     rows += meanwhile
     print("| measured | figure |\n|---|---|")

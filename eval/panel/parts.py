@@ -103,8 +103,8 @@ def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
             yield _asked(query, path, SOLID, source)
             continue
         panel_query = _asked(query, path, DARK, f"sf_{building}")
-        beside = {other for same in BUILDINGS if building in same for other in same}
-        also = {stem for stem in stems if stem.startswith("sf_") and stem.rpartition("_")[2] in beside}
+        related = {other for same in BUILDINGS if building in same for other in same}
+        also = {stem for stem in stems if stem.startswith("sf_") and stem.rpartition("_")[2] in related}
         yield replace(panel_query, junk=panel_query.junk | (also - query.positives))
 
 

@@ -187,13 +187,13 @@ def _share(share: float) -> str:
 
 def _rows(result: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Rows of all numbers."""
-    beside = ("detail", "published_detail", "spread", "published_spread")
-    none = [""] * len(beside)
-    yield ["part", "row", "column", "ours", "published", "difference", "unit", *beside]
+    extra = ("detail", "published_detail", "spread", "published_spread")
+    none = [""] * len(extra)
+    yield ["part", "row", "column", "ours", "published", "difference", "unit", *extra]
     for table in result["tables"]:
         for cell in table["cells"]:
             values = [cell[name] for name in ("row", "column", "ours", "published", "difference")]
-            yield [table["title"], *values, table["unit"], *(cell[name] for name in beside)]
+            yield [table["title"], *values, table["unit"], *(cell[name] for name in extra)]
     for plot in result["plots"]:
         for series in plot["series"]:
             for x, y in series["points"]:

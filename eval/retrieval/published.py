@@ -78,9 +78,9 @@ PUBLISHED = {
 
 
 def set_as_published(
-    name: str, values: Mapping[str, Any], given: Set[str], free: Set[str] = frozenset()
+    name: str, values: Mapping[str, Any], explicit: Set[str], free: Set[str] = frozenset()
 ) -> dict[str, Any]:
-    """All options with an experiment's choices; raises CairnError if an explicit one (`given`) differs, unless it is
+    """All options with an experiment's choices; raises CairnError if an explicit one (`explicit`) differs, unless it is
     `free`.
     """
     if name not in PUBLISHED:
@@ -91,10 +91,10 @@ def set_as_published(
         wrong = [
             option
             for option, allowed in wanted.items()
-            if option in given - free and ... not in allowed and values[option] not in allowed
+            if option in explicit - free and ... not in allowed and values[option] not in allowed
         ]
         if not wrong:
-            set_now = {option: allowed[0] for option, allowed in wanted.items() if option not in given}
+            set_now = {option: allowed[0] for option, allowed in wanted.items() if option not in explicit}
             return {**values, **set_now}
     # If methods differ in it, report any of them: the last.
     option = wrong[0]

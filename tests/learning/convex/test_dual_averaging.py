@@ -74,7 +74,7 @@ class TestHinge:
 
 
 def ring_problem(number=150, rings=24, seed=0):
-    """ψ of pairs: a third of the rings tell positive from negative pairs, more or less; the rest are noise."""
+    """ψ of pairs: a third of the rings more or less separate positive from negative pairs; the rest are noise."""
     rng = np.random.default_rng(seed)
     means = np.where(np.arange(rings) % 3 == 0, 1 + rng.random(rings), 1)
     noise = rng.gamma(2, 0.5, (2 * number, rings))

@@ -34,9 +34,9 @@ QUICK = SelectionOptions(iterations=150, batch=30)
 
 
 def problem(number=40, seed=0, spread=True):
-    """ψ of pairs (number, 24) twice: a third of the rings tell positive from negative pairs, more or less.
+    """ψ of pairs (number, 24) twice: a third of the rings more or less separate positive from negative pairs.
 
-    Rings differ in how large their distances are, if asked: narrow Gaussians' are larger than wide ones'.
+    Rings may differ in the size of their distances: those of narrow Gaussians are larger.
     """
     rng = np.random.default_rng(seed)
     means = np.where(np.arange(RINGS) % 3 == 0, 1.3 + rng.random(RINGS), 1)
