@@ -173,7 +173,7 @@ def run_benchmark(
             seconds["total"] = time.perf_counter() - start
             report = BenchmarkReport(
                 protocols,
-                **_described(opened, run, search),
+                **_description(opened, run, search),
                 failed=failed,
                 truth=photos.truth,
                 seconds=seconds,
@@ -216,7 +216,7 @@ def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None
         )
 
 
-def _described(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
+def _description(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
     """Description of the collection and the search for the report."""
     return {
         "engine": run.engine,

@@ -62,7 +62,7 @@ def choose_photos(
     rng = np.random.default_rng(seed)
     if share < 1:
         wanted = max(_FEWEST, round(share * len(truth.queries)))
-        truth = truth.of(tuple(_drawn(truth.queries, wanted, rng)))
+        truth = truth.of(tuple(_sample(truth.queries, wanted, rng)))
     named, searched = truth.named, everything
     if truth.database is not None:
         searched = [(root, path) for root, path in everything if path.stem in truth.database]
@@ -123,7 +123,7 @@ def listing_of(paths: Sequence[Path], share: float = 1.0, seed: int = 0) -> tupl
     """Photos in files and folders, or a seeded share of them, at least one."""
     listed = list_photos(paths)
     if share < 1 and listed:
-        listed = _drawn(listed, max(1, round(share * len(listed))), np.random.default_rng(seed))
+        listed = _sample(listed, max(1, round(share * len(listed))), np.random.default_rng(seed))
     return _known_as(listed)
 
 
@@ -139,7 +139,7 @@ def states_of(files: Iterable[Path]) -> list[tuple[str, int, int]]:
     return states
 
 
-def _drawn(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T]:
+def _sample(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T]:
     """Draw a sample, keeping the order."""
     return [every[place] for place in np.sort(rng.permutation(len(every))[:number])]
 
@@ -147,7 +147,7 @@ def _drawn(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T]
 def _share_of(listed: Listed, named: Set[str], share: float, rng: np.random.Generator) -> Listed:
     """All named photos, and a share of the others."""
     others = [place for place, (_, path) in enumerate(listed) if path.stem not in named]
-    left_out = set(others) - set(_drawn(others, round(share * len(others)), rng))
+    left_out = set(others) - set(_sample(others, round(share * len(others)), rng))
     return [one for place, one in enumerate(listed) if place not in left_out]
 
 

@@ -101,19 +101,21 @@ def set_as_published(
     raise CairnError(
         "As published in {title}, {choice}: leave {option} or {--as-published} out.",
         title=published.title,
-        choice=_shown(option, wanted[option][0]),
-        option=_called(option),
+        choice=_option_text(option, wanted[option][0]),
+        option=_option_name(option),
     )
 
 
-def _called(option: str) -> str:
+def _option_name(option: str) -> str:
     return "--upright/--rotated" if option == "upright" else f"--{option.replace('_', '-')}"
 
 
-def _shown(option: str, value: Any) -> str:
+def _option_text(option: str, value: Any) -> str:
     """An option with a value, as typed."""
     if option == "upright":
         return f"patches are {'--upright' if value else '--rotated'}"
     if value is None:
-        return f"there is no {_called(option)}"
-    return f"{_called(option)} is {value:.6g}" if isinstance(value, float) else f"{_called(option)} is {value}"
+        return f"there is no {_option_name(option)}"
+    return (
+        f"{_option_name(option)} is {value:.6g}" if isinstance(value, float) else f"{_option_name(option)} is {value}"
+    )

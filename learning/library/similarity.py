@@ -268,7 +268,7 @@ def _facts(learnt: "LearntSimilarity", problem: SimilarityProblem) -> dict[str, 
         "objective": [entry.objective for entry in learnt.history],
         "iteration": learnt.chosen,
         "held_out": {"photos": len(learnt.held_out.queries), "tf-idf": first.held_out, "learnt": best.held_out},
-        "test": _tested(learnt, problem.test.names) if problem.test is not None else None,
+        "test": _test_report(learnt, problem.test.names) if problem.test is not None else None,
         "history": [vars(entry) for entry in learnt.history],
     }
 
@@ -282,7 +282,7 @@ def _refuse(arguments: Mapping[str, Any], names: Sequence[str], of: str) -> None
         raise CairnError(f"{unused[0]} is {of}: leave it out.")
 
 
-def _tested(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any]:
+def _test_report(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any]:
     """Report of test queries for `--json`."""
     figures = [entry.test or 0.0 for entry in learnt.history]
     best = max(range(len(figures)), key=lambda number: figures[number])
