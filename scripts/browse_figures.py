@@ -39,7 +39,7 @@ PART = 10_000  # photos written at a time
 SHAPES = ((4000, 3000), (3000, 4000), (6000, 4000), (4000, 6000), (4000, 4000), (9000, 3000))
 WINDOW = 1440, 900
 
-# Frames and the longest of them while the page scrolls by so many pixels a frame.
+# Frames and the longest of them while the page scrolls by a number of pixels a frame.
 SCROLL = """([speed, seconds]) => new Promise((done) => {
   const times = [];
   const begun = performance.now();

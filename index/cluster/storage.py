@@ -31,7 +31,7 @@ class Storage(Protocol):
     """
 
     place: str
-    """What `open_storage` takes on another machine to reach the same files."""
+    """Argument of `open_storage` on another machine for the same files."""
 
     def has(self, name: str) -> bool:
         """Whether there is a file or folder of this name."""

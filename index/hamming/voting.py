@@ -69,8 +69,7 @@ class SignedMatches:
     query: NDArray[np.int32]  # (M,) int32: feature of the query
     photos: NDArray[np.int32]  # (M,) int32: place of the photo in `InvertedIndex.image_numbers`
     words: NDArray[np.int32]  # (M,) int32
-    # (M,) int32: which of the photo's features of this word it is, counted from 0; those that it borrows from
-    # `BORROWED` on
+    # (M,) int32: rank among the photo's features of this word, from 0; borrowed features from `BORROWED` on
     ranks: NDArray[np.int32]
     distances: NDArray[np.uint8]  # (M,) uint8: bits that differ
 

@@ -71,7 +71,7 @@ class Mined:
 
     @cached_property
     def matches(self) -> "MinedMatches":
-        """What is in the file: patches, and which of them match."""
+        """Contents of the file: patches and matches."""
         from learning.mining.matches import MinedMatches
 
         return MinedMatches.open(self.path)

@@ -118,7 +118,7 @@ class visiting:
 
 
 def screen_point(page: Any, x: float, y: float) -> tuple[float, float]:
-    """Where a pixel of the original of the photo in the box tool is on the screen."""
+    """Screen position of a pixel of the original of the photo in the box tool."""
     canvas = page.locator(".box-canvas")
     canvas.scroll_into_view_if_needed()
     seen = canvas.bounding_box()

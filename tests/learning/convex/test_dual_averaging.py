@@ -50,7 +50,7 @@ class TestHinge:
     @given(positive=fine, negative=fine, data=st.data())
     def test_slopes_are_those_of_finite_differences(self, positive, negative, data):
         step = 1e-6
-        # Where no combination is at the margin, the loss is linear around.
+        # If no combination is at the margin, the loss is locally linear.
         if np.abs(all_combinations(positive, negative)).min() < 10 * step:
             return
         _, by_positive, by_negative = hinge_counts(positive, negative)

@@ -146,7 +146,7 @@ class TestUnits:
         np.testing.assert_allclose(scaled.weights * 16, plain.weights, rtol=1e-6)
 
     def test_a_ring_that_sees_nothing_is_never_selected(self):
-        """Where all patches agree there is nothing to divide by."""
+        """If all patches agree, there would be a division by zero."""
         positive, negative = problem()
         positive[:, [0, 3]], negative[:, [0, 3]] = 0, 0
         found = learn_weights(*ranked(positive, negative), 0.1, 0.1, QUICK)
