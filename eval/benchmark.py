@@ -173,7 +173,7 @@ def run_benchmark(
             seconds["total"] = time.perf_counter() - start
             report = BenchmarkReport(
                 protocols,
-                **_described(opened, run, search),
+                **_description(opened, run, search),
                 failed=failed,
                 truth=photos.truth,
                 seconds=seconds,
@@ -216,7 +216,7 @@ def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None
         )
 
 
-def _described(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
+def _description(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
     """Description of the collection and the search for the report."""
     return {
         "engine": run.engine,
@@ -332,8 +332,8 @@ def run_queries(
     listed = list_photos([folder]) if folder is not None else []
     indexed = [(Path(row.path).parent, Path(row.path)) for row in collection.catalogue.read(all_indexed)]
     truth = as_called(plain_truth(list(queries)), [*indexed, *listed])
-    beside, known = ({stem_of(str(path)): path for _, path in places} for places in (listed, indexed))
-    photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known}, truth)
+    query_files, known = ({stem_of(str(path)): path for _, path in places} for places in (listed, indexed))
+    photos = BenchmarkPhotos((), (), (), (), (), {**query_files, **known}, truth)
     run = QueryRun(collection, photos, truth, options)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
         answers = Answers(Path(scratch))

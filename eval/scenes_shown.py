@@ -61,10 +61,10 @@ class RelatedPhotos:
 
     def same(self, one: str, other: str) -> bool | None:
         """Whether two photos (stems) show the same object; None if unknown."""
-        (first, source, vague), (second, beside, unsure) = self.shown(one), self.shown(other)
+        (first, source, vague), (second, other_source, unsure) = self.shown(one), self.shown(other)
         if first & second:
             return None if vague else True
-        return None if source == beside and (vague or unsure) else False
+        return None if source == other_source and (vague or unsure) else False
 
 
 def find_photo_sets(root: Path, names: Iterable[str]) -> list[RelatedPhotos]:

@@ -268,12 +268,12 @@ class _Bench:
         self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, way: str, seen: frozenset[str]
     ) -> dict[str, tuple[float, float]]:
         # A query photo in no answer is not in the set.
-        beside = {query.stem for query in self.asked}
-        beside -= {stem for query in self.asked for stem in query.positives | query.junk}
+        unlisted = {query.stem for query in self.asked}
+        unlisted -= {stem for query in self.asked for stem in query.positives | query.junk}
         remaining = []
         for query in queries:
             good = query.positives - seen if way == UNSEEN else query.positives
-            junk = query.junk | beside | (query.positives - good)
+            junk = query.junk | unlisted | (query.positives - good)
             if good:
                 remaining.append(replace(query, good=good, ok=frozenset(), junk=junk - good))
         size = max(1, -(-len(remaining) // (2 * self.workers)))

@@ -1,4 +1,4 @@
-"""Zip archives of arrays and JSON (.npz), read without trusting what they claim of themselves."""
+"""Zip archives of arrays and JSON (.npz), read without trusting their headers."""
 
 import io
 import json

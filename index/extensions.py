@@ -167,7 +167,7 @@ def register(kind: str, extension: Any, name: str = "") -> str:
     known = _declared_as(kind, extension)
     if known is not None:
         return known.place
-    module, called = _called(extension)
+    module, called = _module_and_name(extension)
     called = re.sub(r"[^\w.+-]+", "-", name or called)
     place = f"{module}:{called}"
     if place in _installed(kind):  # an installed extension already has this place
@@ -181,7 +181,7 @@ def named(kind: str, extension: Any) -> str:
     return extension if isinstance(extension, str) else register(kind, extension)
 
 
-def _called(extension: Any) -> tuple[str, str]:
+def _module_and_name(extension: Any) -> tuple[str, str]:
     """The module of an object, and its unique name there."""
     own = extension if isinstance(extension, type) else getattr(extension, "respond", type(extension))
     name = "" if isinstance(extension, type) else getattr(extension, "name", "")
@@ -190,7 +190,7 @@ def _called(extension: Any) -> tuple[str, str]:
 
 def _declared_as(kind: str, extension: Any) -> Extension | None:
     """The installed extension that declares an object."""
-    module = _called(extension)[0]
+    module = _module_and_name(extension)[0]
     for one in _installed(kind).values():
         if one.place.partition(":")[0] == module:
             declared = one.load()

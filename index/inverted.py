@@ -365,15 +365,15 @@ class InvertedIndex(WordWeights):
     ) -> NDArray[np.float64]:
         """Increase of the squared norms of images at some places by their borrowed words."""
         images = self.images.features_of(self.image_numbers[places].tolist())
-        own, counts = self._counted([len(image.words) for image in images], [image.words for image in images])
-        keys, more = self._counted(lengths, [words])
+        own, counts = self._word_counts([len(image.words) for image in images], [image.words for image in images])
+        keys, more = self._word_counts(lengths, [words])
         at = np.minimum(np.searchsorted(own, keys), max(len(own) - 1, 0))
         known = self.term_frequency(np.where(own[at] == keys, counts[at], 0)) if len(own) else np.zeros(len(keys))
         added = self.term_frequency(more)
         gains = (np.square(added) + 2 * known * added) * np.square(self.idf[keys % self.words])
         return np.bincount(keys // self.words, gains, minlength=len(places)).astype(np.float64)
 
-    def _counted(
+    def _word_counts(
         self, lengths: Sequence[int] | NDArray[np.int64], words: Sequence[NDArray[np.integer]]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Distinct pairs of image and word, as numbers image * vocabulary + word, and their numbers of features."""

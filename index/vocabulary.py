@@ -117,23 +117,23 @@ def _beside_shape(words: int) -> tuple[int, int]:
     return words, min(BESIDE, words - 1)
 
 
-def _beside_fingerprint(beside: NDArray[np.int32]) -> str:
-    return fingerprint({"beside": beside}, {})
+def _beside_fingerprint(neighbours: NDArray[np.int32]) -> str:
+    return fingerprint({"beside": neighbours}, {})
 
 
 def _load_beside(folder: Path, words: int, *, known: bool) -> NDArray[np.int32] | None:
     """Read the neighbouring words of each word; None if they are missing or damaged and must be recomputed."""
     try:
-        beside = load_array(folder / BESIDE_FILE, mmap=True).view(np.ndarray)
-        if beside.shape != _beside_shape(words) or beside.dtype != np.int32:
+        neighbours = load_array(folder / BESIDE_FILE, mmap=True).view(np.ndarray)
+        if neighbours.shape != _beside_shape(words) or neighbours.dtype != np.int32:
             return None
-        if beside.size and not 0 <= beside.min() <= beside.max() < words:
+        if neighbours.size and not 0 <= neighbours.min() <= neighbours.max() < words:
             return None
-        if not known and load_json(folder / META_FILE).get("beside") != _beside_fingerprint(beside):
+        if not known and load_json(folder / META_FILE).get("beside") != _beside_fingerprint(neighbours):
             return None
     except CairnError:
         return None
-    return beside
+    return neighbours
 
 
 def _damaged(folder: Path) -> CairnError:
@@ -349,9 +349,9 @@ class Vocabulary:
             vars(vocabulary)["fingerprint"] = facts.fingerprint  # what the property would compute
         elif vocabulary.fingerprint != facts.fingerprint:
             raise damaged
-        beside = _load_beside(folder, facts.words, known=known)
-        if beside is not None:
-            vars(vocabulary)["_beside"] = beside
+        neighbours = _load_beside(folder, facts.words, known=known)
+        if neighbours is not None:
+            vars(vocabulary)["_beside"] = neighbours
         return vocabulary
 
     def _search_settings(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ PART = 10_000  # photos written at a time
 SHAPES = ((4000, 3000), (3000, 4000), (6000, 4000), (4000, 6000), (4000, 4000), (9000, 3000))
 WINDOW = 1440, 900
 
-# Frames and the longest of them while the page scrolls by so many pixels a frame.
+# Frames and the longest of them while the page scrolls by a number of pixels a frame.
 SCROLL = """([speed, seconds]) => new Promise((done) => {
   const times = [];
   const begun = performance.now();
@@ -242,8 +242,8 @@ def main() -> int:
         arguments.folder.mkdir(parents=True, exist_ok=True)
         make_collection(folder, arguments.photos)
     root = arguments.beside_job and arguments.beside_job.absolute()
-    home, beside = arguments.folder, root is not None
-    with serving(home, root) as base, busy(arguments.beside_load), indexing(base, home, beside) as meanwhile:
+    home, with_job = arguments.folder, root is not None
+    with serving(home, root) as base, busy(arguments.beside_load), indexing(base, home, with_job) as meanwhile:
         rows = measure(base + collection_address(folder.name).rstrip("/"))
     rows += meanwhile
     print("| measured | figure |\n|---|---|")

@@ -195,7 +195,7 @@ def fill(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
             with engine.connect() as connection:
                 start = time.perf_counter()
                 connection.execute(sa.text("VACUUM ANALYZE"))  # as the server does automatically in time
-                figures["VACUUM ANALYZE"] = _shown(time.perf_counter() - start)
+                figures["VACUUM ANALYZE"] = _duration(time.perf_counter() - start)
             engine.dispose()
         catalogue.write(keep_setting, WAS_FILLED, str(photos))
     return figures
@@ -285,7 +285,7 @@ def ask(address: str) -> dict[str, str]:
             question()
             times.setdefault(name, []).append(time.perf_counter() - start)
         catalogue.close()
-    return {name: _shown(statistics.median(seconds)) for name, seconds in times.items()}
+    return {name: _duration(statistics.median(seconds)) for name, seconds in times.items()}
 
 
 def know(address: str) -> dict[str, str]:
@@ -295,7 +295,7 @@ def know(address: str) -> dict[str, str]:
         known = catalogue.known()
         seconds = time.perf_counter() - start
         assert known.get("/nowhere") is None
-        return {f"what is known of {len(known):,} photos, for indexing": f"{_shown(seconds)}, {_peak()}"}
+        return {f"what is known of {len(known):,} photos, for indexing": f"{_duration(seconds)}, {_peak()}"}
 
 
 def check(address: str) -> dict[str, str]:
@@ -313,8 +313,8 @@ def check(address: str) -> dict[str, str]:
     end = time.perf_counter()
     database.close()
     return {
-        "check: the rows of the segments' photos": f"{_shown(middle - start)}",
-        "check: metadata and the rest": f"{_shown(end - middle)}, {_peak()}",
+        "check: the rows of the segments' photos": f"{_duration(middle - start)}",
+        "check: metadata and the rest": f"{_duration(end - middle)}, {_peak()}",
     }
 
 
@@ -322,7 +322,7 @@ def _peak() -> str:
     return f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB of memory"
 
 
-def _shown(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return (
         f"{1000 * seconds:,.1f} ms"
         if seconds < 0.1

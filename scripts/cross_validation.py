@@ -70,10 +70,10 @@ def recipe(text: str, seed: int) -> Recipe:
 
 def choose_folds(arguments: argparse.Namespace, root: Path, sets: Sequence[RetrievalSet]) -> list[Fold]:
     """Assign the scenes to folds, and choose the folds to measure."""
-    beside: list[Path] = []
+    always: list[Path] = []
     if arguments.with_unlabelled:
-        beside = [path for _, path in list_photos([root / UNLABELLED]) if path.stem not in SHARED]
-    folds = make_folds(find_scenes(sets), arguments.folds, arguments.seed, beside)
+        always = [path for _, path in list_photos([root / UNLABELLED]) if path.stem not in SHARED]
+    folds = make_folds(find_scenes(sets), arguments.folds, arguments.seed, always)
     wanted = range(arguments.folds) if arguments.fold is None else sorted(set(arguments.fold))
     if not all(0 <= number < arguments.folds for number in wanted):
         raise CairnError(f"--fold: choose from 0 to {arguments.folds - 1}.")
@@ -152,7 +152,7 @@ def main() -> None:
         if arguments.list:
             print_folds(folds, sets)
             return
-        recipes = [recipe(given, arguments.seed) for given in arguments.learn or DEFAULT_RECIPES]
+        recipes = [recipe(text, arguments.seed) for text in arguments.learn or DEFAULT_RECIPES]
         features = FeatureOptions(RegionOptions(max_features=arguments.max_features))
         options = CollectionOptions(
             descriptor="rootsift", words=0, seed=arguments.seed, features=features, signature="none"

@@ -88,7 +88,7 @@ make_environment() {
     local pip=("$environment/bin/python" -m pip --disable-pip-version-check install --progress-bar off)
     step "Installing what $3 names" "$log" "${pip[@]}" --require-hashes --requirement "$requirements" || return 1
     step "Installing Cairn" "$log" "${pip[@]}" --no-deps --no-build-isolation --editable "$root" || return 1
-    # What is compiled for this processor, here and not while somebody waits.
+    # Compile for this processor now, not during the first use.
     say "Compiling for this processor …"
     (cd "$root" && "$environment/bin/python" -m retrieval.library.compiled) || return 1
     printf '%s\n' "$stamp" >"$environment/stamp"

@@ -180,7 +180,7 @@ def add_retrieval_commands(evaluate: typer.Typer) -> None:
 
 def _add_set(evaluate: typer.Typer, name: str) -> None:
     """Add a command like `retrieval`, for the folder that a published set unpacks to."""
-    located, title, beside = _SETS[name]
+    located, title, distractor_set = _SETS[name]
 
     def command(context: typer.Context, root: Path, **chosen: Any) -> None:
         from eval.sets.layouts import locate
@@ -188,8 +188,8 @@ def _add_set(evaluate: typer.Typer, name: str) -> None:
         located_set = locate(located, root)
         if located_set.ground_truth is None:
             raise CairnError(f"There is no ground truth of {located} below {root}.")
-        if beside is not None:
-            chosen["distractors"] = [*locate(beside, root).images, *(chosen["distractors"] or ())]
+        if distractor_set is not None:
+            chosen["distractors"] = [*locate(distractor_set, root).images, *(chosen["distractors"] or ())]
         quiet, json = chosen.pop("quiet"), chosen.pop("json")
         cameras = _OF_TWO_CAMERAS.get(name)
         report = _measure(

@@ -29,14 +29,14 @@ def measure(
     gt: Path,
     queries: Path | None,
     chosen: Mapping[str, Any],
-    given: Set[str],
+    explicit: Set[str],
     progress: Progress,
     *,
     name: str,
     cameras: tuple[str, str] | None = None,
 ) -> "BenchmarkReport":
     """Index photos, run the queries of a ground truth, and write the requested outputs. `chosen`: all options of
-    `evaluate_retrieval`; `given`: explicit options, which ``as_published`` must not change.
+    `evaluate_retrieval`; `explicit`: explicit options, which ``as_published`` must not change.
     """
     from eval.benchmark import BenchmarkSetup, run_benchmark
     from eval.rankings.outputs import Outputs
@@ -48,9 +48,9 @@ def measure(
     published = chosen["as_published"]
     if published is not None:
         # A smoke test has too few photos for the published number of words.
-        chosen = set_as_published(published, chosen, given, {"words"} if chosen["share"] < 1 else frozenset())
+        chosen = set_as_published(published, chosen, explicit, {"words"} if chosen["share"] < 1 else frozenset())
         _check_made(published, chosen)
-    if chosen["vocabulary"] is not None and "vocabulary_photos" in given:
+    if chosen["vocabulary"] is not None and "vocabulary_photos" in explicit:
         raise CairnError("{--vocabulary} takes words that are made: leave {--vocabulary-photos} out.")
     if chosen["features"] is not None and (chosen["vocabulary_images"] or published is not None):
         raise CairnError(
@@ -74,8 +74,8 @@ def measure(
         workers=processes(chosen["workers"]),
         progress=progress,
     )
-    beside = [*([queries] if queries is not None else []), *(chosen["distractors"] or ())]
-    _write(outputs, report, [*images, *beside], name, progress)
+    others = [*([queries] if queries is not None else []), *(chosen["distractors"] or ())]
+    _write(outputs, report, [*images, *others], name, progress)
     return replace(report, published=published)
 
 

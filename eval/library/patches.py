@@ -31,18 +31,18 @@ TITLES = {"describe": "Describing"}
 
 @dataclass(frozen=True, eq=False)
 class PatchEvaluation:
-    """How well distances tell matching pairs of patches from others.
+    """Separation of matching pairs of patches from others by distances.
 
     Attributes
     ----------
     fpr95 : float
-        False positive rate at 95% recall, 0 to 1: what Brown11 and Simonyan14 report. Smaller is better.
+        False positive rate at 95% recall, 0 to 1: the figure of Brown11 and Simonyan14. Smaller is better.
     auc : float
         Area under the ROC curve, 0 to 1.
     false_positive_rate, true_positive_rate : ndarray, shape (T,), float64
-        The ROC curve: a point for each distance that occurs, from (0, 0) to (1, 1).
+        The ROC curve: a point for each distinct distance, from (0, 0) to (1, 1).
     distances : ndarray, shape (M,), float
-        Of each pair: squared Euclidean or Hamming, float32; or as they were given.
+        Of each pair: squared Euclidean or Hamming, float32; or the distances passed in.
     same : ndarray, shape (M,), bool
         Whether the two of each pair show the same.
 
@@ -72,7 +72,7 @@ class PatchEvaluation:
 def evaluate_patches(
     descriptor: Any, patches: Any = None, same: Any = None, *, progress: Telling = None, **options: Any
 ) -> PatchEvaluation:
-    """Measure how well a descriptor, or distances, tell matching pairs of patches from others.
+    """Measure how well a descriptor, or distances, separate matching pairs of patches from others.
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ def evaluate_patches(
         One of these.
 
         - With `patches`: the name of a descriptor or its file (.npz), a descriptor (anything with ``describe``), or a
-          function from patches (N, S, S) float32, 0 to 255, to rows (N, D); it is called for some of them at a time.
-        - With a folder as `patches`: rows (N, D) that describe all of its patches, in their order, too.
+          function from patches (N, S, S) float32, 0 to 255, to rows (N, D), which is called in batches.
+        - With a folder as `patches`: also rows (N, D) that describe all of its patches, in order.
         - With `same` alone: rows ``(first, second)`` of the two patches of each pair, (M, D) each.
-        - With `same` alone: distances (M,) of the pairs; smaller is more alike.
+        - With `same` alone: distances (M,) of the pairs; smaller is more similar.
     patches : path or tuple, optional
         A folder of labelled patches in the layout of PhotoTour; or ``(first, second)``, patches (M, S, S) uint8, with
-        `same`; or ``(patches, point_ids)``, patches (N, S, S) uint8 and the point that each shows (N,), of which all
-        matches and as many other pairs are taken.
+        `same`; or ``(patches, point_ids)``, patches (N, S, S) uint8 and the point of each (N,), with all matches and as
+        many other pairs.
     same : array_like, shape (M,), bool, optional
         Whether the two of each pair show the same.
     progress : None, bool or callable
@@ -101,7 +101,7 @@ def evaluate_patches(
     Raises
     ------
     CairnError
-        Arrays are of other shapes or types, pairs are all of one kind, or a folder or descriptor cannot be read.
+        Arrays have other shapes or types, pairs are all of one kind, or a folder or descriptor cannot be read.
 
     Notes
     -----

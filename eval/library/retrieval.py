@@ -31,12 +31,12 @@ _LABELS = ("good", "ok", "junk")
 
 @dataclass(frozen=True)
 class RetrievalEvaluation:
-    """How good rankings are.
+    """Scores of rankings.
 
     Attributes
     ----------
     mean_ap : float
-        Mean average precision over the queries that have positives, 0 to 1; of Revisited that of Medium.
+        Mean average precision over the queries with positives, 0 to 1; for Revisited under Medium.
     ap : dict of str to float
         Average precision of each of these queries.
     protocols : dict of str to dict of str to float
@@ -64,7 +64,7 @@ class RetrievalEvaluation:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each query, to make a table of: ``pandas.DataFrame(found.rows)``."""
+        """A row for each query, for a table: ``pandas.DataFrame(found.rows)``."""
         several = len(self.protocols) > 1
         return [
             {
@@ -90,7 +90,7 @@ class RetrievalEvaluation:
             Of one query: a point after each photo of its ranking, junk left out. None: the mean over all queries of the
             interpolated precision, at 101 recalls (Manning, Raghavan, Schütze, section 8.4).
         protocol : str, optional
-            One of `protocols`; that of `mean_ap` where it is None.
+            One of `protocols`; None: that of `mean_ap`.
 
         Returns
         -------
@@ -133,20 +133,20 @@ def evaluate_retrieval(
     progress: Telling = None,
     **options: Any,
 ) -> RetrievalEvaluation:
-    """Score rankings, or index photos and score the rankings that Cairn makes of them.
+    """Score rankings, or index photos and score Cairn's rankings of them.
 
     Parameters
     ----------
     photos : dict, or path or list of paths
-        Rankings: by the query's name the names of photos, the best first (strings, or results of a search); or a file
-        of them (.csv, .tsv, .json, .txt), as `cairn evaluate ranking` takes. Or photos: a folder, or a list of folders,
-        that are indexed and searched.
+        Rankings: by the query's name the names of photos, best first (strings, or results of a search); or a file of
+        them (.csv, .tsv, .json, .txt), as for `cairn evaluate ranking`. Or photos: a folder, or a list of folders, to
+        index and search.
     truth : dict or path
-        Ground truth: by the query's name a set of the photos to be found, or a dict of sets ``good``, ``ok`` and
-        ``junk``, of which junk counts neither way; for rankings in a dict. Or a folder in the layout of Oxford5K, or a
-        file ``gnd_*.pkl`` of Revisited.
+        Ground truth: by the query's name a set of its positives, or a dict of sets ``good``, ``ok`` and ``junk``, with
+        junk ignored; for rankings in a dict. Or a folder in the layout of Oxford5K, or a file ``gnd_*.pkl`` of
+        Revisited.
     queries : path, optional
-        Folder of query photos that are not among the photos.
+        Folder of query photos outside the photos.
     progress : None, bool or callable
         Progress: none, bars, or a function of (step, done, of).
     {options}
@@ -158,14 +158,14 @@ def evaluate_retrieval(
     Raises
     ------
     CairnError
-        A query or photo is ranked twice or known nowhere, no query has positives, options do not go together, or a file
-        cannot be read.
+        A query or photo is ranked twice or unknown, no query has positives, options are incompatible, or a file cannot
+        be read.
 
     Notes
     -----
-    Average precision is the area under precision over recall by trapezoids; junk takes no rank, a positive that is not
-    ranked is never found, a query without a ranking scores 0 and one without positives leaves the mean. Source:
-    Philbin, Chum, Isard, Sivic, Zisserman, CVPR 2007 (``compute_ap``); Radenović et al., CVPR 2018, section 3.3.
+    Average precision is the area under precision over recall by trapezoids; junk takes no rank, an unranked positive
+    counts as not found, a query without a ranking scores 0 and one without positives is left out. Source: Philbin,
+    Chum, Isard, Sivic, Zisserman, CVPR 2007 (``compute_ap``); Radenović et al., CVPR 2018, section 3.3.
 
     Examples
     --------

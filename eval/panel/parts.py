@@ -73,14 +73,14 @@ def find_parts(root: Path) -> list[PanelPart]:
     ]
 
 
-def _asked(query: GroundTruthQuery, path: Path, kind: str, scene: str) -> PanelQuery:
+def _panel_query(query: GroundTruthQuery, path: Path, kind: str, scene: str) -> PanelQuery:
     return PanelQuery(query.name, kind, scene, path, query.box, query.positives, query.junk | {query.stem})
 
 
 def _landmarks(photos: RetrievalSet) -> Iterator[PanelQuery]:
     for query, path in photos.pairs():
         scene = re.sub(r"_\d+$", "", query.name)
-        yield _asked(query, path, LANDMARKS.get(scene, FACADE), scene)
+        yield _panel_query(query, path, LANDMARKS.get(scene, FACADE), scene)
 
 
 def _paintings(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
@@ -88,7 +88,7 @@ def _paintings(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
     (known,) = find_photo_sets(root, ["paintings"])
     stems = {path.stem for path in photos.photos}
     for query, path in photos.pairs():
-        panel_query = _asked(query, path, PRINT, min(query.positives))
+        panel_query = _panel_query(query, path, PRINT, min(query.positives))
         same = frozenset(stem for stem in stems - query.positives if known.same(query.stem, stem) is not False)
         yield replace(panel_query, junk=panel_query.junk | same)
 
@@ -100,11 +100,11 @@ def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
         source, _, rest = query.name.partition("_")
         building = rest.partition("_")[0]
         if source != "sf":
-            yield _asked(query, path, SOLID, source)
+            yield _panel_query(query, path, SOLID, source)
             continue
-        panel_query = _asked(query, path, DARK, f"sf_{building}")
-        beside = {other for same in BUILDINGS if building in same for other in same}
-        also = {stem for stem in stems if stem.startswith("sf_") and stem.rpartition("_")[2] in beside}
+        panel_query = _panel_query(query, path, DARK, f"sf_{building}")
+        related = {other for same in BUILDINGS if building in same for other in same}
+        also = {stem for stem in stems if stem.startswith("sf_") and stem.rpartition("_")[2] in related}
         yield replace(panel_query, junk=panel_query.junk | (also - query.positives))
 
 

@@ -364,9 +364,9 @@ def _cells(
         for name, values in published.items():
             known = values[number]
             ours, detail = measured(learnt[name], pair, scale) if name in learnt else (None, None)
-            value, told = known if known is not None else (None, None)
-            detail = detail if told is not None or value is None else None
-            cells.append(Cell(row(pair), name, ours, value, detail, told))
+            value, published_detail = known if known is not None else (None, None)
+            detail = detail if published_detail is not None or value is None else None
+            cells.append(Cell(row(pair), name, ours, value, detail, published_detail))
     for title, pairs, place in (("mean", PAIRS, 0), ("mean 1–4", FIRST_FOUR, 1)):
         for name in published:
             mean = Mean(tuple(_errors(learnt[name], pair, scale)[0] for pair in pairs)) if name in learnt else None

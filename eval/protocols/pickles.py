@@ -121,7 +121,7 @@ class _Machine:
             "SETITEMS": lambda _: self._update(self._since_mark()),
             "GLOBAL": lambda name: self._name(*name.split(" ", 1)),
             "STACK_GLOBAL": lambda _: self._name(*self._take(2)),
-            "REDUCE": lambda _: self._push(_made(*self._take(2))),
+            "REDUCE": lambda _: self._push(_reduce(*self._take(2))),
             "BUILD": lambda _: self._build(),
             "MEMOIZE": lambda _: self._remember(len(self._memo)),
             **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), self._remember),
@@ -200,7 +200,7 @@ def _pairs(values: list[Any]) -> dict[Any, Any]:
     return dict(zip(keys, values[1::2], strict=True))
 
 
-def _made(what: Any, arguments: Any) -> Any:
+def _reduce(what: Any, arguments: Any) -> Any:
     """Evaluate a REDUCE of one of the known names."""
     name = what.name if isinstance(what, _Named) else None
     if name == "dtype" and isinstance(arguments[0], str):

@@ -86,10 +86,10 @@ def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArra
 def write_curves(path: Path, protocols: Mapping[str, Curves]) -> None:
     """Write a table of protocol, query, recall and precision: the mean first, then each query."""
     check_table(path)
-    save_rows(path, _written(protocols))
+    save_rows(path, _rows(protocols))
 
 
-def _written(protocols: Mapping[str, Curves]) -> Iterator[tuple[str, ...]]:
+def _rows(protocols: Mapping[str, Curves]) -> Iterator[tuple[str, ...]]:
     """The rows of a table of curves, its header first."""
     yield HEADER
     for protocol, curves in protocols.items():

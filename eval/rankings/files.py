@@ -63,10 +63,10 @@ def read_rankings(path: Path) -> Rankings:
 def write_rankings(path: Path, rankings: Rankings) -> None:
     """Write a table of rankings for `read_rankings`, atomically."""
     check_table(path)
-    save_rows(path, _written(rankings))
+    save_rows(path, _table_rows(rankings))
 
 
-def _written(rankings: Rankings) -> Iterator[list[object]]:
+def _table_rows(rankings: Rankings) -> Iterator[list[object]]:
     """The rows of a table of rankings, its header first."""
     has_protocol, has_distractor = bool(rankings.protocols), bool(rankings.distractors)
     yield [*[PROTOCOL] * has_protocol, *HEADER, *[DISTRACTOR] * has_distractor]

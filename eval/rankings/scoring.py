@@ -117,9 +117,9 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
             f"{len(unranked)} of {len(queries_of_truth)} queries, such as {shown(unranked[0])}, "
             "have no ranking: each scores 0."
         )
-    if truth.database is not None and (beside := ranked - named - rankings.distractors):
+    if truth.database is not None and (others := ranked - named - rankings.distractors):
         notes.append(
-            f"Of the ranked photos {len(beside)}, such as {shown(min(beside))}, are not in the database of the ground "
+            f"Of the ranked photos {len(others)}, such as {shown(min(others))}, are not in the database of the ground "
             "truth: they count as wrong, as distractors do."
         )
     return RankingReport(score_named(settled, truth), unranked, rankings.source, notes, truth.cutoffs)

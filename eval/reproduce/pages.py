@@ -153,7 +153,7 @@ def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
 
 def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
     """Write a page of contents of several experiments, including those of earlier runs in the same folder."""
-    titles = {name: (title, share) for name, title, share in _written(folder)}
+    titles = {name: (title, share) for name, title, share in _experiments_in(folder)}
     titles |= {one.experiment.name: (one.experiment.title, one.share) for one in outcomes}
     lines = [
         f'<li><a href="{escape(name)}.html">{escape(name)}</a>: {escape(title)}{_share(share)}</li>'
@@ -166,7 +166,7 @@ def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
     return page
 
 
-def _written(folder: Path) -> Iterator[tuple[str, str, float]]:
+def _experiments_in(folder: Path) -> Iterator[tuple[str, str, float]]:
     """Name, title and scale of the experiments with pages in a folder."""
     for page in folder.glob("*/*.html"):
         try:
@@ -187,13 +187,13 @@ def _share(share: float) -> str:
 
 def _rows(result: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Rows of all numbers."""
-    beside = ("detail", "published_detail", "spread", "published_spread")
-    none = [""] * len(beside)
-    yield ["part", "row", "column", "ours", "published", "difference", "unit", *beside]
+    extra = ("detail", "published_detail", "spread", "published_spread")
+    none = [""] * len(extra)
+    yield ["part", "row", "column", "ours", "published", "difference", "unit", *extra]
     for table in result["tables"]:
         for cell in table["cells"]:
             values = [cell[name] for name in ("row", "column", "ours", "published", "difference")]
-            yield [table["title"], *values, table["unit"], *(cell[name] for name in beside)]
+            yield [table["title"], *values, table["unit"], *(cell[name] for name in extra)]
     for plot in result["plots"]:
         for series in plot["series"]:
             for x, y in series["points"]:
@@ -218,7 +218,7 @@ def _page(outcome: Outcome, result: Mapping[str, Any], bench: Bench) -> str:
         if isinstance(part, Table):
             parts.append(_table(part, tables[part.title]))
         elif isinstance(part, Plot):
-            parts.append(_image("image/png", _drawn(part, outcome), part.title))
+            parts.append(_image("image/png", _plot_bytes(part, outcome), part.title))
         else:
             parts.append(_picture(part, bench))
     for heading, sentences in ((DIFFERS, experiment.differs), ("Notes", experiment.notes)):
@@ -274,7 +274,7 @@ def _spread(spread: float | None, table: Table) -> str:
     return "" if spread is None else f" ± {spread:.{table.digits}f}"
 
 
-def _drawn(plot: Plot, outcome: Outcome) -> bytes:
+def _plot_bytes(plot: Plot, outcome: Outcome) -> bytes:
     figure = new_figure(8, 5)
     axes = figure.add_subplot()
     colour: Any = "C0"

@@ -133,13 +133,13 @@ def repeated(experiment: Experiment, runs: int) -> Experiment:
     if runs == 1:
         return experiment
     parts = [
-        replace(part, cells=tuple(_repeated(cell, runs) for cell in part.cells)) if isinstance(part, Table) else part
+        replace(part, cells=tuple(_repeat_cell(cell, runs) for cell in part.cells)) if isinstance(part, Table) else part
         for part in experiment.parts
     ]
     return replace(experiment, parts=tuple(parts))
 
 
-def _repeated(cell: Cell, runs: int) -> Cell:
+def _repeat_cell(cell: Cell, runs: int) -> Cell:
     if cell.ours is None:
         return cell
     of_runs = tuple(_seeded(cell.ours, seed) for seed in range(runs))

@@ -62,12 +62,12 @@ def choose_photos(
     rng = np.random.default_rng(seed)
     if share < 1:
         wanted = max(_FEWEST, round(share * len(truth.queries)))
-        truth = truth.of(tuple(_drawn(truth.queries, wanted, rng)))
+        truth = truth.of(tuple(_sample(truth.queries, wanted, rng)))
     named, searched = truth.named, everything
     if truth.database is not None:
         searched = [(root, path) for root, path in everything if path.stem in truth.database]
     _check_stems((path.stem for _, path in searched), named | (truth.database or frozenset()))
-    beside = _others(list_photos(distractors), everything) if distractors else []
+    distractor_photos = _others(list_photos(distractors), everything) if distractors else []
     indexed, also = tuple(map(Path, images)), tuple(map(Path, distractors))
     if share < 1 or truth.database is not None:
         searched = _share_of(searched, named, share, rng)
@@ -75,11 +75,11 @@ def choose_photos(
             truth = replace(truth, database=truth.database & named | {path.stem for _, path in searched})
         indexed = tuple(path for _, path in searched)
     if share < 1:
-        beside = _share_of(beside, frozenset(), share, rng)
-        also = tuple(path for _, path in beside)
+        distractor_photos = _share_of(distractor_photos, frozenset(), share, rng)
+        also = tuple(path for _, path in distractor_photos)
     query_photos = _query_photos(truth, everything, others)
     return BenchmarkPhotos(
-        folders_of(images), indexed, also, _known_as(searched), _known_as(beside), query_photos, whole
+        folders_of(images), indexed, also, _known_as(searched), _known_as(distractor_photos), query_photos, whole
     ), truth
 
 
@@ -108,13 +108,13 @@ def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(path if path.is_dir() else path.parent) for path in map(Path, paths)))
 
 
-def _query_photos(truth: Truth, listed: Listed, beside: Listed) -> dict[str, Path]:
+def _query_photos(truth: Truth, listed: Listed, query_folder: Listed) -> dict[str, Path]:
     """The photo of each query's stem, which must be unique."""
     query_stems = {query.stem for query in truth.queries}
     among = [path for _, path in listed if path.stem in query_stems]
     _check_stems((path.stem for path in among), query_stems)
     photos = {path.stem: path for path in among}
-    others = [path for _, path in beside if path.stem in query_stems - photos.keys()]
+    others = [path for _, path in query_folder if path.stem in query_stems - photos.keys()]
     _check_stems((path.stem for path in others), query_stems)
     return photos | {path.stem: path for path in others}
 
@@ -123,7 +123,7 @@ def listing_of(paths: Sequence[Path], share: float = 1.0, seed: int = 0) -> tupl
     """Photos in files and folders, or a seeded share of them, at least one."""
     listed = list_photos(paths)
     if share < 1 and listed:
-        listed = _drawn(listed, max(1, round(share * len(listed))), np.random.default_rng(seed))
+        listed = _sample(listed, max(1, round(share * len(listed))), np.random.default_rng(seed))
     return _known_as(listed)
 
 
@@ -139,7 +139,7 @@ def states_of(files: Iterable[Path]) -> list[tuple[str, int, int]]:
     return states
 
 
-def _drawn(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T]:
+def _sample(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T]:
     """Draw a sample, keeping the order."""
     return [every[place] for place in np.sort(rng.permutation(len(every))[:number])]
 
@@ -147,7 +147,7 @@ def _drawn(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T]
 def _share_of(listed: Listed, named: Set[str], share: float, rng: np.random.Generator) -> Listed:
     """All named photos, and a share of the others."""
     others = [place for place, (_, path) in enumerate(listed) if path.stem not in named]
-    left_out = set(others) - set(_drawn(others, round(share * len(others)), rng))
+    left_out = set(others) - set(_sample(others, round(share * len(others)), rng))
     return [one for place, one in enumerate(listed) if place not in left_out]
 
 

@@ -78,9 +78,9 @@ PUBLISHED = {
 
 
 def set_as_published(
-    name: str, values: Mapping[str, Any], given: Set[str], free: Set[str] = frozenset()
+    name: str, values: Mapping[str, Any], explicit: Set[str], free: Set[str] = frozenset()
 ) -> dict[str, Any]:
-    """All options with an experiment's choices; raises CairnError if an explicit one (`given`) differs, unless it is
+    """All options with an experiment's choices; raises CairnError if an explicit one (`explicit`) differs, unless it is
     `free`.
     """
     if name not in PUBLISHED:
@@ -91,29 +91,31 @@ def set_as_published(
         wrong = [
             option
             for option, allowed in wanted.items()
-            if option in given - free and ... not in allowed and values[option] not in allowed
+            if option in explicit - free and ... not in allowed and values[option] not in allowed
         ]
         if not wrong:
-            set_now = {option: allowed[0] for option, allowed in wanted.items() if option not in given}
+            set_now = {option: allowed[0] for option, allowed in wanted.items() if option not in explicit}
             return {**values, **set_now}
     # If methods differ in it, report any of them: the last.
     option = wrong[0]
     raise CairnError(
         "As published in {title}, {choice}: leave {option} or {--as-published} out.",
         title=published.title,
-        choice=_shown(option, wanted[option][0]),
-        option=_called(option),
+        choice=_option_text(option, wanted[option][0]),
+        option=_option_name(option),
     )
 
 
-def _called(option: str) -> str:
+def _option_name(option: str) -> str:
     return "--upright/--rotated" if option == "upright" else f"--{option.replace('_', '-')}"
 
 
-def _shown(option: str, value: Any) -> str:
+def _option_text(option: str, value: Any) -> str:
     """An option with a value, as typed."""
     if option == "upright":
         return f"patches are {'--upright' if value else '--rotated'}"
     if value is None:
-        return f"there is no {_called(option)}"
-    return f"{_called(option)} is {value:.6g}" if isinstance(value, float) else f"{_called(option)} is {value}"
+        return f"there is no {_option_name(option)}"
+    return (
+        f"{_option_name(option)} is {value:.6g}" if isinstance(value, float) else f"{_option_name(option)} is {value}"
+    )

@@ -41,11 +41,11 @@ class QueryRun:
         self._collection, self._search = collection, search
         self._cuts: dict[str, Path] = {}
         self.rows = collection.catalogue.read(all_indexed)
-        beside = {str(path) for path in photos.distractor_files}
-        self.distractors = sum(row.path in beside for row in self.rows)
-        self._names = stems_of(self.rows, truth.named | (truth.database or frozenset()), beside)
+        distractors = {str(path) for path in photos.distractor_files}
+        self.distractors = sum(row.path in distractors for row in self.rows)
+        self._names = stems_of(self.rows, truth.named | (truth.database or frozenset()), distractors)
         self._numbers = {name: number for number, name in self._names.items()}
-        self._paths = {stem_of(row.path): Path(row.path) for row in self.rows if row.path not in beside}
+        self._paths = {stem_of(row.path): Path(row.path) for row in self.rows if row.path not in distractors}
         self._paths.update(photos.queries)
         listed = (truth.database or frozenset()).union(*(query.named for query in truth.queries))
         self.missing = sorted(listed - set(self._names.values()))

@@ -105,12 +105,12 @@ def _check_buildings(manifest: Manifest, root: Path, finding: SetFinding, manife
     finding.missing += [name for name in names if name not in there]
     if photos is not None:
         bad = {Path(one).stem for one in CORRUPT_PARIS}
-        absent = sorted(_named(truth) - stems - bad)
+        absent = sorted(_stems_in(truth) - stems - bad)
         finding.missing += [f"{stem}.jpg" for stem in absent]
         finding.incomplete += ["images"] if absent else []
 
 
-def _named(truth: Path) -> set[str]:
+def _stems_in(truth: Path) -> set[str]:
     """Stems of the photos in a ground truth."""
     named = set()
     for path in truth.glob("*.txt"):

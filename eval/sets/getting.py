@@ -191,8 +191,8 @@ def _move(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        beside = target.with_name(f".{target.name}.moving")
-        if beside.is_dir():
-            shutil.rmtree(beside)
-        shutil.move(source, beside)
-        beside.replace(target)
+        temporary = target.with_name(f".{target.name}.moving")
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
+        shutil.move(source, temporary)
+        temporary.replace(target)

@@ -153,8 +153,8 @@ def find_photos(name: str, root: Path) -> Path | None:
     truth, photos_of = find_ground_truth(name, root), name.removeprefix("r")
     homes = list(homes_of(photos_of, root))
     if truth is not None:
-        beside = next(home for home in homes_of(name, root) if truth in _truth_places(name, home))
-        homes = [beside, *(home for home in homes if home != beside)]
+        truth_home = next(home for home in homes_of(name, root) if truth in _truth_places(name, home))
+        homes = [truth_home, *(home for home in homes if home != truth_home)]
     folders = [home / images for home in homes for images in _IMAGES]
     # A home itself comes last: the root may hold photos of all sets.
     folders += [home for home in homes if home != root]

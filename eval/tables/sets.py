@@ -171,8 +171,8 @@ def find_set(root: Path, name: str) -> RetrievalSet:
     if name != HARD:
         return RetrievalSet.find(root / name)
     landmarks = RetrievalSet.find(root / "landmarks")
-    beside = tuple(root / folder for folder in _DISTRACTORS)
-    return replace(landmarks, name=HARD, folders=(*landmarks.folders, *beside), box=0.5)
+    distractors = tuple(root / folder for folder in _DISTRACTORS)
+    return replace(landmarks, name=HARD, folders=(*landmarks.folders, *distractors), box=0.5)
 
 
 def _find_solid(root: Path) -> GroupedSet:

@@ -37,7 +37,7 @@ class _BlockRun:
 
     first: int
     last: int  # exclusive
-    start: int  # number of its first descriptor, of those that take part
+    start: int  # number of its first descriptor, among those that take part
     stop: int
 
 
@@ -100,7 +100,7 @@ class ClusterBlocks:
             self._storage.remove(name)
 
     def close(self) -> None:
-        """Remove what was written for the workers."""
+        """Remove the files written for the workers."""
         self._storage.remove(self._files.folder)
 
     def _cut(self, threads: int) -> Iterator[_BlockRun]:

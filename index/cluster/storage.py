@@ -31,7 +31,7 @@ class Storage(Protocol):
     """
 
     place: str
-    """What `open_storage` takes on another machine to reach the same files."""
+    """Argument of `open_storage` on another machine for the same files."""
 
     def has(self, name: str) -> bool:
         """Whether there is a file or folder of this name."""
@@ -127,11 +127,11 @@ class ObjectStorage:
 
     def has(self, name: str) -> bool:
         """Whether there is a file or folder: see `Storage.has`."""
-        return bool(self._found(name))
+        return bool(self._metadata(name))
 
     def fetch(self, name: str) -> Path:
         """Return a local path, after fetching new and changed files: see `Storage.fetch`."""
-        files = self._found(name)
+        files = self._metadata(name)
         if not files:
             raise StorageError(
                 "{place}/{name} is not there: was it indexed with this {--storage}?", place=self.place, name=name
@@ -149,7 +149,7 @@ class ObjectStorage:
 
     def send(self, name: str, source: Path) -> None:
         """Upload a file or folder: see `Storage.send`."""
-        before = set(self._found(name))
+        before = set(self._metadata(name))
         files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.is_file())
         # The description is written last: if it exists, so do all others.
         files.sort(key=lambda path: path.suffix == ".json")
@@ -168,7 +168,7 @@ class ObjectStorage:
     def remove(self, name: str) -> None:
         """Remove a file or folder from the store and the cache: see `Storage.remove`."""
         # The description is removed first: if it exists, so do all others.
-        for relative in sorted(self._found(name), key=lambda one: not one.endswith(".json")):
+        for relative in sorted(self._metadata(name), key=lambda one: not one.endswith(".json")):
             self._remove_file(relative)
         path = f"{self._root}/{name}"
         with _refusals(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
@@ -195,7 +195,7 @@ class ObjectStorage:
                 return []
         return sorted({str(one).rstrip("/").rsplit("/", 1)[-1] for one in entries} - {""})
 
-    def _found(self, name: str) -> dict[str, dict[str, Any]]:
+    def _metadata(self, name: str) -> dict[str, dict[str, Any]]:
         """Metadata of a file, or of all files of a folder, by name."""
         path = f"{self._root}/{name}"
         with _refusals(f"{self.place}/{name}"):

@@ -13,7 +13,7 @@ from index.errors import CairnError
 from index.progress import Step
 from index.search_backends import search_backend
 
-# What the steps cost in processor time, side by side (microseconds of one core, 128 dimensions, 500,000 words):
+# Costs of the steps in processor time (microseconds of one core, 128 dimensions, 500,000 words), which are
 # the unit of progress, so that the remaining time can be estimated.
 COST_READ = 2  # of a descriptor: read, and compared with those before it
 COST_SEARCH = 21  # of a descriptor that is searched among all centres

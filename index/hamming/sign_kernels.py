@@ -1,4 +1,4 @@
-"""The bits of signatures: compiled."""
+"""Compiled computation of the bits of signatures."""
 
 from typing import Any
 

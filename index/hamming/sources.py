@@ -91,8 +91,8 @@ class HammingEmbedding(SignatureSource):
     """The side of hyperplanes through the centre of a word (Jégou, Douze, Schmid: Hamming embedding and weak geometric
     consistency for large scale image search, ECCV 2008).
 
-    The paper takes the medians of what a word's training descriptors are projected to. The projected centre, their
-    mean, works as well (docs/explanations/decisions.md), needs no training, and works with any vocabulary.
+    The paper takes the medians of the projected training descriptors of a word. The projected centre, their mean, works
+    as well (docs/explanations/decisions.md), needs no training, and works with any vocabulary.
     """
 
     def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

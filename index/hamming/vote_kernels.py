@@ -1,4 +1,4 @@
-"""The choice of the matches that vote: compiled."""
+"""Compiled selection of the matches that vote."""
 
 from typing import Any
 

@@ -69,8 +69,7 @@ class SignedMatches:
     query: NDArray[np.int32]  # (M,) int32: feature of the query
     photos: NDArray[np.int32]  # (M,) int32: place of the photo in `InvertedIndex.image_numbers`
     words: NDArray[np.int32]  # (M,) int32
-    # (M,) int32: which of the photo's features of this word it is, counted from 0; those that it borrows from
-    # `BORROWED` on
+    # (M,) int32: rank among the photo's features of this word, from 0; borrowed features from `BORROWED` on
     ranks: NDArray[np.int32]
     distances: NDArray[np.uint8]  # (M,) uint8: bits that differ
 
@@ -91,18 +90,18 @@ def without_common(index: InvertedIndex, features: SignedFeatures, most: int) ->
     """Drop the most common of the second and further words if their document frequencies add up to more than `most`.
     Words of equal frequency are dropped together. `features`: of the query; the first word of each is the nearest.
     """
-    beside = features.words[:, 1:]
+    further = features.words[:, 1:]
     frequency = index.document_frequency
-    if frequency[np.maximum(beside, 0)].sum() <= most:
+    if frequency[np.maximum(further, 0)].sum() <= most:
         return features  # even counting repeated words
-    distinct = np.sort(beside[beside >= 0])
+    distinct = np.sort(further[further >= 0])
     ascending = np.sort(frequency[distinct[first_of_kind(distinct)]])
     total = np.cumsum(ascending)
     if not len(total) or total[-1] <= most:
         return features
     too_common = ascending[np.searchsorted(total, most, side="right")]
     words = features.words.copy()
-    words[:, 1:][(beside >= 0) & (frequency[beside] >= too_common)] = -1
+    words[:, 1:][(further >= 0) & (frequency[further] >= too_common)] = -1
     return SignedFeatures(words, features.signatures)
 
 

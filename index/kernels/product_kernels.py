@@ -1,4 +1,4 @@
-"""Products and distances whose sums are taken in one order: compiled.
+"""Compiled products and distances with a fixed order of sums.
 
 Libraries of linear algebra choose the order of sums by processor, number of rows and of threads, so the last bit of a
 result varies, and with it words and bits of signatures. Here the order is fixed and there is no fused multiply-add: the

@@ -48,7 +48,7 @@ def takes_options(
             "return": signature.return_annotation
         }
         if function.__doc__ is not None:
-            taken.__doc__ = _described(function.__doc__, declared.values(), said)
+            taken.__doc__ = _docstring(function.__doc__, declared.values(), said)
         return taken  # type: ignore[return-value]
 
     return decorate
@@ -71,7 +71,7 @@ def _annotation(one: Declared) -> Any:
     return kind | None if one.optional else kind
 
 
-def _described(text: str, options: Collection[Declared], said: Mapping[str, str]) -> str:
+def _docstring(text: str, options: Collection[Declared], said: Mapping[str, str]) -> str:
     """Replace the line `MARK` by a paragraph for each option, and lines that name shared paragraphs by these."""
     paragraphs = {**said, MARK: "\n".join(f"{one.name} : {one.spoken}\n    {one.option.help}" for one in options)}
     lines = []

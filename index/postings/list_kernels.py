@@ -1,4 +1,4 @@
-"""Decoding of ascending lists, and the comparison of signatures as they are decoded: compiled."""
+"""Compiled decoding of ascending lists, with comparison of signatures."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Scan the codes of points for those near a query: compiled.
+"""Compiled scan of the codes of points for those near a query.
 
 A code is a byte for each of a number of dimensions that 32 divides. Codes lie in blocks of 32, in groups of 32
 dimensions, with four dimensions of one code adjacent: so one instruction, if the processor has it, multiplies 64 bytes.

@@ -62,7 +62,7 @@ def restore_segment(
         return restored  # its hash is right, yet it is no description
     entries = meta["files"]
     bad = {name.removesuffix(".npy") for name in verify_segment(folder)}
-    for make in (_known, *_MAKERS[meta["format"]]):
+    for make in (_from_known, *_MAKERS[meta["format"]]):
         try:
             rebuilt = make(folder, entries, known)
             arrays = {
@@ -82,7 +82,7 @@ def restore_segment(
     return restored
 
 
-def _known(folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _from_known(folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name: array for name, array in known.items() if name in entries}
 
 

@@ -69,7 +69,7 @@ def write_segment(
             _lists_of(words, orders, offsets),
             # One column at a time: a column of descriptors is most of the segment.
             (
-                _stored(name, _column(name, columns[name], orders, offsets), words, orders)
+                _stored_column(name, _column(name, columns[name], orders, offsets), words, orders)
                 for name in sorted(columns, key=lambda name: name == SIGNATURE)  # it comes last
             ),
             [(ELONGATIONS, np.array(elongations, np.float32))] if any(one != 1 for one in elongations) else [],
@@ -121,7 +121,7 @@ def _lists_of(
     yield from coded_lists(_in_order(words, orders), offsets)
 
 
-def _stored(
+def _stored_column(
     name: str, column: NDArray[Any], words: Sequence[NDArray[np.uint32]], orders: Sequence[NDArray[np.int64] | None]
 ) -> tuple[str, NDArray[Any]]:
     """A column as stored, and the name of its array."""

@@ -65,8 +65,8 @@ def learn_base_embedding(
 ) -> EmbeddedBase:
     """Learn an E-block on the rows of SIFT or rootSIFT; α and dimension are chosen by the validation pairs."""
     plain = LearntDescriptor(LearntModel(options.base))
-    rows, first, second, match = _described(sources, "train", plain, options.footprint, progress)
-    held = _described(sources, "validation", plain, options.footprint, progress)
+    rows, first, second, match = _describe_split(sources, "train", plain, options.footprint, progress)
+    held = _describe_split(sources, "validation", plain, options.footprint, progress)
     centred = options.centre or options.embedding == "pca"
     moments = Moments.of(rows, first, second, match, centred=centred)
     most = options.dim or plain.dim
@@ -92,7 +92,7 @@ def learn_base_embedding(
     return EmbeddedBase(model, records, chosen, before)
 
 
-def _described(
+def _describe_split(
     sources: Sequence[PatchFolder], split: str, descriptor: LearntDescriptor, footprint: float, progress: Progress
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Rows of all patches that the pairs of a split name, and these pairs."""

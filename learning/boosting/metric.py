@@ -21,7 +21,8 @@ FORMS = ("distance", "inner")
 COMPARISONS = ("distance", "inner")
 """Comparison of embedded rows: by distance, or by a signed inner product as in the paper (equation 7)."""
 KEPT = ("variance", "eigenvalues")
-"""What an embedding keeps: directions of largest variance, or A's largest eigenvalues as in the paper (equation 6)."""
+"""Parts kept in an embedding: directions of largest variance, or A's largest eigenvalues as in the paper (equation
+6)."""
 
 
 @dataclass(frozen=True)

@@ -101,9 +101,8 @@ def disagreement(first: Detections, second: Detections, rule: MatchRule) -> NDAr
 
 
 def is_match(first: Detections, second: Detections, rule: MatchRule) -> NDArray[np.bool_]:
-    """Which pairs of detections in the same image are matches, (N,): their `disagreement` is at most 1, their centres
-    are near for their patches, and upright patches are not turned against each other by more than orientations may
-    differ.
+    """Mask (N,) of matching pairs of detections in the same image: their `disagreement` is at most 1, their centres are
+    near relative to their patches, and upright patches differ in rotation by at most the tolerance of orientations.
     """
     match = disagreement(first, second, rule) <= 1
     if not (first.oriented and second.oriented):

@@ -56,9 +56,9 @@ def mine(
         "random": "drawn at random show the same",
         "views": "of photos and their views have matches",
     }
-    beside = ", or are of photos and their views" if options["geometry"] == "both" else ""
+    views_note = ", or are of photos and their views" if options["geometry"] == "both" else ""
     say(
-        f"{out}: {mined.pairs} of {report['image_pairs_tried']} image pairs {origin[mined.proposals]}{beside}; "
+        f"{out}: {mined.pairs} of {report['image_pairs_tried']} image pairs {origin[mined.proposals]}{views_note}; "
         f"{mined.features} features of {report['photos']} photos, {report['patches']} patches, "
         f"in {report['seconds']:.1f} s"
     )

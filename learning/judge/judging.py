@@ -88,8 +88,10 @@ def judge(
         if step == "extract":
             tell("judge-photos", before + done, times * count)
 
-    kept = replace(same, keep_descriptors=True)
-    base = index_with(OTHER, chosen, kept, work, staged=options.staged, workers=workers, progress=partial(indexing, 0))
+    with_own_descriptors = replace(same, keep_descriptors=True)
+    base = index_with(
+        OTHER, chosen, with_own_descriptors, work, staged=options.staged, workers=workers, progress=partial(indexing, 0)
+    )
     other = index_with(descriptor, chosen, same, work, workers=workers, progress=partial(indexing, count))
     compared, others = base, [base, other]
     if not is_usual:

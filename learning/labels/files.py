@@ -32,9 +32,9 @@ def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = Fal
     else:
         raise CairnError(f"There are no labels at {str(source)!r}; check the name.")
     if all(len(labelled.positives) < 2 for labelled in labels.objects):
-        beside = " beside those that are asked with" if labels.asked else ""
+        others = " beside those that are asked with" if labels.asked else ""
         raise CairnError(
-            f"No object of {source} has two photos in the collection{beside}, and pairs are what is learnt from: label "
+            f"No object of {source} has two photos in the collection{others}, and pairs are what is learnt from: label "
             "more photos."
         )
     return labels

@@ -65,7 +65,7 @@ class Labels:
         """
         database = np.setdiff1d(np.asarray(numbers, np.int64), _array(self.asked))
         labelled = [np.intersect1d(database, _array(labels.positives)) for labels in self.objects]
-        several = _repeated(labelled)
+        several = _in_several(labelled)
         queries: list[int] = []
         positives: list[NDArray[np.int64]] = []
         ignored: list[NDArray[np.int64]] = []
@@ -167,7 +167,7 @@ def _array(numbers: frozenset[int]) -> NDArray[np.int64]:
     return np.array(sorted(numbers), np.int64)
 
 
-def _repeated(groups: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _in_several(groups: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Numbers in more than one group of distinct numbers."""
     numbers, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *groups]), return_counts=True)
     return numbers[counts > 1]

@@ -54,7 +54,7 @@ def learn_blocks(
 
     began, how = perf_counter(), build(BlockChoices, options)
     file = output_file(out)
-    wanted = _settle(how)
+    wanted = _resolve(how)
     opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     with work_folder(how.work, file) as folder, telling(progress, TITLES) as tell:
         learnt = blocks.learn_blocks(opened, folder, wanted, workers=processes(how.workers), progress=tell)
@@ -79,7 +79,7 @@ def learn_blocks(
     return NewDescriptor(described, file, About(report, details=_details(learnt, report["area"], base_model)))
 
 
-def _settle(how: BlockChoices) -> "BlockOptions":
+def _resolve(how: BlockChoices) -> "BlockOptions":
     """Resolve defaults."""
     from learning.blocks.descriptor import PRESETS, BlockOptions, Preset
     from learning.blocks.powell import PowellOptions

@@ -59,7 +59,7 @@ def learn_boosted(
 
     began, how = perf_counter(), build(BoostedChoices, options)
     file = output_file(out)
-    wanted, learners, parent = _settle(how, as_published=as_published)
+    wanted, learners, parent = _resolve(how, as_published=as_published)
     opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     pairs = sum(len(one.train) for one in opened)
     room = max(1, most_candidates(pairs))
@@ -97,7 +97,7 @@ def learn_boosted(
     return NewDescriptor(described, file, About(report, details=_details(learnt)))
 
 
-def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOptions, WeakLearners | None, str | None]":
+def _resolve(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOptions, WeakLearners | None, str | None]":
     """Resolve defaults; also returns the weak learners to start from, and the fingerprint of their file."""
     from learning.boosting.descriptor import PLAIN, BoostingOptions
     from learning.boosting.metric import MetricOptions

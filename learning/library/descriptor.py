@@ -52,21 +52,21 @@ def learn_descriptor(
 ) -> "NewDescriptor":
     """Learn a descriptor from photos without labels, or from patches that are known to match.
 
-    What is learnt is a whitening of rootSIFT, in closed form; with ``stage="both"`` pooling regions are selected, and
-    then a projection to few dimensions, by convex optimisation. Each is tried in a grid of settings, and what does best
-    on validation pairs is taken.
+    By default a whitening of rootSIFT, in closed form; with ``stage="both"`` pooling regions, and then a projection to
+    few dimensions, by convex optimisation. A grid of settings is tried, and the best model on validation pairs is
+    chosen.
 
     Parameters
     ----------
     source : path, list of paths, Collection, Mined, or tuple of arrays
         One of these.
 
-        - Without labels: a collection, or its folder, whose photos are mined; what `cairn.mine` gave, or its file.
+        - Without labels: a collection, or its folder, whose photos are mined; the result of `cairn.mine`, or its file.
         - With labels: a folder of patches in the layout of PhotoTour, or several of them.
-        - With labels, ``(patches, point_ids)``: patches (N, S, S) uint8, and the point that each shows (N,). All pairs
-          of one point are matches, as many other pairs are drawn, and a fifth of the points is for validation.
-        - With labels, ``(first, second, same)``: patches (M, S, S) uint8 twice, and whether the two of each pair show
-          the same (M,) bool. A fifth of the pairs is for validation.
+        - With labels, ``(patches, point_ids)``: patches (N, S, S) uint8, and the point of each (N,). All pairs of one
+          point are matches, as many other pairs are drawn, and a fifth of the points is for validation.
+        - With labels, ``(first, second, same)``: patches (M, S, S) uint8 twice, and whether the two of each pair match
+          (M,) bool. A fifth of the pairs is for validation.
     out : path, optional
         File (.npz) to write, which `cairn.create` and `cairn index --descriptor` take.
     {published}
@@ -82,7 +82,7 @@ def learn_descriptor(
     Raises
     ------
     CairnError
-        A source is missing, damaged or too small, arrays are of other shapes or types, or options do not go together.
+        A source is missing, damaged or too small, arrays have other shapes or types, or options are incompatible.
 
     Notes
     -----
@@ -116,12 +116,12 @@ def learn_descriptor(
         )
     if of_photos.photos is not None and (of_photos.report is None or paths[0].suffix != ".npz"):
         raise CairnError("{--photos} goes with {--report} and a file of matches: a collection knows its photos.")
-    beside, titles = running.work, {**from_patches.TITLES, **from_photos.TITLES}
-    with telling(progress, titles) as tell, work_folder(beside, file) as folder:
+    work, titles = running.work, {**from_patches.TITLES, **from_photos.TITLES}
+    with telling(progress, titles) as tell, work_folder(work, file) as folder:
         run = RunChoices(
             folder,
-            beside is not None,
-            beside is file is None,
+            work is not None,
+            work is file is None,
             running.hours,
             running.workers or cores(),
             running.seed,

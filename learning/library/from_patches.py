@@ -92,14 +92,14 @@ def learn_from_patches(
     }
     if learnt.tested:
         report |= {
-            "test": {record.stage: _errors(learnt, record) for record in _chosen(learnt)},
+            "test": {record.stage: _errors(learnt, record) for record in _chosen_records(learnt)},
             "tested": [{**asdict(one.record), "test": one.errors} for one in learnt.tested],
             "table": run.named(TESTED_TABLE),
         }
     return NewDescriptor(described, out, About(report, learnt.pooling, learnt.projection, learnt.tried))
 
 
-def _chosen(learnt: Learnt) -> list[Record]:
+def _chosen_records(learnt: Learnt) -> list[Record]:
     return [record for record in (learnt.pooling, learnt.projection) if record is not None]
 
 
@@ -115,7 +115,7 @@ def _write_tested(path: Path, learnt: Learnt) -> None:
     for one in learnt.tested:
         record = one.record
         settings = [record.stage, record.dim, record.rings, record.mu, record.gamma, record.fpr95]
-        rows.append([*settings, *(one.errors[name] for name in names), int(record in _chosen(learnt))])
+        rows.append([*settings, *(one.errors[name] for name in names), int(record in _chosen_records(learnt))])
     save_rows(path, rows)
 
 

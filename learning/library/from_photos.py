@@ -79,7 +79,7 @@ def learn_from_photos(
 ) -> NewDescriptor:
     """Learn a descriptor from a collection, or from a file of matches, and write it to `out`, if set."""
     began = perf_counter()
-    options, pooling = _settle(model, data, tuning, run)
+    options, pooling = _resolve(model, data, tuning, run)
     if data.report is not None:
         from learning.reports.report import check_report
 
@@ -120,13 +120,13 @@ def learn_from_photos(
             photos = [*source_photos.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
         _write_report(data.report, photos, matches, learnt, verdict)
     _clear(folder, run, mined=source_photos is not None)
-    report |= {**_told(learnt, described.dim, verdict), "models": run.named(TABLE), "tried": len(learnt.tried)}
+    report |= {**_report(learnt, described.dim, verdict), "models": run.named(TABLE), "tried": len(learnt.tried)}
     report |= {"failed": failed, "seconds": round(perf_counter() - began, 3)}
     models = report, learnt.pooling, learnt.projection, learnt.tried
     return NewDescriptor(described, out, About(*models, verdict.outcome, verdict.sentence, verdict.details))
 
 
-def _told(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
+def _report(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
     """Report of the model and its quality for `--json`."""
     final = learnt.projection or learnt.pooling
     assert final is not None
@@ -143,7 +143,7 @@ def _told(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
     }
 
 
-def _settle(
+def _resolve(
     model: ModelChoices, data: PhotoChoices, tuning: TuningChoices, run: RunChoices
 ) -> tuple[UnlabelledOptions, Pooling | None]:
     """Resolve defaults, and read the pooling regions to project, if any."""

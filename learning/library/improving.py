@@ -163,7 +163,7 @@ class _Improving:
 
     def run(self) -> Improvement:
         """Run all steps, or those that an earlier run has left."""
-        judged = self._known()
+        judged = self._stored_verdict()
         if judged is None:
             judged = self._learn()
             save_json(self.work / _JUDGED, judged)
@@ -195,7 +195,7 @@ class _Improving:
         regions = {"features": own.features, "image": own.image}
         return fingerprint({}, {"photos": photos, "seed": self.options.seed, "format": FORMAT, "regions": regions})
 
-    def _known(self) -> dict[str, Any] | None:
+    def _stored_verdict(self) -> dict[str, Any] | None:
         """Results of an earlier run, if still valid: for the descriptor in use, or in use until that run switched."""
         with suppress(CairnError, KeyError, TypeError):
             judged: dict[str, Any] = load_json(self.work / _JUDGED)

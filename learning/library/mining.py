@@ -34,24 +34,23 @@ TITLES = {"features": "Features", "views": "Views", "pairs": "Image pairs", "pat
 
 @dataclass(frozen=True)
 class Mined:
-    """A file of mined matches, and what is in it.
+    """A file of mined matches, and its contents.
 
     Attributes
     ----------
     path : Path
-        The file (.npz), which `cairn.learn_descriptor` takes. Where none was named it is removed with this object.
+        The file (.npz), which `cairn.learn_descriptor` takes. A temporary one is removed with this object.
     pairs : int
-        Image pairs that were kept.
+        Number of kept image pairs.
     features : int
-        Reference features that have a match.
+        Number of reference features with a match.
     positives, negatives, ambiguous : int
-        Patches that match them, that do not, and that are left out, of all reference features together.
+        Numbers of matching, non-matching and ignored patches of all reference features.
     failed : list of dict
-        Photos that cannot be used: ``path`` and ``reason``.
+        Unusable photos: ``path`` and ``reason``.
     matches : MinedMatches
-        What is in the file: patches, and which of them match. Its attributes are the arrays that are described with the
-        file's format, by their names; the lists of patches are ``positive_patches``, ``ambiguous_patches`` and
-        ``target_patches``.
+        Contents of the file: patches and matches. Its attributes are the arrays of the file's format by name; the lists
+        of patches are ``positive_patches``, ``ambiguous_patches`` and ``target_patches``.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class Mined:
 
     @cached_property
     def matches(self) -> "MinedMatches":
-        """What is in the file: patches, and which of them match."""
+        """Contents of the file: patches and matches."""
         from learning.mining.matches import MinedMatches
 
         return MinedMatches.open(self.path)
@@ -157,7 +156,7 @@ def mine(
     from retrieval.shards.cluster import open_shards
 
     began, how = perf_counter(), build(MiningChoices, options)
-    paths, beside = as_paths(photos, "photos"), how.work
+    paths, work = as_paths(photos, "photos"), how.work
     with ExitStack() as scratch:
         if out is not None:
             file = as_path(out, "out")
@@ -169,7 +168,7 @@ def mine(
             raise CairnError(f"{file.parent} is not a folder: make it first, or write the matches elsewhere.")
         if cluster is not None:  # its workers run in other folders
             paths, file = [path.resolve() for path in paths], file.resolve()
-            beside = beside.resolve() if beside is not None else None
+            work = work.resolve() if work is not None else None
         if how.views and how.geometry == "homography":
             raise CairnError("{--views} goes with {--geometry} views or both: without it no view is rendered.")
         if how.geometry == "views" and (how.pairs or how.propose is not None):
@@ -183,10 +182,10 @@ def mine(
                 image=regions[1],
                 **some_of(how, "geometry", "pairs", "views", "propose", "seed", "descriptor", "extent"),
             )
-            with at_work(cluster, how.workers, beside or file.parent) as hands, telling(progress, TITLES) as tell:
+            with at_work(cluster, how.workers, work or file.parent) as hands, telling(progress, TITLES) as tell:
                 if not isinstance(hands, int) and source.collection is not None and source.collection.has_vocabulary:
                     source = replace(source, shards=open_shards(source.collection, hands))
-                report = mine_matches(source, file, mining, work=beside, workers=hands, progress=tell)
+                report = mine_matches(source, file, mining, work=work, workers=hands, progress=tell)
         finally:
             if source.collection is not None:
                 source.collection.catalogue.close()

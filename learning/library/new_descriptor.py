@@ -49,15 +49,15 @@ class NewDescriptor(Descriptor):
         ``fpr95`` (false positive rate at 95% recall on validation pairs), or, from photos without labels, ``recall``
         (share of the features whose nearest neighbour is a match, on image pairs held out).
     pooling, projection : record or None
-        The model of each stage that was chosen, with its settings; that of a whitening is a projection's.
+        The chosen model of each stage, with its settings; that of a whitening is a projection's.
     tried : list of records
-        All models that were tried.
+        All models tried.
     outcome : str or None
         From photos without labels: ``better``, ``worse``, the ``same`` or ``mixed``, compared with rootSIFT.
     verdict : str or None
-        The same in a sentence, and what follows from it.
+        The same in a sentence, with a recommendation.
     details : list of str
-        The figures that it rests on, in sentences.
+        Its figures, in sentences.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class NewDescriptor(Descriptor):
         Parameters
         ----------
         path : path-like
-            Ends with .npz; replaced where it exists.
+            Ends with .npz; an existing file is replaced.
 
         Returns
         -------

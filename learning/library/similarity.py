@@ -33,31 +33,31 @@ TITLES = {"verify": "Verifying", "gradients": "Image pairs", "iterations": "Iter
 
 @dataclass(frozen=True, eq=False)
 class NewSimilarity:
-    """A similarity of visual words that was learnt just now, and how it came about.
+    """A newly learnt similarity of visual words, and a record of its learning.
 
     Attributes
     ----------
     path : Path or None
         Its file (.npz), which `cairn.Collection.search` takes as `similarity`; None if none was named.
     matrix : SimilarityMatrix
-        All that was learnt, in the form of `index.similarity.SimilarityMatrix`.
+        The learnt matrix as `index.similarity.SimilarityMatrix`.
     weights : ndarray, shape (K,), float32
-        What each word is worth, relative to tf-idf: R(u, u).
+        Weight of each word relative to tf-idf: R(u, u).
     pairs : ndarray, shape (P, 2), int32
-        Different words that may mean the same, u < v.
+        Different words that may have the same meaning, u < v.
     pair_weights : ndarray, shape (P,), float32
-        R(u, v) of each: 0 if they do not.
+        R(u, v) of each: 0 if they have not.
     history : list of Iteration
         After each iteration: ``number``, ``objective``, ``active`` triplets, and mean average precisions ``held_out``
         and ``test``; tf-idf is the first.
     iteration : int
-        The one that was taken; 0: nothing was better than tf-idf.
+        The chosen one; 0: no other was better than tf-idf.
     held_out : tuple of float, or None
-        Mean average precision of photos held out, by tf-idf and as learnt; None if none could be held out.
+        Mean average precision of held-out photos, by tf-idf and as learnt; None if none could be held out.
     verdict : str
-        What came of it, in a sentence.
+        The result in a sentence.
     notes : list of str
-        What a reader of the figures should know.
+        Notes for readers of the figures.
 
     Examples
     --------
@@ -78,17 +78,17 @@ class NewSimilarity:
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """What each word is worth (K,)."""
+        """Weight of each word (K,)."""
         return self.matrix.diagonal
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """Different words that may mean the same (P, 2)."""
+        """Different words that may have the same meaning (P, 2)."""
         return np.column_stack([self.matrix.first, self.matrix.second])
 
     @property
     def pair_weights(self) -> NDArray[np.float32]:
-        """What each of the pairs is worth (P,)."""
+        """Weight of each pair (P,)."""
         return self.matrix.values
 
     @property
@@ -155,7 +155,7 @@ def learn_similarity(
         (.csv) of photo and label, or a dict of labels by the photos' names. Photos that are not mentioned are taken to
         show none of the objects.
     vocabulary : Vocabulary or int, optional
-        Of arrays: their vocabulary, which tells the nearest words; or its size.
+        Of arrays: their vocabulary, which gives the nearest words; or its size.
     related : array_like, shape (P, 2), int, optional
         Of arrays: pairs of words that may mean the same, in place of the nearest ones.
     {published}
@@ -268,7 +268,7 @@ def _facts(learnt: "LearntSimilarity", problem: SimilarityProblem) -> dict[str, 
         "objective": [entry.objective for entry in learnt.history],
         "iteration": learnt.chosen,
         "held_out": {"photos": len(learnt.held_out.queries), "tf-idf": first.held_out, "learnt": best.held_out},
-        "test": _tested(learnt, problem.test.names) if problem.test is not None else None,
+        "test": _test_report(learnt, problem.test.names) if problem.test is not None else None,
         "history": [vars(entry) for entry in learnt.history],
     }
 
@@ -282,7 +282,7 @@ def _refuse(arguments: Mapping[str, Any], names: Sequence[str], of: str) -> None
         raise CairnError(f"{unused[0]} is {of}: leave it out.")
 
 
-def _tested(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any]:
+def _test_report(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any]:
     """Report of test queries for `--json`."""
     figures = [entry.test or 0.0 for entry in learnt.history]
     best = max(range(len(figures)), key=lambda number: figures[number])

@@ -83,9 +83,9 @@ def problem_of_collection(arguments: Mapping[str, Any], workers: int, tell: "Pro
             relevance = labels.relevance(numbers, rng)
         test = None
         if arguments["test_gt"]:
-            beside = as_paths(arguments["test_queries"], "test_queries") if arguments["test_queries"] else ()
+            query_folders = as_paths(arguments["test_queries"], "test_queries") if arguments["test_queries"] else ()
             test = ask_ground_truths(
-                opened, as_paths(arguments["test_gt"], "test_gt"), beside, skip_missing=skip_missing
+                opened, as_paths(arguments["test_gt"], "test_gt"), query_folders, skip_missing=skip_missing
             )
             relevance = relevance.without(test.asked)
         pairs = WordPairs(opened.vocabulary.words, *nearest_pairs(opened.vocabulary, arguments["neighbours"]))

@@ -80,7 +80,7 @@ def write_report(
         "<h2>Course of the optimisation</h2>",
         *_history(history),
         "<h2>Models tried</h2>",
-        _tried(tried),
+        _models_table(tried),
     ]
     write_html(path, document(title, _STYLE, parts), "report")
 
@@ -149,7 +149,7 @@ def _history(history: Sequence[LogEntry]) -> list[str]:
     return [_figure(history_figure(history), "png", "Objective and recall, step by step", caption)]
 
 
-def _tried(rows: Sequence[dict[str, Any]]) -> str:
+def _models_table(rows: Sequence[dict[str, Any]]) -> str:
     if not rows:
         return "<p>Not recorded.</p>"
     columns = list(dict.fromkeys(key for model in rows for key in model if key != _CHOSEN))

@@ -118,7 +118,7 @@ class visiting:
 
 
 def screen_point(page: Any, x: float, y: float) -> tuple[float, float]:
-    """Where a pixel of the original of the photo in the box tool is on the screen."""
+    """Screen position of a pixel of the original of the photo in the box tool."""
     canvas = page.locator(".box-canvas")
     canvas.scroll_into_view_if_needed()
     seen = canvas.bounding_box()
@@ -127,7 +127,7 @@ def screen_point(page: Any, x: float, y: float) -> tuple[float, float]:
 
 
 def tab_to(page: Any, selector: str, text: str = "", most: int = 80) -> None:
-    """Press Tab until the focus is on an element, of which the text or the label contains something."""
+    """Press Tab until the focus is on an element whose text or label contains `text`."""
     for _ in range(most):
         page.keyboard.press("Tab")
         script = """([selector, text]) => {

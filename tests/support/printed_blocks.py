@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from tests.support.printed_pages import PrintedPage, photograph
 
 SIDE = 800
-"""Rows and columns of a block, pixels of the page that it is printed on."""
+"""Rows and columns of a block, in pixels of the page."""
 PAGE = (1000, 1240)
 """Width and height of a page, pixels; a block lies in the middle of its width, `TOP` pixels down."""
 TOP = 200
-_FINE = 3  # pixels that strokes are drawn at to one of the page
+_FINE = 3  # drawing resolution of strokes, relative to the page
 _STEP = 4.0  # pixels between the points of a stroke
 
 
@@ -59,7 +59,7 @@ def cut_block(seed: int) -> list[Stroke]:
 def age_block(
     strokes: list[Stroke], seed: int, breaks: int = 12, thinning: float = 0.3, holes: int = 2
 ) -> list[Stroke]:
-    """Break lines of a block, make holes through all that is there, and thin all lines by some pixels."""
+    """Break lines of a block, make holes, and thin all lines by some pixels."""
     rng = np.random.default_rng((seed, 2))
     worn = [replace(one, widths=np.where(one.widths > 0, np.maximum(one.widths - thinning, 0.8), 0)) for one in strokes]
     lengths = np.array([one.length for one in worn])
@@ -86,16 +86,16 @@ def age_states(
 
 
 def _cut(stroke: Stroke, centre: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
-    """Widths of a stroke that has none within some pixels of a place."""
+    """Widths of a stroke, set to 0 within some pixels of a place."""
     near = np.linalg.norm(stroke.points - centre, axis=1) < reach
     return np.where(near, 0.0, stroke.widths)
 
 
 def cut_alike(strokes: list[Stroke], seed: int, jitter: float = 2.5) -> list[Stroke]:
-    """Cut a block after another one: each stroke is off its place by about so many pixels, with a width of its own.
+    """Cut a copy of a block: each stroke is displaced by about `jitter` pixels, with a different width.
 
-    Half of the error is common to what lies within some 200 pixels, as of a drawing that is copied by eye; a twentieth
-    of the strokes is left out.
+    Half of the error is correlated within about 200 pixels, as in a copy by eye; a twentieth of the strokes is left
+    out.
     """
     rng = np.random.default_rng((seed, 3))
     field = _smooth_field(rng, (SIDE, SIDE), 200) * jitter / np.sqrt(2)
@@ -111,7 +111,7 @@ def cut_alike(strokes: list[Stroke], seed: int, jitter: float = 2.5) -> list[Str
 
 
 def print_block(strokes: list[Stroke], seed: int, bend: float = 4.0) -> PrintedPage:
-    """Print a block on a page between lines of type, with uneven ink, on paper that has stretched and is bent.
+    """Print a block on a page between lines of type, with uneven ink, on stretched and bent paper.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def test_the_page_shows_the_worst_first_with_right_wrong_and_junk(tmp_path: Path
     bad, good = text.split("<article>")[1:]
     assert "AP 1.0000" in good and "bad" in bad
     kinds = [re.findall(r'<figure class="(\w+)"', part) for part in (bad, good)]
-    # junk, an unreadable wrong photo, and photos 0 to 17 of which 3 is junk; then the positives that come later.
+    # junk, an unreadable wrong photo, and photos 0 to 17, with 3 as junk; then the later positives.
     assert kinds[0] == ["junk", "wrong", *["wrong"] * 3, "junk", *["wrong"] * 14, "right", "right", "right"]
     assert kinds[1] == ["right", "right", "junk", *["wrong"] * (SHOWN - 3)]
     assert "<b>✓ 30</b> photo29" in bad and bad.count("<b>✓ not ranked</b>") == 1 and "<b>✗ 1</b> broken" in bad

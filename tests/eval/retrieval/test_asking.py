@@ -47,6 +47,6 @@ def test_several_processes_know_the_features_of_queries_that_are_not_indexed(tmp
 
 
 def test_many_files_lie_in_few_folders(tmp_path: Path) -> None:
-    """Which are looked at for each photo."""
+    """All folders are searched for each photo."""
     files = [tmp_path / str(number % 2) / f"{number}.jpg" for number in range(100)]
     assert roots_of(files) == [tmp_path / "0", tmp_path / "1"]

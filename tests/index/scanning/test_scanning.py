@@ -21,7 +21,7 @@ def drawn(number, dim, seed=0):
 
 
 def scores_of(queries, codes):
-    """What the scan compares: the nearer a code, the larger (n, m)."""
+    """Scores (n, m) of the scan, larger for nearer codes."""
     queries, codes = queries.astype(np.int64), codes.astype(np.int64)
     return queries @ codes.T - (codes**2).sum(axis=1) // 2 - (codes**2).sum(axis=1) % 2
 

@@ -56,7 +56,7 @@ def test_it_is_the_same_each_time_and_another_in_another_image(exact: Detections
         )
     )
     np.testing.assert_array_equal(one, again)
-    # Those that are cut off may be cut off alike.
+    # Truncated errors may be equal.
     assert (one != other).mean() > 0.98 and (one != seeded).mean() > 0.98
 
 

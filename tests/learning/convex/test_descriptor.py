@@ -158,7 +158,7 @@ class TestWhatIsLearnt:
         assert any(one.dim > 64 for one in tried) and any(one.refits for one in tried)
 
     def test_rings_are_counted_alike_by_both_stages(self, sources: list[PatchFolder], tmp_path: Path) -> None:
-        """Those that coincide in the centre are one ring of the descriptor."""
+        """Rings that coincide in the centre count as one ring of the descriptor."""
         options = replace(SMALL, stage="pooling", max_pooled_dim=1000)
         learnt = learn_descriptor(sources, tmp_path, options)
         assert learnt.pooling is not None and learnt.model.pooling is not None

@@ -50,7 +50,7 @@ class TestHinge:
     @given(positive=fine, negative=fine, data=st.data())
     def test_slopes_are_those_of_finite_differences(self, positive, negative, data):
         step = 1e-6
-        # Where no combination is at the margin, the loss is linear around.
+        # If no combination is at the margin, the loss is locally linear.
         if np.abs(all_combinations(positive, negative)).min() < 10 * step:
             return
         _, by_positive, by_negative = hinge_counts(positive, negative)
@@ -74,7 +74,7 @@ class TestHinge:
 
 
 def ring_problem(number=150, rings=24, seed=0):
-    """ψ of pairs: a third of the rings tell positive from negative pairs, more or less; the rest are noise."""
+    """ψ of pairs: a third of the rings more or less separate positive from negative pairs; the rest are noise."""
     rng = np.random.default_rng(seed)
     means = np.where(np.arange(rings) % 3 == 0, 1 + rng.random(rings), 1)
     noise = rng.gamma(2, 0.5, (2 * number, rings))

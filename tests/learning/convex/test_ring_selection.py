@@ -34,9 +34,9 @@ QUICK = SelectionOptions(iterations=150, batch=30)
 
 
 def problem(number=40, seed=0, spread=True):
-    """ψ of pairs (number, 24) twice: a third of the rings tell positive from negative pairs, more or less.
+    """ψ of pairs (number, 24) twice: a third of the rings more or less separate positive from negative pairs.
 
-    Rings differ in how large their distances are, if asked: narrow Gaussians' are larger than wide ones'.
+    Rings may differ in the size of their distances: those of narrow Gaussians are larger.
     """
     rng = np.random.default_rng(seed)
     means = np.where(np.arange(RINGS) % 3 == 0, 1.3 + rng.random(RINGS), 1)
@@ -146,7 +146,7 @@ class TestUnits:
         np.testing.assert_allclose(scaled.weights * 16, plain.weights, rtol=1e-6)
 
     def test_a_ring_that_sees_nothing_is_never_selected(self):
-        """Where all patches agree there is nothing to divide by."""
+        """If all patches agree, there would be a division by zero."""
         positive, negative = problem()
         positive[:, [0, 3]], negative[:, [0, 3]] = 0, 0
         found = learn_weights(*ranked(positive, negative), 0.1, 0.1, QUICK)

@@ -127,7 +127,7 @@ def test_features_that_mining_has_extracted_are_taken(
     monkeypatch.undo()
     with Collection.open(folder) as collection:
         assert collection.vocabulary.fingerprint == pictures.vocabulary.fingerprint
-    # Those of another descriptor are of no use.
+    # Features of another descriptor cannot be used.
     other = index_with("sift", rows, pictures.options, tmp_path / "work", staged=tmp_path / "staged")
     with Collection.open(other) as collection:
         assert collection.catalogue.read(counts_of_photos)["indexed"] == len(rows)

@@ -74,7 +74,7 @@ def recall_of(matches: MinedMatches, features: np.ndarray, model: LearntModel) -
     return recall(matches, features, rows)
 
 
-# What is learnt
+# Learning
 
 
 @pytest.mark.parametrize("base", BASES)

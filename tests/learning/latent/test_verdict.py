@@ -185,7 +185,7 @@ def test_a_descriptor_that_knows_is_better_than_one_that_does_not() -> None:
     assert compare(held, guesses, knows).outcome == "worse"
 
 
-# What follows
+# Conclusions
 
 
 def verdict_of(recall: list[float], right: list[float]) -> Verdict:

@@ -36,7 +36,7 @@ def test_the_grid_has_each_setting_once() -> None:
     assert {setting.whitening.dim for setting in grid((0.8,), WhiteningOptions(kept=(0.1,)), 1)} == {1}
 
 
-# Which matches
+# Choice of matches
 
 
 def test_scenes_count_by_the_root_of_their_features() -> None:

@@ -123,7 +123,7 @@ def test_all_of_a_pair_file_is_learnt_from_and_others_validate(write: Write) -> 
     assert not validated & {frozenset(pair[:2]) for pair in listed(source.train)}
     assert source.describe()["pair_file"] == name
     assert "pair_file" not in open_sources([folder])[0].describe()
-    # Where the largest is the one that is learnt from, a fifth of it is held out.
+    # If the largest is the training file, a fifth of it is held out.
     (whole,) = open_sources([folder], pair_file="m50_100_100_0.txt")
     assert (len(whole.train), len(whole.validation)) == (160, 40)
     with pytest.raises(CairnError, match=r"no pair file m50_7_7_0\.txt; it has"):

@@ -37,7 +37,7 @@ def _ellipses(rng: np.random.Generator, count: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def mined(tmp_path_factory: pytest.TempPathFactory) -> MinedMatches:
-    """Three image pairs of four photos, with random regions; which of them match is for geometry to tell."""
+    """Three image pairs of four photos, with random regions; geometry determines the matches."""
     rng = np.random.default_rng(3)
     each = 150
     ellipses = np.concatenate([_ellipses(rng, each) for _ in NAMES])

@@ -27,7 +27,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def some_vectors(rng: np.random.Generator, images: int, words: int) -> csr_matrix:
-    """Rows of which some are empty."""
+    """Rows, some of them empty."""
     dense = rng.random((images, words)) * (rng.random((images, words)) < 0.4)
     return csr_matrix(dense.astype(np.float32))
 
