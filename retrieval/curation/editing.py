@@ -155,8 +155,8 @@ def summarise(session: Session, photos: Sequence[int]) -> Summary:
     spelt: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
     said: dict[str, dict[str, None]] = {TITLE: {}, CAPTION: {}, TAKEN: {}}
-    found = values_by_number(session, _indexed(session, photos), KEYS)
-    for values in found.values():
+    by_number = values_by_number(session, _indexed(session, photos), KEYS)
+    for values in by_number.values():
         imported = {tag.casefold() for tag in values.get((IMPORTED, TAG), ())}
         for tag in {
             tag.casefold(): tag for source in (FROM_FILE, IMPORTED) for tag in values.get((source, TAG), ())

@@ -323,8 +323,8 @@ class Queue:
                 self.version += 1
         open_rows = [row for row in rows if row.is_sound]
         for number in self._children.keys() - {row.id for row in open_rows} - self._cancelled:
-            found = self._store.row(number)
-            if found is not None and found.state == CANCELLED:  # paused here, and cancelled by another server
+            paused = self._store.row(number)
+            if paused is not None and paused.state == CANCELLED:  # paused here, and cancelled by another server
                 self._end(number, self._children[number])
         running = {row.id for row in open_rows if row.state == RUNNING}
         if running - self._children.keys():  # not running, as all run in this process
