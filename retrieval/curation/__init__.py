@@ -1,1 +1,1 @@
-"""What people do with photos they looked at: albums, copies side by side, searches that are kept."""
+"""Organising photos: albums, metadata, copies, uploads, shared links and the bin."""

@@ -1,4 +1,4 @@
-"""Albums of a collection: made by hand or of groups, renamed, split, merged, put in order."""
+"""Albums of a collection: make by hand or from groups, rename, split, merge, sort."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -31,7 +31,7 @@ class NoName(CairnError):
 
 
 def list_albums(session: Session) -> list[StoredAlbum]:
-    """List all albums, those that were made last first."""
+    """List all albums, the newest first."""
     return rows.albums_in(session)
 
 
@@ -47,7 +47,7 @@ def read_album(session: Session, album: int) -> StoredAlbum:
 
 
 def album_page(session: Session, album: int, offset: int, limit: int) -> tuple[int, list[ImageRow]]:
-    """How many photos an album has, and those of one page, in its order.
+    """Number of photos of an album, and those of one page, in its order.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def album_page(session: Session, album: int, offset: int, limit: int) -> tuple[i
 
 
 def albums_of_photo(session: Session, number: int) -> list[StoredAlbum]:
-    """List the albums that a photo is in, those that were made last first."""
+    """List the albums that a photo is in, the newest first."""
     return rows.albums_in(session, rows.albums_of_photo(session, number))
 
 
@@ -70,11 +70,11 @@ def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: i
     ----------
     session : Session
     name : str
-        No other album is called so, in upper or lower case.
+        Must be unique, ignoring case.
     photos : sequence of int
-        Numbers of photos, in order; those that are not in the collection are left out.
+        Numbers of photos, in order; those not in the collection are ignored.
     cover : int, optional
-        Number of the photo that stands for it; the first one where it is left out.
+        Number of the cover photo; by default the first.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: i
 def change_album(
     session: Session, album: int, *, name: str | None = None, cover: int | None = None, order: Order | None = None
 ) -> StoredAlbum:
-    """Rename an album, choose its cover, or put it in order, whichever is given.
+    """Rename an album, choose its cover, or sort it, as requested.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def change_album(
     cover : int, optional
         Number of one of its photos.
     order : {"name", "taken"}, optional
-        By what its photos are put in order; those without a date come last.
+        Sort key of its photos; those without a date come last.
 
     Raises
     ------
@@ -131,26 +131,26 @@ def change_album(
 
 
 def delete_album(session: Session, album: int) -> tuple[StoredAlbum, list[int]]:
-    """Forget an album, whose photos stay in the collection; return what it was, and its photos in order."""
+    """Delete an album, whose photos stay in the collection; return the album, and its photos in order."""
     before = _shown(session, album), rows.numbers_in_album(session, album)
     rows.delete_album(session, album)
     return before
 
 
 def add_to_album(session: Session, album: int, photos: Sequence[int]) -> list[int]:
-    """Put photos at the end of an album; return the numbers of those that were not in it."""
+    """Append photos to an album; return the numbers of those that were not in it."""
     _row(session, album)
     return rows.put_in(session, album, photos)
 
 
 def remove_from_album(session: Session, album: int, photos: Sequence[int]) -> list[int]:
-    """Take photos out of an album; return the numbers of those that were in it."""
+    """Remove photos from an album; return the numbers of those that were in it."""
     _row(session, album)
     return rows.take_out(session, album, photos)
 
 
 def move_in_album(session: Session, album: int, photos: Sequence[int], before: int | None = None) -> None:
-    """Move photos of an album to before another one of it, or to its end; they stay in the order that they are in."""
+    """Move photos of an album before another of its photos, or to its end, without changing their relative order."""
     _row(session, album)
     moved = {int(number) for number in photos} - {before}
     there = rows.numbers_in_album(session, album)
@@ -160,7 +160,7 @@ def move_in_album(session: Session, album: int, photos: Sequence[int], before: i
 
 
 def split_album(session: Session, album: int, photos: Sequence[int], name: str) -> StoredAlbum:
-    """Take photos out of an album into another one that is made for them, in the same order.
+    """Move photos of an album to a new one, in the same order.
 
     Raises
     ------
@@ -170,16 +170,16 @@ def split_album(session: Session, album: int, photos: Sequence[int], name: str) 
         None of the photos is in it, or the name is empty or taken.
     """
     _row(session, album)
-    made = rows.insert_album(session, _free_name(session, name))
+    new = rows.insert_album(session, _free_name(session, name))
     taken = rows.take_out(session, album, photos)
     if not taken:
         raise CairnError("None of these photos is in the album: choose some of its photos.")
-    rows.put_in(session, made, taken)
-    return _shown(session, made)
+    rows.put_in(session, new, taken)
+    return _shown(session, new)
 
 
 def merge_albums(session: Session, album: int, others: Sequence[int]) -> StoredAlbum:
-    """Put the photos of other albums at the end of one, and forget those; a photo that is in several is in it once.
+    """Append the photos of other albums to one, each once, and delete the others.
 
     Raises
     ------
@@ -214,11 +214,11 @@ def _shown(session: Session, album: int) -> StoredAlbum:
 
 
 def _free_name(session: Session, name: str, album: int | None = None) -> str:
-    """A name as it is kept, if no other album has it."""
+    """The normalised name; raises if another album has it."""
     cleaned = clean(name, LONGEST_NAME)
     if not cleaned:
         raise NoName("An album needs a name.")
-    write_alone(session, AlbumRow)  # two names may differ in capitals alone, which no constraint tells
+    write_alone(session, AlbumRow)  # constraints do not cover names that differ only in case
     if rows.named(session, cleaned) not in (None, album):
         raise CairnError("There is an album called {cleaned} already: choose another name.", cleaned=repr(cleaned))
     return cleaned

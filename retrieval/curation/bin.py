@@ -1,7 +1,7 @@
 """A folder that the files of photos are moved to in place of being deleted, and are put back from.
 
-Each file has a folder of its own there, with a record of where it came from. Nothing is ever written over, and at every
-moment the whole file is in one of the two places, or in both: a process that is killed between two steps loses nothing.
+Each file has its own folder there, with a record of its origin. Nothing is ever overwritten, and at every moment the
+whole file is in one of the two places, or in both: a process killed between two steps loses nothing.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _LINKS_REFUSED = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, err
 
 
 class FileNotMoved(CairnError):
-    """A file stays where it is; the sentence says why."""
+    """A file was not moved; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class BinEntry:
     """A file in the bin."""
 
     id: str  # name of its folder
-    path: str  # where it came from
+    path: str  # original path
     name: str  # of the photo in the collection; of its first page, if there are several
     number: int  # that the photo had
     sha256: str
@@ -59,9 +59,9 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[
     Parameters
     ----------
     row : ImageRow
-        The photo; its file must be what was indexed.
+        The photo; its file must be unchanged.
     folder : Path
-        The bin, which is made if it is missing.
+        The bin, which is created if missing.
     collection : Path
         Folder of the collection, for the record.
     others : sequence of ImageRow
@@ -70,12 +70,12 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[
     Returns
     -------
     BinEntry
-        Also where an earlier call was interrupted after the file was moved.
+        Also if an earlier call was interrupted after moving the file.
 
     Raises
     ------
     FileNotMoved
-        The file is gone, was changed, is no plain file, or cannot be moved: it is where it was.
+        The file is missing, changed, no plain file, or cannot be moved: it stays in its place.
     """
     path, page = split_page(row.path)
     pages = tuple((one.number, one.name or "") for one in others)
@@ -111,7 +111,7 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[
         try:
             _move(path, entry / FILE_FOLDER / path.name, content)
         except BaseException:
-            # What was begun goes, unless the file is there.
+            # Delete the incomplete entry, unless it has the file.
             if path.exists():
                 shutil.rmtree(entry, ignore_errors=True)
             raise
@@ -125,12 +125,12 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[
 
 
 def put_back(one: BinEntry, folder: Path) -> None:
-    """Put a file of a bin back where it came from; it is in both places until `forget`.
+    """Restore a file of a bin to its original path; it is in both places until `forget`.
 
     Raises
     ------
     FileNotMoved
-        There is another file now, or it cannot be put there: it stays in the bin.
+        Another file is there now, or it cannot be moved: it stays in the bin.
     """
     entry = folder / one.id
     kept = _file_of(entry)
@@ -140,7 +140,7 @@ def put_back(one: BinEntry, folder: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
-            # It may have been put back before; a link, of the file or of a folder, may lead to what is in the bin.
+            # It may have been restored before; a link, of the file or of a folder, may lead to the file in the bin.
             is_link = path.is_symlink() or path.resolve() == kept.resolve()
             if is_link or not path.is_file() or hash_file(path) != one.sha256:
                 raise FileNotMoved("There is another file now where {name} was: it stays in the bin.", name=one.name)
@@ -155,12 +155,12 @@ def put_back(one: BinEntry, folder: Path) -> None:
 
 
 def forget(one: BinEntry, folder: Path) -> None:
-    """Take what was put back out of a bin."""
+    """Delete a restored file from a bin."""
     shutil.rmtree(folder / one.id, ignore_errors=True)
 
 
 def binned(folder: Path) -> Iterator[BinEntry]:
-    """What is in a bin, the last first; what is no record, or has no file, is passed over."""
+    """Entries of a bin, the latest first, without invalid records and those without a file."""
     try:
         names = sorted(os.listdir(folder), reverse=True)  # noqa: PTH208 (names alone)
     except OSError:
@@ -171,14 +171,14 @@ def binned(folder: Path) -> Iterator[BinEntry]:
 
 
 def find_binned(folder: Path, entry: str) -> BinEntry | None:
-    """One file of a bin by its `BinEntry.id`; None if there is none."""
+    """One file of a bin by its `BinEntry.id`; None if it does not exist."""
     return _record(folder / entry) if _ENTRY.fullmatch(entry) else None
 
 
 def _record(entry: Path) -> BinEntry | None:
     try:
         said = json.loads(read_regular(entry / RECORD))
-        others = tuple((number, name) for number, name in said.pop("others", ()))  # earlier versions wrote none
+        others = tuple((number, name) for number, name in said.pop("others", ()))  # missing in earlier versions
         record = BinEntry(**{key: said[key] for key in BinEntry.__dataclass_fields__ if key != "others"}, others=others)
     except (IrregularFile, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
@@ -213,7 +213,7 @@ def _move(source: Path, target: Path, sha256: str) -> None:
 
 
 def _lay(source: Path, target: Path, sha256: str) -> None:
-    """Give a file a second path where there is no file: by a hard link, or across file systems by a verified copy.
+    """Give a file a second path, which must be free: by a hard link, or across file systems by a verified copy.
 
     The target appears as a whole.
     """
@@ -227,7 +227,7 @@ def _lay(source: Path, target: Path, sha256: str) -> None:
 
 
 def _copy(source: Path, target: Path, sha256: str) -> None:
-    """Copy a file, with its times, to a path where there is no file; a copy that differs is an error."""
+    """Copy a file, with its times, to a free path; a copy that differs is an error."""
     part = target.with_name(f"{secrets.token_hex(8)}{_PART}")
     try:
         with source.open("rb") as reading, part.open("xb") as writing:
@@ -238,11 +238,11 @@ def _copy(source: Path, target: Path, sha256: str) -> None:
         if hash_file(part) != sha256:
             raise OSError(errno.EIO, "the copy differs from the file")
         try:
-            os.link(part, target)  # fails where there is a file already, as a renaming would not
+            os.link(part, target)  # fails if the path exists, unlike renaming
         except OSError as error:
             if error.errno not in _LINKS_REFUSED:
                 raise
-            with target.open("xb"):  # reserves the name, if there are no links
+            with target.open("xb"):  # reserves the name, if links are not supported
                 pass
             part.replace(target)
     finally:
@@ -250,7 +250,7 @@ def _copy(source: Path, target: Path, sha256: str) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Have a folder's entries on the disk, where the system can do that."""
+    """Sync a folder's entries to disk, if the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

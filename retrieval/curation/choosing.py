@@ -1,4 +1,4 @@
-"""Folders that photos are chosen from: those below some roots, wherever links lead, and those that were indexed."""
+"""Folders that photos can be chosen from: those below some roots, resolving links, and indexed folders."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -28,19 +28,19 @@ class FolderLockedError(CairnError):
 
 @dataclass(frozen=True)
 class FolderContents:
-    """What lies in a folder.
+    """Contents of a folder.
 
     Attributes
     ----------
     name : str
     photos : int
-        Files in it that look like photos, those of folders in it not counted.
+        Files with an extension of photos, without subfolders.
     films : int
-        Those that look like films.
+        Files with an extension of films.
     folders : list of str
-        Names of the folders in it, but for collections and hidden ones.
+        Names of its subfolders, without collections and hidden ones.
     more : bool
-        Whether there is more in it than was looked at.
+        Whether it has more entries than were examined.
     """
 
     name: str
@@ -51,7 +51,7 @@ class FolderContents:
 
 
 def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
-    """Give a folder below a root, by its real name.
+    """Return a folder below a root, by its real path.
 
     Raises
     ------
@@ -65,17 +65,17 @@ def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
     if "\0" in path or path.startswith("/") or ".." in parts or any(part.startswith(".") for part in parts):
         raise FolderNotFound("There is no such folder.")
     try:
-        found = (top / path).resolve(strict=True)
-        inside = found.is_relative_to(top) and found.is_dir()
+        folder = (top / path).resolve(strict=True)
+        inside = folder.is_relative_to(top) and folder.is_dir()
     except (OSError, ValueError, RuntimeError):
         inside = False
-    if not inside or _is_collection(found, top):
+    if not inside or _is_collection(folder, top):
         raise FolderNotFound("There is no such folder.")
-    return found
+    return folder
 
 
 def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
-    """Tell what lies in a folder below a root: folders, and how many photos.
+    """List a folder below a root: its subfolders, and the number of photos.
 
     Raises
     ------
@@ -111,9 +111,9 @@ def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
 
 
 def under_known_names(photos: Sequence[Path], folders: Collection[Path]) -> list[Path]:
-    """Say what to index so that photos get the names that they had: folders that were indexed with what is in them.
+    """Return the paths to index so that photos keep their names: within folders that were indexed before.
 
-    A photo that lies in none of the folders, or right in one, goes by its own name.
+    A photo outside the folders, or directly in one, is returned itself.
     """
     above = {path: next((one for one in path.parents if one in folders), path.parent) for path in photos}
     return list(dict.fromkeys(path if folder == path.parent else folder for path, folder in above.items()))

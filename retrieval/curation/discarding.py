@@ -1,4 +1,4 @@
-"""Photos that are taken out of the collection, to the bin or without their files, and that come back from there."""
+"""Remove photos from the collection, with or without moving their files to the bin, and restore them."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -21,28 +21,28 @@ from retrieval.photos.listing import PAGED_SUFFIXES, is_one_file
 
 @dataclass(frozen=True)
 class BinReport:
-    """What came of moving photos to a bin."""
+    """Result of moving photos to a bin or back."""
 
     moved: tuple[BinEntry, ...]
-    failed: dict[int, str]  # by number: why a file stays where it is, and its photo in the collection
-    forgotten: tuple[Path, ...] = ()  # of those that are back: files that have to be indexed again
+    failed: dict[int, str]  # by number: reason why a file was not moved; its photo stays in the collection
+    forgotten: tuple[Path, ...] = ()  # restored files that have to be indexed again
 
 
 def take_out(session: Session, numbers: Sequence[int], *, for_good: bool = False) -> int:
-    """Take photos out of the collection; their files stay where they are.
+    """Remove photos from the collection; their files stay.
 
     Parameters
     ----------
     session : Session
     numbers : sequence of int
-        Of the photos; those that are not in the collection are left out.
+        Of the photos; those not in the collection are ignored.
     for_good : bool
-        Keep them out when their folders are indexed again.
+        Exclude them when their folders are indexed again.
 
     Returns
     -------
     int
-        How many were there.
+        Number of removed photos.
     """
     there = sorted(names_of(session, numbers))
     make_tombstones(session, there, for_good=for_good)
@@ -50,17 +50,16 @@ def take_out(session: Session, numbers: Sequence[int], *, for_good: bool = False
 
 
 def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collection: Path) -> BinReport:
-    """Move the files of photos to a bin, then take the photos out of the collection.
+    """Move the files of photos to a bin, then remove the photos from the collection.
 
-    A photo is taken out when its file is in the bin: one that is killed between leaves the photo in the collection,
-    and is gone on with when it is asked for again. A file of several pages goes when all of its pages that are in the
-    collection are to go.
+    A photo is removed once its file is in the bin: a process killed in between leaves the photo in the collection, and
+    the next call completes it. A multi-page file is moved only if all of its pages in the collection are removed.
 
     Parameters
     ----------
     catalogue : Catalogue
     numbers : sequence of int
-        Of the photos; those that are not in the collection are left out.
+        Of the photos; those not in the collection are ignored.
     folder : Path
         The bin.
     collection : Path
@@ -90,12 +89,12 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
 
 
 def _refuse_part(catalogue: Catalogue, file: Path, going: Sequence[ImageRow]) -> None:
-    """Raise FileNotMoved if a file has pages in the collection that are not to go, or its pages cannot be told."""
+    """Raise FileNotMoved if a file has pages in the collection that are not removed, or its pages are unknown."""
     paths = {row.path for row in going}
     if (file.suffix.lower() not in PAGED_SUFFIXES and paths == {str(file)}) or not file.is_file():
         return
     try:
-        if is_film(file):  # of which frames at any time may be there
+        if is_film(file):  # frames at any time may be in the collection
             paths |= {str(file), *catalogue.read(paths_of_pages, str(file))}
         else:
             paths |= {str(file), *(str(page_path(file, page)) for page in other_pages(file))}
@@ -130,24 +129,24 @@ def _refuse_kept(catalogue: Catalogue, row: ImageRow, going: Collection[int]) ->
 def restore(
     catalogue: Catalogue, entries: Sequence[str], folder: Path, check: Callable[[Path], None] | None = None
 ) -> BinReport:
-    """Put files of a bin back where they came from, and their photos back into the collection.
+    """Restore files from a bin to their old paths, and their photos to the collection.
 
-    A photo that the collection has forgotten, as it was compacted since, comes back when its folder is indexed again.
+    A photo that was deleted by compaction since comes back when its folder is indexed again.
 
     Parameters
     ----------
     catalogue : Catalogue
     entries : sequence of str
-        Those of the bin, by `BinEntry.id`; others are left out.
+        Entries of the bin, by `BinEntry.id`; others are ignored.
     folder : Path
         The bin.
     check : callable, optional
-        Raises FileNotMoved where the file of a forgotten photo may not be indexed again: it stays in the bin then.
+        Raises FileNotMoved if the file of a deleted photo may not be indexed again: then it stays in the bin.
 
     Returns
     -------
     BinReport
-        `moved` are those that are back; `failed` those that are in the bin still.
+        `moved`: restored ones; `failed`: those still in the bin.
     """
     moved: list[BinEntry] = []
     failed: dict[int, str] = {}
@@ -167,6 +166,6 @@ def restore(
             unbury(session, one.photos)
             if len(names_of(session, list(one.photos))) < len(one.photos):
                 forgotten.append(Path(one.path))
-        forget(one, folder)  # last: what is killed before is in the bin still, and can be put back again
+        forget(one, folder)  # last: after a kill the file is still in the bin, and can be restored again
         moved.append(one)
     return BinReport(tuple(moved), failed, tuple(forgotten))

@@ -1,4 +1,4 @@
-"""Near duplicates and similar shots to be decided about: the best photo of each set, and which others may go."""
+"""Near duplicates and similar shots for decisions: the best photo of each set, and which others may go."""
 
 import json
 from collections import defaultdict
@@ -24,7 +24,7 @@ from retrieval.photos.listing import leads_elsewhere
 KEPT_KEY = "cairn.duplicates_kept"
 """Setting of the catalogue: sets of near duplicates all of which somebody keeps, JSON lists of numbers."""
 
-# What keeps all of what the camera or scanner saw comes before what a compression has passed over.
+# Lossless formats of cameras and scanners come before lossy compression.
 _FORMATS = (
     ("dng", "cr2", "cr3", "nef", "arw", "raf", "orf", "rw2", "pef", "srw"),
     ("tif", "tiff"),
@@ -40,7 +40,7 @@ SAID, KIND = "said", "kind"
 
 
 class Said(NamedTuple):
-    """What is said of a photo."""
+    """Entered metadata of a photo."""
 
     words: frozenset[tuple[str, str]] = frozenset()  # key and value of its title, caption and tags
     by_people: bool = False  # some of these were typed in or imported, or it is in an album
@@ -55,21 +55,21 @@ class DecisionSet:
     photos : tuple of int
         Their numbers, the best first.
     reasons : tuple of str
-        Why the first is the best, by what tells it from the others: "there" (files of others are gone), "link" (others
-        are links), "kind" (others are parts, framed, negatives, turned, mirrored or without colours), "said" (of equal
-        files it is the one that somebody titled, tagged or captioned, or put into an album), "copy" (names of others
-        say that they are copies), "resolution", "date", "name" (names of others are numbered), "format", "folder"
-        (others lie in a folder of copies), "size".
+        Why the first is the best, by its differences to the others: "there" (files of others are missing), "link"
+        (others are links), "kind" (others are parts, framed, negatives, rotated, mirrored or without colours), "said"
+        (of equal files, the one with an entered title, tag or caption, or in an album), "copy" (others are named as
+        copies), "resolution", "date", "name" (names of others are numbered), "format", "folder" (others lie in a folder
+        of copies), "size".
     kinds : mapping of int to str
-        What near duplicates are of the original of the set, which is the one photo without: one of
+        Relations of near duplicates to the original of the set, the only photo without one: one of
         `retrieval.groups.looks.KINDS`. Empty for similar shots.
     stays : mapping of int to str
-        Photos that are not proposed to be cleared away, and why: `SAID`, where somebody titled, tagged or captioned it
-        or put it into an album, or its file has words that the best photo lacks; or `KIND`, where it shows what others
-        do not: it is a part or framed, or the upright whole where the best is not.
+        Photos that are not proposed for removal, and why: `SAID`, if it has an entered title, tag or caption, is in an
+        album, or its file has words that the best photo lacks; or `KIND`, if it shows something that others do not: it
+        is a part or framed, or the upright whole if the best is not.
     is_sure : bool
-        Whether the others may well go: not if one is turned, and nothing but the size of its file tells whether it or
-        the first is the upright original, and not if all of them stay.
+        Whether the others can safely go: not if one is rotated, and only the size of its file decides whether it or the
+        first is the upright original, and not if all of them stay.
     """
 
     photos: tuple[int, ...]
@@ -81,14 +81,14 @@ class DecisionSet:
 
 @dataclass(frozen=True)
 class Undecided:
-    """Sets that nobody has decided about.
+    """Undecided sets.
 
     Attributes
     ----------
     copies, similar : int
-        How many sets of near duplicates there are, and of similar shots.
+        Numbers of sets of near duplicates, and of similar shots.
     page : list of (DecisionSet, list of ImageRow)
-        Some of those that were asked for, with their photos, the best first.
+        One page of the requested sets, with their photos, the best first.
     """
 
     copies: int
@@ -97,14 +97,14 @@ class Undecided:
 
 
 def format_of(row: ImageRow) -> str:
-    """A photo's format, by the ending of its file's name: "jpg", "tif"; "" if it has none."""
+    """A photo's format, by the extension of its file: "jpg", "tif"; "" without one."""
     suffix = file_of(row.path).suffix.casefold().removeprefix(".")
     return {"jpeg": "jpg", "tiff": "tif"}.get(suffix, suffix)
 
 
-# What speaks for a photo of one kind that is there, in this order: the smaller the better.
+# Criteria for photos of one kind with existing files, in this order: smaller is better.
 _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
-    # These may tell an original from what was made of it;
+    # These may distinguish an original from derived photos;
     ("copy", lambda row: says_copy(_stem(row))),
     ("resolution", lambda row: -(row.width or 0) * (row.height or 0)),
     ("date", lambda row: row.taken or "~"),
@@ -120,22 +120,21 @@ _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
 def judge_set(
     rows: Sequence[ImageRow], kinds: Mapping[int, str] | None = None, said: Mapping[int, Said] | None = None
 ) -> DecisionSet:
-    """Return which of some photos of one picture is the best, why, and which others are not to be cleared away.
+    """Choose the best of some photos of one picture; return it with the reasons, and which others should stay.
 
-    A photo whose file is gone comes last, before it a link. Of the others those come first that show the whole picture
-    upright, in colours, without a frame, and no negative of it, then those whose name does not say that they are
-    copies. Of these the one of most pixels is the best, then the one taken earliest, then one that is not numbered,
-    then one of a format that loses less, then one that does not lie in a folder of copies, then the largest file. Of
-    files that are the same byte for byte, the one comes first that somebody titled, tagged or captioned, or put into an
-    album.
+    Photos with missing files come last, before them links. Of the others those come first that show the whole picture
+    upright, in colours, without a frame, and not as a negative, then those that are not named as copies. The best of
+    these has the most pixels, then the earliest date, then a name without a number, then a format with less loss, then
+    a place outside folders of copies, then the largest file. Among identical files, the one with an entered title, tag
+    or caption, or in an album, comes first.
 
     Parameters
     ----------
     rows : sequence of ImageRow
     kinds : mapping of int to str, optional
-        What near duplicates are of the original of the set; none for similar shots.
+        Relations of near duplicates to the original of the set; None for similar shots.
     said : mapping of int to Said, optional
-        What is said of the photos.
+        Entered metadata of the photos.
     """
     kinds, said = kinds or {}, said or {}
     known = {row.number: said.get(row.number, Said()) for row in rows}
@@ -164,44 +163,44 @@ def judge_set(
             stays[row.number] = KIND
     going = [row for row in others if row.number not in stays]
     turned = [row for row in going if kind[row.number] == TURNED]
-    told = all(any(measure(row) != measure(best) for _, measure in _CRITERIA[:-2]) for row in turned)
+    is_clear = all(any(measure(row) != measure(best) for _, measure in _CRITERIA[:-2]) for row in turned)
     return DecisionSet(
         tuple(row.number for row in ordered),
         tuple(word for word, _ in criteria if word and word in deciding),
         {row.number: kinds[row.number] for row in ordered if row.number in kinds},
         stays,
-        bool(going) and told,
+        bool(going) and is_clear,
     )
 
 
 def apart(rows: Sequence[ImageRow], order: Sequence[int]) -> list[int]:
-    """Numbers of photos in an order, but for those whose file is that of an earlier one: links are no copies."""
+    """Numbers of photos in an order, without those with the file of an earlier one: links are no copies."""
     files: set[tuple[int, int, int | None]] = set()
-    kept = []
+    distinct = []
     paths = {row.number: row.path for row in rows}
     for number in order:
         try:
             file, page = split_page(paths[number])
             status = file.stat()
         except (OSError, ValueError):
-            kept.append(number)
+            distinct.append(number)
             continue
         if (one := (status.st_dev, status.st_ino, page)) not in files:
             files.add(one)
-            kept.append(number)
-    return kept
+            distinct.append(number)
+    return distinct
 
 
 def duplicate_sets(
     groups: Iterable[FoundGroup], kept: Iterable[frozenset[int]] = (), *, similar: bool = False
 ) -> list[tuple[int, ...]]:
-    """Return the sets of near duplicates of groups, or of similar shots, without those that somebody keeps.
+    """Return the sets of near duplicates of groups, or of similar shots, without those decided to be kept.
 
     Parameters
     ----------
     groups : iterable of FoundGroup
     kept : iterable of frozenset of int
-        Sets that were decided about: what is part of one is not given.
+        Decided sets: their subsets are not returned.
     similar : bool
         Similar shots in place of near duplicates.
 
@@ -214,27 +213,26 @@ def duplicate_sets(
     for one in kept:
         for number in one:
             decided[number].append(one)
-    found: list[frozenset[int]] = []
+    candidates: list[frozenset[int]] = []
     for group in groups:
         sets: defaultdict[int, set[int]] = defaultdict(set)
         for copy, original in group.duplicates.items():
             sets[original] |= {copy, original}
-        found += map(frozenset, group.similar if similar else sets.values())
-    return sorted(tuple(sorted(some)) for some in found if not any(some <= one for one in decided[min(some)]))
+        candidates += map(frozenset, group.similar if similar else sets.values())
+    return sorted(tuple(sorted(some)) for some in candidates if not any(some <= one for one in decided[min(some)]))
 
 
 def undecided_sets(
     session: Session, groups: Sequence[FoundGroup], offset: int, limit: int, *, similar: bool = False
 ) -> Undecided:
-    """Find the sets of near duplicates, or of similar shots, that nobody has decided about.
+    """Find the undecided sets of near duplicates, or of similar shots.
 
     Parameters
     ----------
     session : Session
     groups : sequence of FoundGroup
     offset, limit : int
-        Which of them are judged. Those with files that are the same byte for byte come first, then those with other
-        plain copies.
+        Page of sets to judge. Those with identical files come first, then those with other plain copies.
     similar : bool
         Similar shots in place of near duplicates.
     """
@@ -258,7 +256,7 @@ def undecided_sets(
 
 
 def said_of(session: Session, numbers: Sequence[int]) -> dict[int, Said]:
-    """What is said of some photos: titles, captions and tags that count, and whether they are in albums."""
+    """Entered metadata of some photos: effective titles, captions and tags, and whether they are in albums."""
     shelved = in_albums(session, numbers)
     found = {}
     for number, values in values_by_number(session, numbers, ("title", "caption", TAG)).items():
@@ -291,26 +289,26 @@ def _plainest_first(
 
 
 def kept_sets(session: Session) -> list[frozenset[int]]:
-    """Sets of near duplicates in which people keep every photo."""
+    """Sets of near duplicates that were decided to be kept entirely."""
     return _read(setting_of(session, KEPT_KEY))
 
 
 def keep_all(session: Session, photos: Iterable[int]) -> None:
-    """Remember that near duplicates are all kept: they are not asked about again."""
+    """Store the decision to keep all photos of a set, so that it is not proposed again."""
     wanted = frozenset(photos)
     kept = [one for one in kept_sets(session) if not one <= wanted]
     keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in [*kept, wanted]]))
 
 
 def ask_again(session: Session, photos: Iterable[int]) -> None:
-    """Forget that near duplicates are all kept."""
+    """Delete the decision to keep all photos of a set."""
     wanted = frozenset(photos)
     kept = [one for one in kept_sets(session) if one != wanted]
     keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in kept]))
 
 
 def _read(text: str | None) -> list[frozenset[int]]:
-    """The sets of a setting; none where it is damaged."""
+    """The sets of a setting; empty if it is damaged."""
     try:
         return [frozenset(int(number) for number in one) for one in json.loads(text or "[]")]
     except (ValueError, TypeError, RecursionError):

@@ -1,6 +1,6 @@
 """Titles, captions, dates, ratings, favourites and tags of photos, changed by hand.
 
-They are kept as if a table had been imported, and undone as a whole.
+They are stored like values of an imported table, and can be undone as a whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,22 +32,22 @@ Values = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Edit:
-    """What is to be changed; what is None or empty stays as it is.
+    """Changes; None or empty: no change.
 
     Parameters
     ----------
     title : str, optional
-        The title; "": what the file says.
+        The title; "": that of the file.
     caption : str, optional
-        What is said of them at length; "": what the file says.
+        The caption; "": that of the file.
     taken : str, optional
-        The date, such as 1923, 1923-05 or 1923-05-17; "": what the file says.
+        The date, such as 1923, 1923-05 or 1923-05-17; "": that of the file.
     tags_add : tuple of str
-        Tags that the photos get.
+        Tags to add.
     tags_remove : tuple of str
-        Tags that they lose, in upper or lower case; those that a file says stay.
+        Tags to remove, ignoring case; those of a file stay.
     rating : int, optional
-        Stars, 1 to 5; 0: what the file says.
+        Stars, 1 to 5; 0: that of the file.
     favourite : bool, optional
         Whether they are favourites.
     """
@@ -63,10 +63,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class EditReport:
-    """What an edit did."""
+    """Result of an edit."""
 
-    kept: int  # photos that keep a tag that was to be removed, as their files say it
-    before: dict[int, Values]  # of the photos that were changed, what was imported for what was changed
+    kept: int  # photos that keep a tag to be removed, as it is in their files
+    before: dict[int, Values]  # of changed photos, the earlier imported values of changed fields
 
 
 @dataclass(frozen=True)
@@ -80,28 +80,28 @@ class TagOfSome:
 
 @dataclass(frozen=True)
 class Summary:
-    """What some photos have of what can be edited."""
+    """Editable values of some photos."""
 
-    tags: list[TagOfSome]  # those of the most photos first
+    tags: list[TagOfSome]  # the most frequent first
     titles: list[str]  # the first different ones; "" of photos without one
     captions: list[str]
     dates: list[str]
 
 
 def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> EditReport:
-    """Change what `Edit` says of photos: of all of them, or of none.
+    """Apply an `Edit` to photos: to all of them, or to none.
 
     Parameters
     ----------
     session : Session
     photos : sequence of int
-        Numbers; those that are not in the collection are left out.
+        Numbers; those not in the collection are ignored.
     edit : Edit
 
     Returns
     -------
     EditReport
-        `restore_photos` takes `before`.
+        Its `before` is for `restore_photos`.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> EditRepo
         imported = {key: tuple(values.get((IMPORTED, key), ())) for key in keys}
         changed = {key: value for key, value in single.items() if value != (imported[key] or of_file[key])}
         if edit.favourite is False and of_file[FAVOURITE] != _MARK.write(True):
-            changed[FAVOURITE] = ()  # as the file says
+            changed[FAVOURITE] = ()  # as in the file
         if add or gone:
             own = {tag.casefold() for tag in of_file[TAG]}
             left = [tag for tag in imported[TAG] if tag.casefold() not in gone]
@@ -137,12 +137,12 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> EditRepo
 
 
 def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[str]]]) -> int:
-    """Undo an edit; return how many photos there still are of it.
+    """Undo an edit; return the number of its photos that still exist.
 
     Raises
     ------
     CairnError
-        A value is not one that an edit gives.
+        A value cannot come from an edit.
     """
     values = {int(number): _cleaned(of_photo) for number, of_photo in before.items()}
     there = _indexed(session, list(values))
@@ -151,12 +151,12 @@ def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[
 
 
 def summarise(session: Session, photos: Sequence[int]) -> Summary:
-    """Tell what some photos have of what can be edited; those that are not in the collection are left out."""
+    """Summarise the editable values of some photos; those not in the collection are ignored."""
     spelt: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
     said: dict[str, dict[str, None]] = {TITLE: {}, CAPTION: {}, TAKEN: {}}
-    found = values_by_number(session, _indexed(session, photos), KEYS)
-    for values in found.values():
+    by_number = values_by_number(session, _indexed(session, photos), KEYS)
+    for values in by_number.values():
         imported = {tag.casefold() for tag in values.get((IMPORTED, TAG), ())}
         for tag in {
             tag.casefold(): tag for source in (FROM_FILE, IMPORTED) for tag in values.get((source, TAG), ())
@@ -185,7 +185,7 @@ def _indexed(session: Session, photos: Sequence[int]) -> list[int]:
 
 
 def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
-    """Values as they are kept.
+    """Values as stored.
 
     Raises
     ------

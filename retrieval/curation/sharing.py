@@ -1,7 +1,7 @@
-"""Links that show one album to whoever has them: each has a token, of which a hash alone is kept, and an end.
+"""Shared links to albums, for anyone who has the link: each has a token, stored only as a hash, and an expiry date.
 
-They are the user's own: a file in the state folder has them, never the collection, so that one from elsewhere opens
-nothing. A link is for a collection at its place: one that is moved or copied has none.
+They belong to the user: a file in the state folder stores them, never the collection, so that a collection from someone
+else opens nothing. A link is for a collection at its path: moved or copied ones have none.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ MOST = 1000
 """Links of one user."""
 FILE = "shared.json"
 _LARGEST = 1 << 22  # bytes of the file
-_PATIENCE = 5.0  # seconds that another process is waited for
+_PATIENCE = 5.0  # seconds to wait for another process
 _ID = 12  # characters of a hash that name a link
 
 
@@ -48,14 +48,14 @@ class ShareLink:
     collection : str
         Path of the collection's folder.
     identity : str or None
-        Of the collection, so that another one at the same place is not shown.
+        Of the collection, so that another one at the same path is not shown.
     album : int
     created : str
         ISO 8601, UTC.
     expires : str
-        Last day (UTC) on which it holds, ISO 8601.
+        Last day (UTC) on which it is valid, ISO 8601.
     by : str or None
-        Name of who made it; None: this machine's user.
+        Name of its creator; None: this machine's user.
     """
 
     hash: str
@@ -68,7 +68,7 @@ class ShareLink:
 
     @property
     def id(self) -> str:
-        """What it is ended by; it opens nothing."""
+        """For ending the link; it does not open the album."""
         return self.hash.partition("$")[2][:_ID]
 
     @property
@@ -82,12 +82,12 @@ class ShareLink:
 
 
 def last_day(days: int | None = None, expires: str | None = None) -> str:
-    """Return the last day of a link, ISO 8601: after some days, or a given one.
+    """Return the last day of a link, ISO 8601: after some days, or `expires`.
 
     Raises
     ------
     CairnError
-        Both are given, or the day is none, has passed, or is too far away.
+        Both are set, or the day is invalid, has passed, or is too far away.
     """
     today = datetime.now(UTC).date()
     if days is not None and expires is not None:
@@ -114,16 +114,16 @@ def share(folder: Path, album: int, expires: str, by: str | None = None) -> tupl
     folder : Path
         The collection.
     album : int
-        Id of an album that is there.
+        Id of an existing album.
     expires : str
-        Last day on which it holds, as `last_day` gives it.
+        Last day on which it is valid, from `last_day`.
     by : str, optional
-        Who makes it.
+        Its creator.
 
     Returns
     -------
     token : str
-        What opens it, which is kept nowhere.
+        Opens it, and is not stored.
     link : ShareLink
 
     Raises
@@ -143,9 +143,9 @@ def share(folder: Path, album: int, expires: str, by: str | None = None) -> tupl
 
 
 def links_of(folder: Path, album: int | None = None) -> list[ShareLink]:
-    """List the links to albums of a collection, or to one of them, those that were made last first."""
-    found = [one for one in _read(_file()) if one.is_of(folder) and album in (None, one.album)]
-    return sorted(found, key=lambda one: one.created, reverse=True)
+    """List the links to albums of a collection, or to one of them, the newest first."""
+    links = [one for one in _read(_file()) if one.is_of(folder) and album in (None, one.album)]
+    return sorted(links, key=lambda one: one.created, reverse=True)
 
 
 def end_link(folder: Path, number: str) -> ShareLink:
@@ -157,11 +157,11 @@ def end_link(folder: Path, number: str) -> ShareLink:
         The collection has no such link.
     """
     with _changing() as links:
-        found = next((one for one in links if one.is_of(folder) and one.id == number), None)
-        if found is None:
+        link = next((one for one in links if one.is_of(folder) and one.id == number), None)
+        if link is None:
             raise LinkNotFound("There is no such link: it may have been ended.")
-        links.remove(found)
-    return found
+        links.remove(link)
+    return link
 
 
 class KnownLinks:
@@ -172,7 +172,7 @@ class KnownLinks:
         self._links: list[ShareLink] = []
 
     def find(self, token: str) -> ShareLink | None:
-        """The link of a token, which may be over; None if there is none."""
+        """The link of a token, which may have expired; None if there is no such link."""
         try:
             file = _file()
         except CairnError:
@@ -195,7 +195,7 @@ def _file() -> Path:
 
 
 def _read(file: Path) -> list[ShareLink]:
-    """Links of a file; none if it is missing or damaged: nothing is open then."""
+    """Links of a file; empty if it is missing or damaged: then nothing is shared."""
     with contextlib.suppress(OSError, IrregularFile, ValueError, TypeError, KeyError, RecursionError):
         with open_regular(file) as opened:
             said: list[dict[str, Any]] = json.loads(opened.read(_LARGEST))["links"]
@@ -209,7 +209,7 @@ def _read(file: Path) -> list[ShareLink]:
 
 @contextlib.contextmanager
 def _changing() -> Iterator[list[ShareLink]]:
-    """Give the links to be changed, under a lock, and write them."""
+    """Yield the links for changes, under a lock, and write them."""
     file = _file()
     lock = file.with_name(f"{file.name}.lock")
     with await_lock(lock, _PATIENCE, "Another process changes the links to albums: try again in a moment."):

@@ -1,8 +1,8 @@
-"""Photos that somebody uploads: names that every system may have, room on the disk, and a place in the collection.
+"""Uploaded photos: portable names, free space on the disk, and a folder in the collection.
 
-They lie in the folder ``uploads`` of the collection, in one for each day. A collection is skipped where a folder above
-it is indexed, so that they are found by indexing that folder itself, as ``cairn index COLLECTION COLLECTION/uploads``
-does. Searches, ``cairn check`` and ``cairn repair`` know them by their paths as all other photos.
+They are in the folder ``uploads`` of the collection, in one folder for each day. Collections are skipped when a folder
+above is indexed, so uploads are indexed by naming the folder itself, as in ``cairn index COLLECTION
+COLLECTION/uploads``. Searches, ``cairn check`` and ``cairn repair`` handle them like all other photos.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from retrieval.photos.listing import is_photo_suffix, stays_below
 SPARE = 500_000_000
 """Bytes that uploads leave free on the disk."""
 
-_FOREIGN = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')  # what no file may be called on some system
+_FOREIGN = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')  # not allowed in file names on some system
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _LONGEST = 180  # bytes of a name
-_DEEPEST = 8  # folders below one another that an upload keeps
-_ABANDONED = 24 * 3600.0  # seconds after which what a killed server received is removed
+_DEEPEST = 8  # most nested folders of an upload
+_ABANDONED = 24 * 3600.0  # seconds after which files received by a killed server are deleted
 
 
 class NotAPhotoError(CairnError):
@@ -40,7 +40,7 @@ class NotAPhotoError(CairnError):
 
 
 class NoRoomError(CairnError):
-    """Photos cannot be kept: the disk is full, or its folder cannot be written to."""
+    """Photos cannot be stored: the disk is full, or its folder is not writable."""
 
     _kind = "full"
 
@@ -52,7 +52,7 @@ class LeadsElsewhereError(CairnError):
 
 
 def safe_name(name: str) -> str:
-    """Make a name that a file may have on every system of what a sender calls a photo.
+    """Convert a sender's name of a photo to a file name that is valid on every system.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def safe_name(name: str) -> str:
 
 
 def safe_folder(path: str) -> PurePosixPath:
-    """Make a path below a folder, that every system may have, of what a sender says of the folder of a photo.
+    """Convert a sender's folder of a photo to a relative path that is valid on every system.
 
     >>> safe_folder("/../Sommer/C:/.versteckt/Burg.").as_posix()
     'Sommer/C_/versteckt/Burg'
@@ -90,7 +90,7 @@ def safe_folder(path: str) -> PurePosixPath:
 
 
 def uploads_folder(collection: Path) -> Path:
-    """Make the folder of photos that a collection keeps; raises as `incoming_folder`."""
+    """Create the folder of a collection's uploads; raises as `incoming_folder`."""
     folder = collection / UPLOADS
     with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
         _make_own(folder, collection)
@@ -98,28 +98,29 @@ def uploads_folder(collection: Path) -> Path:
 
 
 def incoming_folder(collection: Path) -> Path:
-    """Make a folder on the disk where uploads stay, to receive them in; what killed servers left there is removed.
+    """Create a folder for receiving uploads, on the disk of their final folder; leftovers of killed servers are
+    deleted.
 
     Raises
     ------
     NoRoomError
-        It cannot be made.
+        It cannot be created.
     LeadsElsewhereError
         The folder of uploads leads elsewhere.
     """
     folder = uploads_folder(collection)
     with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
         for left in folder.glob(f"{INCOMING}*"):
-            with contextlib.suppress(FileNotFoundError):  # another server removes it, or its own at its end
+            with contextlib.suppress(FileNotFoundError):  # another server may delete it at the same time
                 if time.time() - left.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(left, ignore_errors=True)
         return Path(tempfile.mkdtemp(prefix=INCOMING, dir=folder))
 
 
 def check_room(incoming: Path, size: int) -> None:
-    """Raise NoRoomError if the disk of a folder of `incoming_folder` has no room for so many bytes."""
+    """Raise NoRoomError if the disk of a folder of `incoming_folder` has less free space than `size` bytes."""
     with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
-        incoming.mkdir(mode=0o700, exist_ok=True)  # another server may have taken it for abandoned
+        incoming.mkdir(mode=0o700, exist_ok=True)  # another server may have deleted it as abandoned
         os.utime(incoming)
         free = shutil.disk_usage(incoming).free
     if free < SPARE + size:
@@ -127,7 +128,7 @@ def check_room(incoming: Path, size: int) -> None:
 
 
 def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str], within: PurePosixPath) -> list[str]:
-    """Give received photos a place and a name of their own; nothing is overwritten, what is there already stays one.
+    """Move received photos to unique paths; nothing is overwritten, and identical files are not duplicated.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str
     received : sequence of Path
         Files, in a folder of `incoming_folder`.
     names : sequence of str
-        What they are to be called: see `safe_name`.
+        Desired names: see `safe_name`.
     within : PurePosixPath
         Below the folder of the day: see `safe_folder`.
 
@@ -148,7 +149,7 @@ def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str
     Raises
     ------
     NoRoomError
-        A photo cannot be kept.
+        A photo cannot be stored.
     LeadsElsewhereError
         The folder of uploads leads elsewhere.
     """
@@ -175,7 +176,7 @@ def _refusing(sentence: str) -> Iterator[None]:
 
 
 def _make_own(folder: Path, above: Path) -> None:
-    """Make a folder of uploads; LeadsElsewhereError where it is a link that leads elsewhere."""
+    """Create a folder of uploads; raises LeadsElsewhereError if it is a link that leads elsewhere."""
     make_folders(folder)
     if not stays_below(folder, [above]):
         raise LeadsElsewhereError(
@@ -184,7 +185,7 @@ def _make_own(folder: Path, above: Path) -> None:
 
 
 def _plain(name: str) -> str:
-    """Take out of a name what no file may be called on some system, and what turns text round."""
+    """Remove characters from a name that are not allowed on some system, or change the direction of text."""
     plain = unicodedata.normalize("NFC", name)
     plain = _FOREIGN.sub("_", "".join(one if unicodedata.category(one) != "Cs" else "_" for one in plain))
     return "".join(one for one in plain if unicodedata.category(one) != "Cf").strip(" .")
@@ -215,9 +216,9 @@ def _names(name: str) -> Iterator[str]:
 
 
 def _move(path: Path, there: Path) -> None:
-    """Name a file anew; FileExistsError where that name is taken."""
+    """Rename a file; raises FileExistsError if the name is taken."""
     try:
-        there.hardlink_to(path)  # the one way that never overwrites; the old name goes with the request
+        there.hardlink_to(path)  # never overwrites; the old name is deleted with the request
     except FileExistsError:
         raise
     except OSError:  # a file system without links

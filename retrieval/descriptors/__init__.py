@@ -1,1 +1,1 @@
-"""Patches in, descriptors out: the contract, every descriptor that keeps it, and the registry."""
+"""Patches in, descriptors out: the contract, the descriptors, and the registry."""

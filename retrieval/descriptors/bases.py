@@ -1,4 +1,4 @@
-"""Bases of learnt descriptors that bring their own parameters, by the name that a descriptor file gives them."""
+"""Bases of learnt descriptors with their own parameters, by their name in a descriptor file."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -12,9 +12,9 @@ from retrieval.descriptors.nested import load_nested
 
 
 class BaseModel(Protocol):
-    """What such a base offers: it describes patches, and says what is to be kept of it.
+    """The interface of such a base: it describes patches, and returns its parameters for storage.
 
-    Rows keep the contract of `descriptors.Descriptor`; a projection or a code may follow them.
+    Rows fulfil the contract of `descriptors.Descriptor`; a projection or a code may follow.
     """
 
     @property
@@ -27,7 +27,7 @@ class BaseModel(Protocol):
 
     @property
     def bytes(self) -> int:
-        """Bytes that one row takes where it is kept in its own form."""
+        """Bytes of one row in its own stored form."""
 
     @property
     def patch_size(self) -> int:
@@ -37,10 +37,10 @@ class BaseModel(Protocol):
         """Describe patches (N, S, S) float32 as rows (N, dim) float32; N may be 0."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays that shape the rows, by their names in a descriptor file: none that `learnt` itself gives."""
+        """Arrays of parameters, by names in a descriptor file that `learnt` itself does not use."""
 
     def meta(self) -> dict[str, Any]:
-        """What else shapes the rows, for JSON."""
+        """Other parameters of the rows, for JSON."""
 
 
 NESTED = "nested"

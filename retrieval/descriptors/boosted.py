@@ -19,7 +19,7 @@ _CHUNK = 32  # patches at a time: their integral images fit the third-level cach
 
 @dataclass(frozen=True, eq=False)
 class WeakLearners:
-    """Weak learners h(x; R, e, T): 1 where the response φ of box R and orientation e is at most T, else -1 (eq. 9)."""
+    """Weak learners h(x; R, e, T): 1 if the response φ of box R and orientation e is at most T, else -1 (eq. 9)."""
 
     boxes: NDArray[np.int32]  # (P, 4) int32: x0, y0, x1, y1 of R, see `boxes`
     channels: NDArray[np.int32]  # (P,) int32: e
@@ -31,7 +31,7 @@ class WeakLearners:
         return len(self.boxes)
 
     def first(self, number: int) -> "WeakLearners":
-        """Return those that were found first."""
+        """Return the first learners."""
         part = slice(number)
         return WeakLearners(
             self.boxes[part], self.channels[part], self.thresholds[part], self.weights[part], self.options
@@ -39,14 +39,14 @@ class WeakLearners:
 
     def answers(self, patches: NDArray[np.float32]) -> NDArray[np.int8]:
         """Return h of patches (N, S, S) float32: (N, P) int8 of 1 and -1."""
-        found = np.empty((len(patches), len(self)), np.int8)
+        signs = np.empty((len(patches), len(self)), np.int8)
         with one_thread():
             for start in range(0, len(patches), _CHUNK):
                 part = slice(start, start + _CHUNK)
                 sums = integral_images(patches[part], self.options)
                 above = responses(sums, self.boxes, self.channels) > self.thresholds
-                found[part] = 1 - 2 * above.astype(np.int8)
-        return found
+                signs[part] = 1 - 2 * above.astype(np.int8)
+        return signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ class Boosted:
     kind: str  # one of KINDS
     learners: WeakLearners
     embedding: NDArray[np.float32] | None = None  # (d, P) float32: Bᵀ
-    # (d,) float32: the diagonal of W, 1 or -1; rows are compared by the inner product with it (equation 7), which no
-    # distance tells. None: by their distance.
+    # (d,) float32: the diagonal of W, 1 or -1; rows are compared by the inner product with it (equation 7), which is no
+    # distance. None: by their distance.
     signs: NDArray[np.float32] | None = None
 
     @property
@@ -76,7 +76,7 @@ class Boosted:
 
     @property
     def bytes(self) -> int:
-        """Bytes of a row: the weights being known, a weak learner takes a bit."""
+        """Bytes of a row: a bit for each weak learner, as weights are stored once."""
         return (self.dim + 7) // 8 if self.embedding is None else 4 * self.dim
 
     @property
@@ -115,7 +115,7 @@ class Boosted:
         return arrays | {name: array for name, array in more.items() if array is not None}
 
     def meta(self) -> dict[str, Any]:
-        """What else shapes the rows."""
+        """Other parameters of the rows."""
         return {"kind": self.kind, "version": VERSION, "responses": asdict(self.learners.options)}
 
 
@@ -160,9 +160,9 @@ def load_boosted(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
     return Boosted(meta["kind"], WeakLearners(boxes, channels, thresholds, weights, options), embedding, signs)
 
 
-def _options(told: Mapping[str, Any]) -> ResponseOptions:
-    """Build options from a file, whatever it says."""
-    options = ResponseOptions(**told)
+def _options(values: Mapping[str, Any]) -> ResponseOptions:
+    """Build options from an untrusted file."""
+    options = ResponseOptions(**values)
     if options.family not in FAMILIES:
         raise ValueError(f"its family {options.family!r} is unknown")
     for item in fields(ResponseOptions):
@@ -177,7 +177,7 @@ def _options(told: Mapping[str, Any]) -> ResponseOptions:
 
 
 def out_of_range(options: ResponseOptions) -> str:
-    """Return which option of responses lies where it cannot; nothing where all is well."""
+    """Return the option of responses that is out of range; empty if all are valid."""
     if not 3 <= options.patch_size <= 128:
         return f"Patches have 3 to 128 samples along a side, and not {options.patch_size}."
     if not 2 <= options.orientations <= 64 or options.orientations % 2:

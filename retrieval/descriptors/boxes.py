@@ -17,21 +17,21 @@ VERSION = 1
 FAMILIES = ("gradient", "intensity")
 """Boosted gradient maps (equations 9 and 10), and the grey values of boosted similarity sensitive coding."""
 
-_FAINTEST = 0.1  # grey values a sample: contrast is never taken to be less
+_FAINTEST = 0.1  # lower bound of contrast, grey values for each sample
 
 
 @dataclass(frozen=True)
 class ResponseOptions:
-    """What the responses of boxes are of."""
+    """Options of the responses of boxes."""
 
     family: str = "gradient"  # one of FAMILIES
     patch_size: int = 31  # samples along a side
-    # Gaussian smoothing before all else, standard deviation in samples; 0: none, as in the paper. Where patches are
+    # Initial Gaussian smoothing, standard deviation in samples; 0: none, as in the paper. If patches are
     # seen at a slant it halves the errors (64 learners, graf: FPR95 8.6% with it, 15.8% without).
     smoothing: float = 2.0
     orientations: int = 24  # q
-    # Ours: what each sample adds to the energy of all orientations, in units of the mean gradient over the patch.
-    # Equation 10 has no such term, and faint gradients weigh the same as strong ones; with a large one, responses are
+    # Ours: added to the energy of all orientations at each sample, in units of the mean gradient over the patch.
+    # Equation 10 has no such term, so faint gradients weigh the same as strong ones; with a large one, responses are
     # energies over the contrast of the patch, as those of SIFT are. Of 0.01 to 10, 3 did best on validation pairs.
     floor: float = 3.0
 
@@ -43,7 +43,7 @@ class ResponseOptions:
 
 def integral_images(patches: NDArray[np.float32], options: ResponseOptions) -> NDArray[np.float64]:
     """Sum the maps of patches (N, S, S) from the top left corner on, so that a box's sum takes four look-ups: (N, C +
-    1, S + 1, S + 1), of the channels, and last of what responses are divided by; row and column 0 are 0.
+    1, S + 1, S + 1), of the channels, and last of the divisor of responses; row and column 0 are 0.
     """
     maps: NDArray[np.floating] = (
         _energies(patches, options) if options.family == "gradient" else _intensities(patches, options)
@@ -88,7 +88,7 @@ def _box_sums(flat: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[n
 def _energies(patches: NDArray[np.float32], options: ResponseOptions) -> NDArray[np.float32]:
     """Gradient energy ξ (N, q + 1, S, S) float32 along each orientation, and of all together (equation 10)."""
     operator = smoothing_operator(options.patch_size, options.smoothing)
-    # A product a patch, so that what a patch gives does not depend on how many there are.
+    # One product for each patch, so that its result does not depend on their number.
     padded = np.matmul(np.matmul(operator, patches), operator.T)
     across = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
     down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
@@ -98,7 +98,7 @@ def _energies(patches: NDArray[np.float32], options: ResponseOptions) -> NDArray
     for channel in range(half):
         angle = 2 * np.pi * channel / options.orientations
         along = np.float32(np.cos(angle)) * across + np.float32(np.sin(angle)) * down
-        # Opposite orientations share a dot product: what one has, the other lacks.
+        # Opposite orientations share a dot product, with opposite signs.
         np.maximum(along, 0, out=maps[:, channel])
         np.maximum(-along, 0, out=maps[:, channel + half])
     every = maps[:, -1]

@@ -20,7 +20,7 @@ _DAMAGED = "The descriptor's code is damaged: {}; compress the descriptor again.
 
 
 class Code(Protocol):
-    """What every code offers. The same row gives the same packed code whatever else is in the batch."""
+    """The interface of codes. The packed code of a row does not depend on its batch."""
 
     @property
     def source_dim(self) -> int:
@@ -28,14 +28,14 @@ class Code(Protocol):
 
     @property
     def dim(self) -> int:
-        """Length of what `apply` gives."""
+        """Length of rows from `apply`."""
 
     @property
     def bytes(self) -> int:
         """Bytes of a packed code."""
 
     def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Rows (N, m) as what their codes stand for, (N, dim): the squared Euclidean distance of two such rows is the
+        """Encode and decode rows (N, m) to (N, dim): the squared Euclidean distance of two such rows is the
         distance of the codes, Hamming's or the symmetric one. Raises ValueError for rows of another length.
         """
 
@@ -43,20 +43,20 @@ class Code(Protocol):
         """Return the packed codes (N, bytes) uint8 of rows (N, m) float32; raises as `apply` does."""
 
     def decode(self, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return packed codes (N, bytes) uint8 as `apply` gives rows, (N, dim) float32."""
+        """Decode packed codes (N, bytes) uint8 to rows like those of `apply`, (N, dim) float32."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays to be kept in a descriptor file."""
 
     def meta(self) -> dict[str, Any]:
-        """What else is to be kept: the kind of code, and its bits."""
+        """Other parameters to store: the kind of code, and its bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class BinaryCode:
     """Signs of an expansion: β = sgn(U (Ψ - mean) - t), sgn(a) = 1 iff a > 0 (Simonyan14 equation 14, where t = 0)."""
 
-    mean: NDArray[np.float32]  # (m,) float32: of the descriptor, so that what is expanded is centred on zero
+    mean: NDArray[np.float32]  # (m,) float32: of the descriptor, so that the expanded rows are centred on zero
     frame: NDArray[np.float32]  # (q, m) float32: U, one vector of the frame a row, one bit of the code each
     thresholds: NDArray[np.float32] | None = None  # (q,) float32: t; None: all are zero
 
@@ -113,12 +113,12 @@ class BinaryCode:
 @dataclass(frozen=True, eq=False)
 class ProductCode:
     """Product quantisation (Jégou, Douze, Schmid, PAMI 2011): each part of a row is replaced by its nearest codeword.
-    Parts need not be of one length, so nothing is padded where the number of parts does not divide m.
+    Parts may differ in length, so nothing is padded if the number of parts does not divide m.
     """
 
     centroids: NDArray[np.float32]  # (256, m) float32: the codewords of all parts, side by side
     sizes: NDArray[np.int32]  # (G,) int32: length of each part; m in all
-    rotation: NDArray[np.float32] | None = None  # (m, m) float32, orthogonal: rows @ rotation is what is cut into parts
+    rotation: NDArray[np.float32] | None = None  # (m, m) float32, orthogonal: rows @ rotation is divided into parts
 
     def __post_init__(self) -> None:
         _check_floats(self.centroids, (WORDS, None), "centroids")
@@ -165,7 +165,7 @@ class ProductCode:
         return packed
 
     def decode(self, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return codes (N, G) uint8 as rows (N, m) float32, turned back to where they came from."""
+        """Decode codes (N, G) uint8 to rows (N, m) float32, with the rotation undone."""
         packed = _check_packed(packed, self.bytes)
         rows = np.empty((len(packed), self.dim), np.float32)
         for part, (columns, centroids) in enumerate(self._parts):
@@ -193,7 +193,7 @@ class ProductCode:
 
 
 def load_code(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Code:
-    """Build a code from what its `meta` and `arrays` gave."""
+    """Build a code from its `meta` and `arrays`."""
     if not isinstance(meta, Mapping) or meta.get("kind") not in ("binary", "product"):
         raise CairnError(_DAMAGED.format("it is neither binary nor a product"))
     names = ("mean", "frame") if meta["kind"] == "binary" else ("centroids", "sizes")
@@ -242,7 +242,7 @@ def _turned(rows: NDArray[np.float32], rotation: NDArray[np.float32]) -> NDArray
 
 
 def _blocks(number: int) -> Iterator[slice]:
-    """Rows that are coded at a time, so that what comes between does not grow with their number."""
+    """Slices of rows that are coded at a time, to bound the memory."""
     return (slice(start, start + _BLOCK) for start in range(0, number, _BLOCK))
 
 

@@ -1,4 +1,4 @@
-"""What every descriptor of patches offers."""
+"""The contract of descriptors of patches."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ Both = tuple[NDArray[np.float32], NDArray[np.float32] | None]
 
 
 class Descriptor(Protocol):
-    """What every descriptor, designed or learnt, offers.
+    """The interface of all descriptors, designed or learnt.
 
     The same patches give the same rows, to rounding, whatever else is in the batch; an affine change of the patch's
     grey values leaves a row nearly unchanged; a patch without contrast gives a finite row.
@@ -23,14 +23,14 @@ class Descriptor(Protocol):
     patch_size: int
     extent: float  # side of the patch over that of the detector's own measurement region
     fingerprint: str
-    bytes: int  # that one descriptor takes where it is kept in its own form
+    bytes: int  # of one descriptor in its own stored form
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Describe patches (N, S, S), uint8 or float32, as rows (N, D) float32; N may be 0."""
         ...
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
-        """Describe patches, and the same turned by half where that takes no second look at them; None otherwise.
+        """Describe patches, and the same rotated by half a turn if that needs no second pass; None otherwise.
 
         Extensions may leave it out.
         """
@@ -38,7 +38,7 @@ class Descriptor(Protocol):
 
 
 def describe_both(descriptor: Descriptor, patches: NDArray[np.uint8 | np.float32]) -> Both:
-    """Describe patches by `Descriptor.describe_both`, where a descriptor has it."""
+    """Describe patches by `Descriptor.describe_both`, if a descriptor has it."""
     both = getattr(descriptor, "describe_both", None)
     return (descriptor.describe(patches), None) if both is None else both(patches)
 

@@ -1,4 +1,4 @@
-"""Descriptors that another program made: their name, length and how they are compared, and nothing that describes."""
+"""Descriptors of another program: their name, length and comparison, without a method to compute them."""
 
 import re
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"foreign:([A-Za-z0-9._+-]{1,64}):([0-9]{1,4})(?::([a-z-]+))?
 
 
 class ForeignDescriptor:
-    """A descriptor whose rows come from files: it keeps the contract, but for describing."""
+    """A descriptor whose rows come from files: it fulfils the contract, except for `describe`."""
 
     patch_size = 1
     extent = 1.0
@@ -41,18 +41,18 @@ class ForeignDescriptor:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a descriptor's name is that of one of another program."""
+    """Whether a name is that of a descriptor of another program."""
     return name.startswith(PREFIX)
 
 
 def parse_foreign(name: str) -> ForeignDescriptor:
     """Read the name of a foreign descriptor; raises CairnError if it is not one."""
-    found = _NAME.fullmatch(name)
-    if found is None or not 1 <= int(found[2]) <= MOST_DIMENSIONS or (found[3] or UNIT) not in VALUES:
+    match = _NAME.fullmatch(name)
+    if match is None or not 1 <= int(match[2]) <= MOST_DIMENSIONS or (match[3] or UNIT) not in VALUES:
         raise CairnError(f"{name!r} names no descriptor of another program, as foreign:superpoint:256 does.")
-    return ForeignDescriptor(found[1], int(found[2]), found[3] or UNIT)
+    return ForeignDescriptor(match[1], int(match[2]), match[3] or UNIT)
 
 
 def label_of(text: str) -> str:
-    """A label made of any text, such as the name of a file."""
+    """Make a label from any text, such as the name of a file."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:64] or "features"

@@ -1,4 +1,4 @@
-"""Learnt descriptors: the file that holds one, and what applies it."""
+"""Learnt descriptors: their file format and application."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -26,12 +26,12 @@ FORMAT = 3
 BASES = ("pooled", "rootsift", "sift", NESTED)
 """What a projection is learnt on: pooled gradient channels, SIFT of either normalisation, or nested rootSIFT."""
 
-_LARGEST_FILE = 1 << 28  # bytes, of the file and of what is packed in it
+_LARGEST_FILE = 1 << 28  # bytes, of the file and of its unpacked contents
 _MOST_REGIONS = 4_096
 _MOST_SAMPLES = 1 << 24  # of all regions' kernels together
-_LARGEST_VALUE = 6e4  # what half precision holds
-_CODE = "code_"  # what the names of a code's arrays begin with
-_SHORTEST = np.float32(1e-6)  # what is shorter has no direction
+_LARGEST_VALUE = 6e4  # within half precision
+_CODE = "code_"  # prefix of the names of a code's arrays
+_SHORTEST = np.float32(1e-6)  # shorter rows have no direction
 _LARGEST_EXTENT = 100.0
 _CHUNK = 128  # patches at a time: their channels fit the second-level cache
 
@@ -61,9 +61,10 @@ class LearntModel:
     mean: NDArray[np.float32] | None = None  # (m,) float32: of the training patches' descriptors, before they are coded
     covariance: NDArray[np.float32] | None = None  # (m, m) float32: of the same
     code: Code | None = None  # how the rows are compressed
-    provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how
+    provenance: dict[str, Any] = field(default_factory=dict)  # training data and options
     base_model: BaseModel | None = None  # with a base of bases.LOADERS, and with no other
-    # (m,) float32: taken from W φ, which is then brought to unit length; with a projection. None: W φ as it is.
+    # (m,) float32: subtracted from W φ, which is then normalised to unit length; with a projection. None: W φ
+    # unchanged.
     centre: NDArray[np.float32] | None = None
     extent: float = 1.0  # side of the patches over that of the detector's own measurement regions
 
@@ -88,7 +89,7 @@ class LearntModel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of what shapes the descriptor's rows; where it came from does not."""
+        """SHA-256 of all data that determines the descriptor's rows, without its provenance."""
         return fingerprint(_arrays(self), _shape(self))
 
 
@@ -125,13 +126,13 @@ class LearntDescriptor:
             self.bytes = 4 * dim
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches; see `descriptors.Descriptor.describe`. A coded descriptor gives what its code stands for.
+        """Describe patches; see `descriptors.Descriptor.describe`. A coded descriptor returns decoded rows.
         Raises ValueError if the patches are not (N, patch_size, patch_size).
         """
         return self._coded(self.describe_uncoded(patches))
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
-        """Describe patches at both ways up by one look where SIFT is what is projected; see `Descriptor`."""
+        """Describe patches both ways up in one pass if SIFT is the base; see `Descriptor`."""
         base = self._sift or self.model.base_model
         if not isinstance(base, Sift | NestedSift):
             return self.describe(patches), None
@@ -148,7 +149,7 @@ class LearntDescriptor:
         return self.model.code.encode(self.describe_uncoded(patches))
 
     def describe_uncoded(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches by Ψ = W φ, centred and of unit length where there is a centre: (N, m) float32.
+        """Describe patches by Ψ = W φ, centred and of unit length if there is a centre: (N, m) float32.
 
         Whatever code may follow is left out.
         """
@@ -162,7 +163,7 @@ class LearntDescriptor:
         return rows if self.model.centre is None else centred(rows, self.model.centre)
 
     def _coded(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What the code of rows stands for, where there is one."""
+        """Encode and decode rows, if there is a code."""
         return rows if self.model.code is None else self.model.code.apply(rows)
 
     def base_rows(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -184,14 +185,14 @@ class LearntDescriptor:
 
 
 def centred(rows: NDArray[np.float32], centre: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Take a centre (m,) from rows (N, m), and bring them to unit length, in place."""
+    """Subtract a centre (m,) from rows (N, m), and normalise them to unit length, in place."""
     rows -= centre
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _SHORTEST)
     return rows
 
 
 def check_model_path(path: Path) -> None:
-    """Raise CairnError if no descriptor file can be written to a path, so that it is known before any work."""
+    """Raise CairnError if no descriptor file can be written to a path; call it before the work."""
     if path.suffix != ".npz":
         raise CairnError(f"{path} must end with .npz, by which a descriptor file is known: choose {path}.npz.")
     if not path.parent.is_dir():
@@ -201,7 +202,7 @@ def check_model_path(path: Path) -> None:
 
 
 def save_model(path: Path, model: LearntModel) -> None:
-    """Write a descriptor file (.npz), so that it is there whole or not at all."""
+    """Write a descriptor file (.npz) atomically."""
     path = Path(path)
     check_model_path(path)
     arrays = _arrays(model)
@@ -226,7 +227,7 @@ def load_model(path: Path) -> LearntModel:
 
 
 def read_model_file(path: Path) -> bytes:
-    """Read a descriptor file as it is, once it is known to be good; raises as `load_model` does."""
+    """Read the bytes of a valid descriptor file; raises as `load_model` does."""
     load_model(path)
     return path.read_bytes()
 
@@ -246,7 +247,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def _build_pooling(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Pooling:
-    """Build pooling regions from what a file holds; any exception where that does not fit together."""
+    """Build pooling regions from the contents of a file; may raise anything if these are inconsistent."""
     options = ChannelOptions(**meta["channels"])
     for item in fields(ChannelOptions):
         value = getattr(options, item.name)
@@ -276,7 +277,7 @@ def _build_pooling(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Poo
 
 
 def _build(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LearntModel:
-    """Build a model from what a file holds; any exception where that does not fit together."""
+    """Build a model from the contents of a file; may raise anything if these are inconsistent."""
     base = meta["base"]
     if base not in BASES and base not in LOADERS:
         raise ValueError(f"its base {base!r} is unknown")

@@ -1,4 +1,4 @@
-"""rootSIFT of a patch and of its middle: what lies around a region tells it apart, and its middle is seen sharply."""
+"""rootSIFT of a patch and of its middle: the surroundings are distinctive, and the middle is in full resolution."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _MOST, _SMALLEST, _LARGEST = 8, 5, 256
 
 @dataclass(frozen=True)
 class NestedSift:
-    """rootSIFT of nested squares of a patch, one after another, under the contract of `bases.BaseModel`."""
+    """rootSIFT of nested squares of a patch, concatenated, with the contract of `bases.BaseModel`."""
 
     # samples along the sides of the squares, the whole patch first: all odd, or all even
     sides: tuple[int, ...] = (31, 19)
@@ -65,11 +65,11 @@ class NestedSift:
         return np.ascontiguousarray(patches[:, part, part])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """None: its numbers are in `meta`."""
+        """Empty: its parameters are in `meta`."""
         return {}
 
     def meta(self) -> dict[str, Any]:
-        """What shapes the rows, for JSON."""
+        """Parameters of the rows, for JSON."""
         return {"version": VERSION, "sides": list(self.sides)}
 
 

@@ -1,4 +1,4 @@
-"""Pooled gradient descriptors: what of Simonyan14 section 3 and equations 1, 2 and 7 is applied to patches."""
+"""Pooled gradient descriptors: Simonyan14 section 3 and equations 1, 2 and 7, applied to patches."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,8 +22,8 @@ class ChannelOptions:
     smoothing: float = 2.0  # Gaussian smoothing before the gradient, standard deviation in samples; 0: none
     orientations: int = 8  # channels, p
     quantile: float = 0.7  # ζ: T(x) is this quantile of the gradient magnitudes over the patch
-    # Ours: responses are taken to this power once they are cropped; 1: not at all, as in the paper. The root does for
-    # pooled gradients what rootSIFT does for SIFT: strong edges no longer outweigh all else.
+    # Ours: power of responses after cropping; 1: unchanged, as in the paper. Like rootSIFT for SIFT, the root keeps
+    # strong edges from outweighing everything else.
     power: float = 0.5
     floor: float = 0.0  # T(x) = sqrt(quantile² + floor² + 0.1²), grey values a sample: so noise is not magnified
 
@@ -39,7 +39,7 @@ def normalised_channels(patches: NDArray[np.float32], options: ChannelOptions) -
     size = magnitude.shape[1]
     rank = min(int(np.ceil(options.quantile * size)), size) - 1
     normaliser = np.partition(magnitude, rank, axis=1)[:, rank]
-    # A patch without contrast stays near zero: what rounding leaves of it is not magnified.
+    # A patch without contrast stays near zero: rounding errors are not amplified.
     normaliser = np.sqrt(normaliser**2 + np.float32(options.floor**2 + _FAINTEST**2))
     channels /= normaliser[:, None]
     return channels
@@ -64,8 +64,8 @@ def axis_kernels(centres: NDArray[np.floating], sigmas: NDArray[np.floating], si
 
 
 def respond(pooled: NDArray[np.float32], power: float) -> NDArray[np.float32]:
-    """Crop pooled channels at 1 (equation 7) and take them to a power, in place."""
-    # Rounding may leave them a little below 0, where roots have no value.
+    """Crop pooled channels at 1 (equation 7) and raise them to a power, in place."""
+    # Rounding may make them slightly negative, where roots are undefined.
     np.clip(pooled, 0, 1, out=pooled)
     while power <= 0.5:
         np.sqrt(pooled, out=pooled)
@@ -82,7 +82,7 @@ def pool(channels: NDArray[np.float32], kernels: NDArray[np.float32], power: flo
 
 
 def _smooth_and_pad(patches: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
-    """Smooth patches, and continue them by one sample on each side, which the gradient there needs."""
+    """Smooth patches, and pad them by one sample on each side for the gradient."""
     operator = smoothing_operator(patches.shape[1], sigma)
     side = len(operator)
     across = (patches.reshape(-1, patches.shape[2]) @ operator.T).reshape(len(patches), -1, side)
@@ -99,6 +99,6 @@ def smoothing_operator(size: int, sigma: float) -> NDArray[np.float32]:
     operator = np.zeros((size + 2, size))
     rows = np.arange(size + 2)
     for offset, tap in zip(offsets, taps, strict=True):
-        # Clipping to the border sample is what continues the line.
+        # Clipping to the border sample extends the line.
         np.add.at(operator, (rows, np.clip(np.clip(rows - 1, 0, size - 1) + offset, 0, size - 1)), tap)
     return operator.astype(np.float32)

@@ -1,4 +1,4 @@
-"""A patch's own grey values, as a descriptor: what others are compared with."""
+"""A patch's own grey values, as a baseline descriptor."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint
 from retrieval.descriptors.contract import Both, check_patches
 
-_FAINTEST = 0.1  # grey values: the standard deviation is never taken to be less
+_FAINTEST = 0.1  # lower bound of the standard deviation, grey values
 
 
 class RawPixels:
@@ -35,6 +35,6 @@ class RawPixels:
         return rows
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
-        """Take the samples from the other end: see `Descriptor`."""
+        """Reverse the samples: see `Descriptor`."""
         rows = self.describe(patches)
         return rows, np.ascontiguousarray(rows[:, ::-1])

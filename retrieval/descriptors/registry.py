@@ -37,8 +37,8 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
     """Look a descriptor up by its name, or read it from its file.
 
     `name`: a name of `DESCRIPTORS` or `MODELS`; the path of a file (.npz) that `cairn learn` or `cairn compress` wrote;
-    building blocks, such as ``T3h-S4-25``, with the parameters that learning them begins with; the name of one of
-    another program, as a collection of such features has it (see `retrieval.descriptors.foreign`); or the name or place
+    building blocks, such as ``T3h-S4-25``, with the initial parameters of learning; the name of one of
+    another program, as in a collection of such features (see `retrieval.descriptors.foreign`); or the name or place
     of an extension (`index.extensions`).
     """
     if name in DESCRIPTORS:

@@ -26,14 +26,14 @@ class Sift:
         self._pooling = _pooling_weights(patch_size, bins=4)
         bins = np.arange(self.dim, dtype=np.int64).reshape(-1, _ORIENTATIONS)
         self._half_turn = np.roll(bins[::-1], _ORIENTATIONS // 2, axis=1).reshape(-1)
-        # The parameters, not the arrays made of them: another processor may round those otherwise.
+        # The parameters, not the arrays made from them, which other processors may round differently.
         self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": patch_size, "bins": 4, "version": 1})
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Describe patches; see `Descriptor.describe`. Raises ValueError if the patches are not (N, patch_size,
         patch_size).
         """
-        from retrieval.descriptors.sift_kernels import pool_gradients  # here: Numba takes its time to load
+        from retrieval.descriptors.sift_kernels import pool_gradients  # imported here, as Numba loads slowly
 
         grey = check_patches(patches, self.patch_size)
         rows = np.empty((len(patches), self.dim), np.float32)
@@ -47,7 +47,7 @@ class Sift:
         return rows
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
-        """Take the bins of place from the other end, and of each the opposite orientations: see `Descriptor`."""
+        """Reverse the bins of place, and use the opposite orientations in each: see `Descriptor`."""
         rows = self.describe(patches)
         return rows, rows.take(self._half_turn, axis=1)
 
@@ -62,5 +62,5 @@ def _pooling_weights(size: int, bins: int) -> NDArray[np.float32]:
     centres = (np.arange(bins) - (bins - 1) / 2) * width
     weights = np.maximum(0, 1 - np.abs(axis - centres[:, None]) / width)
     weights *= np.exp(-0.5 * (axis / (bins / 2 * width)) ** 2)
-    weights[:, [0, -1]] = 0  # where central differences lack a neighbour
+    weights[:, [0, -1]] = 0  # central differences lack a neighbour there
     return weights.astype(np.float32)

@@ -73,7 +73,7 @@ def _add_pair(
 def _pool(
     flat: Any, rows: Any, line: Any, magnitudes: Any, turns: Any, sums: Any, pooled: Any, places: Any, pairs: Any
 ) -> None:
-    """Pool the patches (N, S²) of `pool_gradients` with what it has made for it."""
+    """Pool the patches (N, S²) of `pool_gradients` with its buffers."""
     bins, ramps, size = len(pooled) - 1, pooled.shape[1], len(places)
     width = size * _LANES
     for begin in range(0, len(flat), _LANES):
@@ -128,7 +128,7 @@ def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], r
     bins, size = weights.shape
     flat = patches.reshape(len(patches), size * size)
     ramps = _ORIENTATIONS + 1
-    # Several patches at once, (S, S, lanes): what is done to a sample is done to that of each.
+    # Several patches at once, (S, S, lanes): each operation on a sample applies to all lanes.
     width = size * _LANES
     line = np.zeros(size * width + _LANES, np.float32)
     inner = (size - 2) * width

@@ -42,7 +42,7 @@ class Surf:
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-3))
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
-        """Take the cells from the other end, and the sums of responses, not of magnitudes, negative: `Descriptor`."""
+        """Reverse the cells, and negate the sums of responses, but not of magnitudes: see `Descriptor`."""
         rows = self.describe(patches)
         turned = rows.reshape(len(rows), _CELLS**2, 4)[:, ::-1] * np.array([-1, -1, 1, 1], np.float32)
         return rows, np.ascontiguousarray(turned.reshape(rows.shape))

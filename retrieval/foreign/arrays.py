@@ -14,7 +14,7 @@ MOST = 200_000
 
 _LARGEST_ANGLE = 4 * np.pi  # radians; more is degrees
 _LENGTHS = 1e-3, 1e5  # pixels: of the axes of a region
-_THINNEST = 100.0  # times as long as the other that an axis may be: of thinner ones, single precision keeps nothing
+_THINNEST = 100.0  # largest ratio of axes: thinner ones exceed single precision
 
 
 def entry_of(
@@ -29,7 +29,7 @@ def entry_of(
     kornia's); ``descriptors`` (N, D) or (D, N); maybe ``scores`` (N,) and ``image_size`` (width, height). `origin`:
     coordinate of the centre of the top-left pixel.
     """
-    with np.errstate(all="ignore"):  # what is far too large is refused
+    with np.errstate(all="ignore"):  # overflowing values are refused
         geometry, centres, linear = _geometry(arrays)
         _check_axes(linear)
     rows = _rows(arrays, len(centres), columns_first)
@@ -42,25 +42,27 @@ def entry_of(
 
 
 def _geometry(arrays: dict[str, NDArray[Any]]) -> tuple[str, NDArray[np.float64], NDArray[np.float64] | None]:
-    """What is known of the keypoints, their centres, and their frames where they have any."""
-    given = [name for name in ("lafs", "frames", "keypoints") if name in arrays]
-    if not given:
+    """The kind of geometry of keypoints, their centres, and their frames if they have any."""
+    present = [name for name in ("lafs", "frames", "keypoints") if name in arrays]
+    if not present:
         raise CairnError("it has neither keypoints nor frames nor lafs")
-    values = _numbers(arrays[given[0]], given[0])
+    values = _numbers(arrays[present[0]], present[0])
     if not values.size:
         return POINTS, np.zeros((0, 2)), None
-    if given[0] == "lafs":
+    if present[0] == "lafs":
         values = values[0] if values.ndim == 4 and len(values) == 1 else values
         if values.ndim != 3 or values.shape[1:] != (2, 3):
             raise CairnError(f"its lafs have the shape {values.shape}, and not (N, 2, 3)")
         return AFFINE, values[:, :, 2], _checked(values[:, :, :2])
-    widths = (5, 6) if given[0] == "frames" else (2, 3, 4)
+    widths = (5, 6) if present[0] == "frames" else (2, 3, 4)
     if values.ndim != 2 or values.shape[1] not in widths:
-        raise CairnError(f"its {given[0]} have the shape {values.shape}, and not (N, {widths[0]}) to (N, {widths[-1]})")
+        raise CairnError(
+            f"its {present[0]} have the shape {values.shape}, and not (N, {widths[0]}) to (N, {widths[-1]})"
+        )
     if len(values) > MOST:
         raise CairnError(f"it has {len(values)} keypoints, which is more than {MOST}")
     centres, rest = values[:, :2], values[:, 2:]
-    if given[0] == "frames":
+    if present[0] == "frames":
         return (AFFINE, centres, _checked(rest.reshape(-1, 2, 2))) if values.shape[1] == 6 else _ellipses(values)
     if values.shape[1] == 2:
         return POINTS, centres, None
@@ -81,7 +83,7 @@ def _ellipses(values: NDArray[np.float64]) -> tuple[str, NDArray[np.float64], ND
 
 
 def _checked(linear: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Frames (N, 2, 2), if none of them is flat or mirrored."""
+    """Return frames (N, 2, 2); raises if one of them is flat or mirrored."""
     if not (np.linalg.det(linear) > 0).all():
         raise CairnError("a frame is flat or mirrored: its determinant is not more than 0")
     return linear
@@ -102,7 +104,7 @@ def _rows(arrays: dict[str, NDArray[Any]], count: int, columns_first: bool) -> N
     if "descriptors" not in arrays:
         raise CairnError("it has no descriptors")
     rows = np.asarray(arrays["descriptors"])
-    if rows.ndim == 3 and len(rows) == 1:  # as networks give them, a picture at a time
+    if rows.ndim == 3 and len(rows) == 1:  # a batch of one picture, as from networks
         rows = rows[0]
     if rows.dtype != np.bool_:
         rows = _checked_numbers(rows, "descriptors")
@@ -131,7 +133,7 @@ def _numbers(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _checked_numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Values, where all of them are numbers."""
+    """Return values; raises if one of them is not finite."""
     if values.dtype.kind not in "iuf":
         raise CairnError(f"its {name} are no numbers")
     if values.dtype.kind == "f" and not np.isfinite(values).all():

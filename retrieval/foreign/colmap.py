@@ -18,7 +18,7 @@ from retrieval.foreign.contract import Entry, missing, stored_name
 
 MAGIC = b"SQLite format 3\0"
 _TABLES = ("images", "cameras", "keypoints", "descriptors")
-# What a module, or a formula, would stand behind in place of values; columns of COLMAP's have no such names.
+# SQL of virtual tables or generated columns, which COLMAP's tables do not have.
 _COMPUTED = re.compile(r"\b(VIRTUAL|AS)\b", re.IGNORECASE)
 _WIDEST = 4 * 4096  # columns of an array
 _FLOATS = np.dtype("<f4")
@@ -30,9 +30,9 @@ _ORIGIN = 0.5  # coordinate of the centre of the top-left pixel
 class ColmapDatabase:
     """A database of COLMAP's: keypoints with 2, 4 (and scale, orientation) or 6 columns (an affine frame).
 
-    Descriptors are bytes (SIFT) or float32: COLMAP 4 tells by a type which, and keeps a float as four bytes; other
-    programs write floats without a type. It is opened read-only. COLMAP takes photos as they are stored, whatever their
-    EXIF says of turns.
+    Descriptors are bytes (SIFT) or float32: COLMAP 4 has a type for that, and stores a float as four bytes; other
+    programs write floats without a type. It is opened read-only. COLMAP uses photos as stored, ignoring the orientation
+    in EXIF.
     """
 
     path: Path
@@ -72,10 +72,10 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _image(database: sqlite3.Connection, name: str) -> tuple[int, object, object] | None:
-    found = database.execute(
+    row = database.execute(
         "SELECT image_id, width, height FROM images LEFT JOIN cameras USING (camera_id) WHERE name = ?", (name,)
     ).fetchone()
-    return tuple(found) if found is not None else None
+    return tuple(row) if row is not None else None
 
 
 def _names(path: Path) -> list[str]:
@@ -111,12 +111,12 @@ def _descriptors(database: sqlite3.Connection, number: int) -> NDArray[Any]:
     rows, columns, length = _shape(database, "descriptors", number)
     if length and length == 4 * rows * columns:
         return _array(database, "descriptors", number, _FLOATS)
-    found = _array(database, "descriptors", number, np.uint8)
-    return found.view(_FLOATS) if _type(database, number) > _SIFT else found
+    stored = _array(database, "descriptors", number, np.uint8)
+    return stored.view(_FLOATS) if _type(database, number) > _SIFT else stored
 
 
 def _type(database: sqlite3.Connection, number: int) -> int:
-    """Which extractor of COLMAP's made descriptors: -1 unknown, 0 SIFT; those of all others are floats."""
+    """COLMAP's extractor of descriptors: -1 unknown, 0 SIFT; those of all others are floats."""
     columns = {name for _, name, *_ in database.execute("PRAGMA table_info(descriptors)")}
     if "type" not in columns:
         return _SIFT

@@ -1,4 +1,4 @@
-"""An extractor that another package brings whole: an image in, keypoints and descriptors out."""
+"""A complete extractor of another package: an image in, keypoints and descriptors out."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,12 +25,12 @@ from retrieval.regions.detectors.registry import FOREIGN
 
 
 class WholeExtractor(Protocol):
-    """What an extension of the kind ``extractor`` offers."""
+    """The interface of an extension of the kind ``extractor``."""
 
-    name: str  # what people call its descriptors
+    name: str  # name of its descriptors for people
     dim: int  # length of a descriptor; of packed bits their number
-    geometry: str  # what is known of a keypoint: ``points``, ``scales``, ``oriented``, ``ellipses`` or ``affine``
-    fingerprint: str  # another one whenever it would give other features, such as by another model
+    geometry: str  # of a keypoint: ``points``, ``scales``, ``oriented``, ``ellipses`` or ``affine``
+    fingerprint: str  # differs whenever features would differ, such as with another model
 
     def extract(self, image: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Find and describe the keypoints of an image.
@@ -45,16 +45,14 @@ class WholeExtractor(Protocol):
         dict of str to ndarray
             ``keypoints`` (N, 2), (N, 3) or (N, 4): x, y, radius and angle in radians, in pixels, the centre of the
             top-left one at (0, 0); or ``frames`` or ``lafs``, as in files of features; ``descriptors`` (N, D), compared
-            at unit length unless the extension has another of `VALUES` as ``values``; maybe ``scores`` (N,), the higher
-            the better. N may be 0.
+            at unit length unless the extension has another of `VALUES` as ``values``; optionally ``scores`` (N,), the
+            higher the better. N may be 0.
         """
         ...
 
 
 class ComputedExtractor(ForeignExtractor):
-    """Gives photos the features that an extension computes. The extension is found when it is first needed, in each
-    process.
-    """
+    """Computes the features of photos by an extension, which is loaded at first use, in each process."""
 
     reads_files = False
 
@@ -67,12 +65,12 @@ class ComputedExtractor(ForeignExtractor):
 
     @property
     def is_ready(self) -> bool:
-        """Whether photos can be described: CairnError says why they cannot."""
+        """Whether photos can be described; raises CairnError with the reason if not."""
         self.extension()
         return True
 
     def extension(self) -> WholeExtractor:
-        """Find what computes."""
+        """Load the extension."""
         if self._extension is None:
             place = str(self.options.extractor)
             found = find_extractor(place).load()
@@ -98,7 +96,7 @@ class ComputedExtractor(ForeignExtractor):
 
 
 def extracted(extension: WholeExtractor, pixels: NDArray[np.uint8]) -> Entry:
-    """Return the features that an extension computes of an image; raises CairnError, the reason alone, if it fails."""
+    """Return the features that an extension computes for an image; raises CairnError with the reason if it fails."""
     try:
         with one_thread():
             arrays = extension.extract(pixels)
@@ -112,7 +110,7 @@ def extracted(extension: WholeExtractor, pixels: NDArray[np.uint8]) -> Entry:
 
 
 def find_extractor(name: str) -> Extension:
-    """Find an extension by its name or place; raises CairnError if there is none."""
+    """Find an extension by its name or place; raises CairnError if it is unknown."""
     found = find("extractor", name)
     if found is None:
         refuse_missing("extractor", name)
@@ -124,7 +122,7 @@ def find_extractor(name: str) -> Extension:
 
 
 def extracted_by(name: str) -> tuple[ForeignDescriptor, FeatureOptions]:
-    """Return the descriptor of an extension, by its name or place, and what is known of its keypoints."""
+    """Return the descriptor of an extension, by its name or place, and options with the geometry of its keypoints."""
     extension = find_extractor(name)
     made: WholeExtractor = extension.load()
     values, geometry = getattr(made, "values", UNIT), f"{FOREIGN}{made.geometry}"
@@ -144,7 +142,7 @@ def extracted_by(name: str) -> tuple[ForeignDescriptor, FeatureOptions]:
 
 
 def make_extractor(descriptor: Descriptor, options: FeatureOptions) -> Extractor:
-    """Make the extractor of a collection: Cairn's own, that of an extension, or one that still needs files."""
+    """Make the extractor of a collection: the built-in one, that of an extension, or one that still needs files."""
     if not isinstance(descriptor, ForeignDescriptor):
         return Extractor(descriptor, options)
     kind = ForeignExtractor if options.extractor is None else ComputedExtractor

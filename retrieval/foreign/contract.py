@@ -1,4 +1,4 @@
-"""What every file of features offers: the features of a photo, found by the photo's name."""
+"""The contract of files of features: they return the features of a photo by its name."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _NEEDED = "its collection is of features of another program: give those of this 
 
 
 class Unfit(CairnError):
-    """Features of another kind or dimension than those of the collection: no photo more is taken in."""
+    """Features of another kind or dimension than those of the collection: the run stops."""
 
 
 class FeaturesNeeded(CairnError):
@@ -56,16 +56,15 @@ class Entry:
     linear : ndarray, shape (N, 2, 2), float64, or None
         Maps from the unit circle to the regions; None if only places are known.
     descriptors : ndarray, shape (N, D)
-        As they are in the file.
+        As in the file.
     scores : ndarray, shape (N,), or None
         The higher, the better.
     size : (int, int) or None
-        Width and height of the picture whose pixels those are.
+        Width and height of the picture that coordinates refer to.
     is_binary : bool
-        Whether the file says that descriptors are packed bits.
+        Whether descriptors are packed bits, by the file.
     is_as_stored : bool
-        Whether that picture is the photo as it is stored, and not turned as its EXIF says, unless its size tells that
-        it was turned.
+        Whether that picture is the photo as stored, not rotated by its EXIF, unless its size shows that it was rotated.
     """
 
     geometry: str
@@ -82,7 +81,7 @@ class Entry:
 
 
 class FeatureSource(Protocol):
-    """Features of photos. It is sent to other processes, so that it opens its files when it is asked."""
+    """Features of photos. It is sent to other processes, so it opens its files on demand."""
 
     @property
     def path(self) -> Path:
@@ -96,19 +95,19 @@ class FeatureSource(Protocol):
         photo : Path
             Its file.
         names : sequence of str
-            What it may be called, the most exact first: see `names_of`.
+            Its possible names, the most exact first: see `names_of`.
 
         Raises
         ------
         CairnError
-            Features are missing or damaged: the reason alone, such as "there are no features of it in F".
+            Features are missing or damaged: only the reason, such as "there are no features of it in F".
         """
 
 
 def names_of(photo: Path, roots: Sequence[Path]) -> Iterator[str]:
     """Return the names that a photo may have in a file of features: the longest first.
 
-    A name is the end of its path, with at least as many folders as it has within the nearest folder that was indexed:
+    A name is the end of its path, with at least as many folders as it has within the nearest indexed folder:
     of two photos of the same file name, in two folders, neither takes the other's features.
 
     Parameters
@@ -116,7 +115,7 @@ def names_of(photo: Path, roots: Sequence[Path]) -> Iterator[str]:
     photo : Path
         Its file.
     roots : sequence of Path
-        Folders that are indexed, without links in their paths. None of them: the file's name alone may be its name.
+        Indexed folders, without links in their paths. If empty, the file name alone may be its name.
     """
     path = photo.absolute()
     if not any(root in path.parents for root in roots):
@@ -130,7 +129,7 @@ def names_of(photo: Path, roots: Sequence[Path]) -> Iterator[str]:
 def stored_name(
     source: Path, names: Iterable[str], photo: Path, stored: Callable[[Path], Iterable[str]], ending: str = ""
 ) -> str | None:
-    r"""Return the name under which a file of features has a photo that it has under none of its exact names.
+    r"""Return a similar name under which a file of features has a photo, if it has none of its exact names.
 
     It may be written in other case, with letters composed otherwise (a Mac writes é as e and an accent) or with
     backslashes between folders, as tables of metadata may: see `index.text.loose_name`.
@@ -140,13 +139,13 @@ def stored_name(
     source : Path
         The file or folder.
     names : sequence of str
-        What the photo may be called: see `names_of`.
+        Possible names of the photo: see `names_of`.
     photo : Path
         Its file.
     stored : callable
-        Gives the names that the file or folder has. Called once for all photos of an unchanged file.
+        Returns the names in the file or folder. Called once for all photos of an unchanged file.
     ending : str
-        Of photos, where names have none.
+        Extension of photos, if names have none.
 
     Raises
     ------
@@ -172,12 +171,12 @@ def _loose_names(source: Path, changed: int, stored: Callable[[Path], Iterable[s
 
 
 def _is_anothers(name: str, photo: Path) -> bool:
-    """Whether another photo beside this one has exactly the name: on Linux a.jpg and A.jpg are two."""
+    """Whether another photo next to this one has exactly the name: on Linux a.jpg and A.jpg differ."""
     parts = Path(name.replace("\\", "/")).parts
     other = photo.absolute().parents[len(parts) - 1].joinpath(*parts)
     return other.exists() and not other.samefile(photo)
 
 
 def missing(path: Path) -> CairnError:
-    """Say that a photo's features are not there."""
+    """The error for missing features of a photo."""
     return CairnError(f"there are no features of it in {path}")

@@ -1,4 +1,4 @@
-"""From the arrays of another program to features as Cairn keeps them."""
+"""Convert arrays of another program to features of Cairn."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,17 +13,17 @@ from retrieval.foreign.contract import GEOMETRIES, POINTS, TURNED, Entry, Unfit
 from retrieval.regions.detection import spread_choice
 from retrieval.regions.geometry import ellipses_of_shapes, upright_frames
 
-_RADIUS = 1 / 64  # of a keypoint with a place alone, as a part of the photo's longer side
+_RADIUS = 1 / 64  # of a keypoint with only a place, as a part of the photo's longer side
 _BEYOND = 1.0, 1e-3  # pixels, and parts of the longer side, that a keypoint may lie outside by rounding
-_LARGEST = 65_504.0  # what float16 holds
+_LARGEST = 65_504.0  # of float16
 
 
 def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry:
-    """Features in the pixels of an upright photo of some size, that of the file's picture or a multiple of it.
-    `orientation`: of the stored one, as its EXIF says: 1 to 8.
+    """Convert features to pixels of an upright photo, whose size is a multiple of that of the file's picture.
+    `orientation`: EXIF orientation of the stored photo, 1 to 8.
     """
     stored = (width, height) if orientation < 5 else (height, width)
-    # Versions of a program differ in this: a size that is the upright photo's alone tells that it was turned.
+    # Versions of programs differ: a size that only the upright photo has shows that it was rotated.
     was_turned = entry.size and _is_of(entry.size, (width, height)) and not _is_of(entry.size, stored)
     if entry.is_as_stored and orientation > 1 and not was_turned:
         entry = _upright(entry, stored, orientation)
@@ -44,7 +44,7 @@ def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry
 
 
 def as_stored(entry: Entry, width: int, height: int, orientation: int) -> Entry:
-    """Return features of an upright photo of some size in the pixels of the photo as it is stored: undoes `placed`."""
+    """Convert features of an upright photo to pixels of the stored photo: the inverse of `placed`."""
     back = {6: 8, 8: 6}.get(orientation, orientation)  # the other turns and mirrors undo themselves
     entry = replace(entry, size=(width, height))
     return _upright(entry, (width, height), back) if orientation > 1 else entry
@@ -79,7 +79,7 @@ def _upright(entry: Entry, stored: tuple[int, int], orientation: int) -> Entry:
     centres = np.where(flip, size - 1 - centres, centres)
     if linear is not None:
         linear = linear * np.where(flip, -1.0, 1.0)[:, None]
-        if orientation in (2, 4, 5, 7):  # mirrored photos: their frames stay as they were drawn, but for that
+        if orientation in (2, 4, 5, 7):  # mirrored photos: undo only the reflection of their frames
             linear = linear * np.array([1.0, -1.0])
     return replace(entry, centres=centres, linear=linear, size=(int(size[0]), int(size[1])))
 
@@ -120,9 +120,7 @@ def features_of(
 
 
 def rows_of(rows: NDArray[Any], descriptor: ForeignDescriptor) -> NDArray[np.float16]:
-    """Descriptors (N, D) as a collection keeps them: at unit length, as bits of -1 and 1, or as they are. Raises
-    Unfit.
-    """
+    """Descriptors (N, D) in stored form: at unit length, as bits of -1 and 1, or unchanged. Raises Unfit."""
     if descriptor.values == BITS:
         rows = unpacked(rows)
     if rows.shape[1] != descriptor.dim:
@@ -146,9 +144,8 @@ def rows_of(rows: NDArray[Any], descriptor: ForeignDescriptor) -> NDArray[np.flo
 
 
 def described_as(entry: Entry, label: str, values: str | None) -> ForeignDescriptor | None:
-    """Tell from features what descriptor they are of; None if they do not tell. `values`: one of `VALUES`, how entries
-    are compared; by default bits where the file says so, whole numbers from 0 to 255 as they are, and all others at
-    unit length.
+    """Identify the descriptor of features; None if unknown. `values`: one of `VALUES`, how entries are compared; by
+    default bits if declared in the file, whole numbers from 0 to 255 unchanged, and all others at unit length.
     """
     rows = entry.descriptors
     if not len(entry) or (rows.dtype != np.bool_ and not rows.any()):
@@ -175,7 +172,7 @@ def described_as(entry: Entry, label: str, values: str | None) -> ForeignDescrip
 
 
 def unpacked(rows: NDArray[Any]) -> NDArray[Any]:
-    """Bits (N, D) of rows that are packed, eight a byte, or are bits; `Unfit` where they are neither."""
+    """Bits (N, D) of rows that are packed, eight in a byte, or are bits; raises `Unfit` otherwise."""
     if rows.dtype == np.bool_:
         return rows
     if rows.dtype != np.uint8:

@@ -18,11 +18,11 @@ from index.text import shown
 _ORIGIN = 0.5  # coordinate of the centre of the top-left pixel in COLMAP
 _PAIRS = 2_147_483_647  # a pair's id is that of its first image times this, plus that of its second
 _SIMPLE_RADIAL = 2  # COLMAP's camera model: focal length, centre, one coefficient of distortion
-_FOCAL = 1.2  # focal length where it is not known, in units of the longer side, as COLMAP takes it
+_FOCAL = 1.2  # default focal length in units of the longer side, as in COLMAP
 _UNCALIBRATED, _PLANAR_OR_PANORAMIC = 3, 6  # COLMAP's configurations of two views
 _BYTES = 128  # entries of a descriptor that COLMAP compares
 
-# The tables that COLMAP documents, as its versions 3 make them: later ones add what they need when they open the file.
+# The documented tables of COLMAP 3: later versions extend them when they open the file.
 _SCHEMA = """
 CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, model INTEGER NOT NULL,
     width INTEGER NOT NULL, height INTEGER NOT NULL, params BLOB, prior_focal_length INTEGER NOT NULL);
@@ -44,7 +44,7 @@ CREATE TABLE two_view_geometries (pair_id INTEGER PRIMARY KEY NOT NULL, rows INT
 
 @dataclass(frozen=True)
 class ExportedPhoto:
-    """A photo as it is stored, whatever its EXIF says of turns, and its features."""
+    """A photo as stored, ignoring the orientation in EXIF, and its features."""
 
     name: str  # path within the folder of photos, with slashes
     # pixels
@@ -53,7 +53,7 @@ class ExportedPhoto:
     keypoints: NDArray[np.float32]  # (N, 2) float32: the centre of the top-left pixel at (0, 0)
     # (N, 2, 2) float32: maps from the unit circle to the regions; None if only places are known
     linear: NDArray[np.float32] | None
-    descriptors: NDArray[np.floating] | None  # (N, D): None where they are not kept
+    descriptors: NDArray[np.floating] | None  # (N, D): None if not stored
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class ExportedPair:
     second: str
     # (K, 2) int32: tentative matches: row of the keypoints of the first, row of those of the second
     matches: NDArray[np.int32]
-    inliers: NDArray[np.int32]  # (M, 2) int32: those that agree with the geometry; none where there is none
-    # (3, 3) float64: of pixels of the two photos as they are stored, the centre of the top-left one at (0, 0); a
-    # homography is there where a plane or a turn of the camera explains the inliers
+    inliers: NDArray[np.int32]  # (M, 2) int32: those that agree with the geometry; empty without one
+    # (3, 3) float64: for pixels of the two stored photos, the centre of the top-left one at (0, 0); a homography only
+    # if a plane or a rotation of the camera explains the inliers
     fundamental: NDArray[np.float64] | None = None
     homography: NDArray[np.float64] | None = None
 
@@ -89,7 +89,7 @@ def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def check_file(path: Path, new: bool = False) -> None:
-    """Raise CairnError if a file cannot be written, or is there and must be new: better before the work than after."""
+    """Raise CairnError if a file cannot be written, or exists and must be new; call it before the work."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise CairnError("{path} is a folder, or in a folder that is not there: choose another file.", path=path)
     if new and path.exists():
@@ -98,7 +98,7 @@ def check_file(path: Path, new: bool = False) -> None:
 
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A file beside the one that is wanted, which takes its place when all is written."""
+    """A temporary file next to a path, which replaces it when completely written."""
     check_file(path, new=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -112,11 +112,11 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 def write_hloc(path: Path, photos: Iterable[ExportedPhoto], pairs: Iterable[ExportedPair]) -> None:
-    """Write features and matches into one HDF5 file in hloc's layout, which takes it for both.
+    """Write features and matches into one HDF5 file in hloc's layout, which accepts it for both.
 
-    A photo is the group of its name, with ``keypoints`` (N, 2), ``image_size`` and maybe ``descriptors`` (D, N); a pair
-    is the group ``FIRST/SECOND``, slashes in names written as ``-``, with ``matches0`` (N,) int32, the keypoint of the
-    second for each of the first or -1, and ``matching_scores0`` (N,) float16: 1 for a match that agrees with the
+    A photo is the group of its name, with ``keypoints`` (N, 2), ``image_size`` and optionally ``descriptors`` (D, N); a
+    pair is the group ``FIRST/SECOND``, slashes in names written as ``-``, with ``matches0`` (N,) int32, the keypoint of
+    the second for each of the first or -1, and ``matching_scores0`` (N,) float16: 1 for a match that agrees with the
     geometry, 0.5 for another, 0 for none.
     """
     require_h5py()
@@ -140,9 +140,9 @@ def write_hloc(path: Path, photos: Iterable[ExportedPhoto], pairs: Iterable[Expo
 
 
 def write_colmap(path: Path, photos: Iterable[ExportedPhoto], pairs: Iterable[ExportedPair]) -> None:
-    """Write a database of COLMAP's, whose mapper can begin with it. Each photo has a camera of its own (simple radial,
-    its focal length guessed), and keypoints with their shapes; descriptors are there where they have 128 entries, as
-    COLMAP compares no others. Pairs have their matches, and with enough inliers their geometry.
+    """Write a database for COLMAP's mapper. Each photo has its own camera (simple radial, with a guessed focal length),
+    and keypoints with their shapes; descriptors are written if they have 128 entries, as COLMAP compares no others.
+    Pairs have their matches, and with enough inliers their geometry.
     """
     with _whole(path) as temporary, contextlib.closing(sqlite3.connect(temporary)) as database, database:
         database.executescript(_SCHEMA)
@@ -171,7 +171,7 @@ def _write_photo(database: sqlite3.Connection, number: int, photo: ExportedPhoto
 
 
 def as_bytes(rows: NDArray[np.floating] | None) -> NDArray[np.uint8] | None:
-    """Descriptors (N, 128) uint8 as COLMAP keeps them, unit ones times 512; None where it can compare none of them."""
+    """Descriptors (N, 128) uint8 in COLMAP's form, unit ones times 512; None if it cannot compare them."""
     if rows is None or rows.shape[1] != _BYTES or not len(rows) or rows.min() < 0:
         return None
     scale = 1.0 if rows.max() > 1 else 512.0

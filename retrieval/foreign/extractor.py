@@ -25,14 +25,14 @@ _NOWHERE = ScaleSpace(np.zeros((0, 0), np.float32), [], [], ScaleSpaceOptions())
 
 @dataclass(frozen=True)
 class DescribedPhoto(Photo):
-    """A photo, and what a file has of it; its pixels are few, and for nothing to be taken from."""
+    """A photo, and its features from a file; its pixels are a placeholder and not used."""
 
     path: Path
     entry: Entry
 
 
 class ForeignExtractor(Extractor):
-    """Gives photos the features that a file has of them."""
+    """Reads the features of photos from files."""
 
     is_foreign = reads_files = True
 
@@ -58,7 +58,7 @@ class ForeignExtractor(Extractor):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is known where features are."""
+        """Whether the files of features are known."""
         return self.source is not None
 
     def read(self, path: Path, image: ImageOptions) -> Photo:
@@ -104,7 +104,7 @@ class ForeignExtractor(Extractor):
     def describe_both(
         self, photo: Photo, regions: Regions, turn: float = 0.0
     ) -> tuple[Features, NDArray[np.float16] | None]:
-        """Return the features of some regions, upright alone: see `Extractor.describe_both`."""
+        """Return the features of some regions, only upright: see `Extractor.describe_both`."""
         assert isinstance(regions, _ChosenRegions) and not turn
         found = self.extract(photo)
         rows = regions.rows

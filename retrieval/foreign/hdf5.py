@@ -1,4 +1,4 @@
-"""Features in one HDF5 file, as hloc (Hierarchical-Localization) writes it: a group a photo, named as it is."""
+"""Features in one HDF5 file, as written by hloc (Hierarchical-Localization): a group for each photo, with its name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,9 +21,9 @@ _ARRAYS = ("keypoints", "descriptors", "scores", "image_size", "scales", "oris",
 
 @dataclass(frozen=True)
 class HlocFile:
-    """A file of hloc's: ``keypoints`` (N, 2), ``descriptors`` (D, N), maybe ``scores``, ``scales`` and ``oris``
-    (degrees). Keypoints are in pixels, the centre of the top-left one at (0, 0). It takes photos as they are stored,
-    whatever EXIF says of turns; before its pull request 373 it turned them, which ``image_size`` tells of quarter
+    """A file of hloc: ``keypoints`` (N, 2), ``descriptors`` (D, N), optionally ``scores``, ``scales`` and ``oris``
+    (degrees). Keypoints are in pixels, the centre of the top-left one at (0, 0). hloc uses photos as stored, ignoring
+    the orientation in EXIF; before its pull request 373 it rotated them, which ``image_size`` reveals for quarter
     turns.
     """
 
@@ -55,7 +55,7 @@ class HlocFile:
 
 
 def _inside(group: Any, name: str) -> Any:
-    """The group of a name, by links within the file alone; None if there is none."""
+    """The group of a name, following only links within the file; None if it does not exist."""
     import h5py
 
     for part in name.split("/"):
@@ -69,10 +69,12 @@ def _names(path: Path) -> list[str]:
     """Names of all groups with keypoints."""
     import h5py
 
-    found: list[str] = []
+    names: list[str] = []
     with h5py.File(path, "r") as file:
-        file.visit(lambda name: found.append(name) if isinstance(name, str) else None)  # by links within the file alone
-    return [name.removesuffix(_END) for name in found if name.endswith(_END)]
+        file.visit(
+            lambda name: names.append(name) if isinstance(name, str) else None
+        )  # follows only links within the file
+    return [name.removesuffix(_END) for name in names if name.endswith(_END)]
 
 
 def _array(group: Any, name: str) -> NDArray[Any]:
@@ -88,7 +90,7 @@ def _array(group: Any, name: str) -> NDArray[Any]:
 
 
 def _with_scales(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Arrays with the scales and orientations, which hloc keeps apart from the places."""
+    """Arrays with the scales and orientations, which hloc stores separately from the places."""
     scales, angles = arrays.pop("scales", None), arrays.pop("oris", None)
     places = arrays.get("keypoints")
     if scales is None or places is None or places.ndim != 2 or places.shape[1] != 2:

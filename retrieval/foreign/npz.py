@@ -1,4 +1,4 @@
-"""Features in `.npz` files: one a photo, named as it is."""
+"""Features in `.npz` files: one for each photo, with its name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def read_npz(path: Path) -> Entry:
-    """Read the features of a photo; CairnError, with the reason alone, where they are damaged. Nothing is unpickled."""
+    """Read the features of a photo, without unpickling; raises CairnError with only the reason if they are damaged."""
     try:
         with open_archive(path, _LARGEST) as archive:
             there = {name.removesuffix(".npy") for name in archive.names}
@@ -73,7 +73,7 @@ def read_npz(path: Path) -> Entry:
 
 
 def _refuse_twin(photo: Path, stem: Path) -> None:
-    """Raise CairnError if two photos would take the same file: one of both has other features."""
+    """Raise CairnError if two photos would use the same file, as one of them has other features."""
     others = [suffix for suffix in sorted(PHOTO_SUFFIXES) if suffix != photo.suffix.lower()]
     twins = (photo.with_suffix(suffix) for other in others for suffix in (other, other.upper()))
     twin = next((path for path in twins if path.is_file()), None)

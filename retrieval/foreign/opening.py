@@ -1,4 +1,4 @@
-"""Which file of features is it, and what features are in it?"""
+"""Open files of features, and identify their features."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from retrieval.foreign.npz import SUFFIX, NpzFile, NpzFolder
 from retrieval.photos.listing import list_photos
 from retrieval.regions.options import RegionOptions
 
-_LOOKED_AT = 1000  # photos in which features are looked for that tell what they are
+_LOOKED_AT = 1000  # photos tried to identify the features
 
 
 def open_features(path: Path) -> FeatureSource:
@@ -50,7 +50,7 @@ def open_features(path: Path) -> FeatureSource:
 
 def roots_of(photos: Sequence[Path]) -> list[Path]:
     """Return the folders within which photos that are indexed have their names, each once."""
-    # Each once: a set of 100,000 files lies in a few folders, and they are looked at for every photo.
+    # Each folder once: 100,000 files lie in a few folders.
     folders = dict.fromkeys(path if path.is_dir() else path.parent for path in map(Path, photos))
     return list(dict.fromkeys(folder.resolve() for folder in folders))
 
@@ -63,13 +63,13 @@ def identify(
     values: str | None = None,
     max_features: int = 0,
 ) -> tuple[ForeignDescriptor, FeatureOptions]:
-    """Tell what features of photos are, by the first that there are, and what is known of keypoints. `label`: what
-    people call the descriptor; by default the name of the file or folder. `values`: how entries are compared, one of
+    """Identify the features of photos, by the first available ones, and the geometry of keypoints. `label`: name of the
+    descriptor for people; by default the name of the file or folder. `values`: how entries are compared, one of
     `VALUES`: see `described_as`. `max_features`: features of a photo at most; 0: all.
     """
     roots, error = roots_of(photos), None
-    found = list_photos(photos)
-    for root, path in found[:_LOOKED_AT]:
+    listed = list_photos(photos)
+    for root, path in listed[:_LOOKED_AT]:
         real = root.resolve() / path.relative_to(root)
         try:
             entry = source.entry(real, list(names_of(real, roots)))
@@ -80,7 +80,7 @@ def identify(
         if descriptor is not None:
             regions = RegionOptions(detector=entry.geometry, max_features=max_features)
             return descriptor, FeatureOptions(regions, None, entry.geometry not in TURNED)
-    if not found:
+    if not listed:
         raise CairnError("There are no photos: give photos, or folders of photos.")
     raise CairnError(
         f"No photo has features in {source.path} that can be used; {error or 'all that are there are empty'}."

@@ -1,1 +1,1 @@
-"""Damage: what looks for it, and what mends it; only commands may import it."""
+"""Check and repair of damage; only the library and commands may import it."""

@@ -1,9 +1,8 @@
-"""A backup of a collection: a copy that is a collection itself, made while others write, and brought up to date.
+"""Backup of a collection: a copy that is a collection itself, made while others write, and updated incrementally.
 
-What never changes once it is written (segments, vocabularies) is copied under names of its own. Then the catalogue of
-one moment takes the place of the earlier one, in one transaction, and what follows from it takes its place. What the
-collection no longer has is removed at last, when all was read again. So a process that is killed leaves what the
-earlier backup held, or what the new one holds.
+Immutable files (segments, vocabularies) are copied under unique names. Then the catalogue of one moment replaces the
+earlier one in one transaction, followed by files that depend on it. Files that the collection no longer has are deleted
+at the end, when everything was verified. So a killed process leaves either the earlier backup or the new one intact.
 """
 
 import contextlib
@@ -67,18 +66,18 @@ STEP = "backup"
 
 _FORMAT = 1
 _IDENTITY = re.compile("[0-9a-f]{32}")
-# What is replaced whole whenever it changes, and need not be there. The options are last: without them, what a first
-# run has left is no collection.
+# Optional files that are replaced as a whole when they change. The options are last: without them, leftovers of a first
+# run are no collection.
 _REPLACED = (DESCRIPTOR, GROUPS, STATISTICS, IMPROVEMENT, IMPROVEMENT_PICTURE, OPTIONS)
 _LOOKS = 10  # how often a collection is copied again whose segments are merged meanwhile
-_SETTLED = 3  # how often where it only has changed since its catalogue was copied
+_SETTLED = 3  # attempts if the collection changes after its catalogue was copied
 _BLOCK = 1 << 26  # bytes
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass
 class BackupReport:
-    """What a backup did."""
+    """Result of a backup."""
 
     copied: int = 0  # files
     bytes: int = 0  # of them
@@ -91,30 +90,30 @@ class BackupReport:
 
 @dataclass(frozen=True)
 class _CopiedState:
-    """What the copy of a catalogue says."""
+    """Contents of the copy of a catalogue."""
 
     file: Path
     revision: int
     segments: Sequence[SegmentRow]
-    vocabulary: str  # name of its folder, which need not be there
+    vocabulary: str  # name of its folder, which may be missing
     images: int
 
 
 @dataclass(frozen=True)
 class _Earlier:
-    """What an earlier run has left in the folder of the backup."""
+    """State of the folder of the backup after earlier runs."""
 
     revisions: Sequence[int] = ()  # which its catalogue may have
-    revision: int | None = None  # which it has; None: there is no backup yet, or it is damaged
+    revision: int | None = None  # of its catalogue; None: no backup yet, or it is damaged
     segments: Mapping[str, str | None] = field(default_factory=dict)  # that its catalogue names, and their checksums
 
 
 def back_up(
     collection: Collection, target: Path, *, link: bool = False, progress: Progress | None = None
 ) -> BackupReport:
-    """Copy a collection to a folder, or bring the copy there up to date; then read all of that again. The backup is of
+    """Copy a collection to a folder, or update the copy there; then verify all of it. The backup is of
     one moment, whatever other processes change meanwhile. It has the catalogue as an SQLite file, wherever the
-    collection has it. Thumbnails, jobs, and the work of stopped runs are left out.
+    collection has it. Thumbnails, jobs, and intermediate files of interrupted runs are left out.
     """
     start = time.perf_counter()
     _refuse_nested(collection.folder, target)
@@ -154,10 +153,10 @@ class _Backup:
             if UNFINISHED.fullmatch(path.name):
                 _remove(path)
         if not (self.target / BACKUP).exists():
-            self._mark([])  # before all else: what a killed process has begun is completed by the next one
+            self._mark([])  # first: the next run completes the work of a killed one
         damaged: set[str] = set()
         for _ in range(2):
-            # What the disk of the backup has damaged since it was written is copied again.
+            # Files that the disk of the backup has damaged since are copied again.
             for part in damaged:
                 _remove(self.target / part)
             earlier = _look(self.target, self.collection, self.identity)
@@ -189,7 +188,7 @@ class _Backup:
                         leaving.pop_all()
                         return state
                 except (CairnError, FileNotFoundError) as error:
-                    # Segments are merged, or there is a new vocabulary: the earlier ones are gone.
+                    # Segments were merged, or the vocabulary was replaced: the earlier ones are gone.
                     if self.collection.catalogue.revision() != state.revision:
                         continue
                     if isinstance(error, FileNotFoundError):
@@ -227,7 +226,7 @@ class _Backup:
         return state
 
     def _copy_static(self, state: _CopiedState, earlier: _Earlier) -> None:
-        """Copy segments, vocabulary and uploads that are not there yet."""
+        """Copy missing segments, vocabulary and uploads."""
         rows = [row for row in state.segments if not is_there(self.target, row)]
         for row in rows:
             if row.folder in earlier.segments and earlier.segments[row.folder] != row.sha256:
@@ -309,7 +308,7 @@ class _Backup:
         self._replace(path, place)
 
     def _commit(self, state: _CopiedState, earlier: _Earlier) -> None:
-        """Let the copied catalogue take its place, and then what follows from it."""
+        """Replace the catalogue by the copy, and then the files that depend on it."""
         self._mark(
             sorted({state.revision, *([earlier.revision] if earlier.revision is not None else earlier.revisions)})
         )
@@ -332,7 +331,7 @@ class _Backup:
         self._mark([state.revision])
 
     def _seal(self, state: _CopiedState, kept: Seal | None) -> None:
-        """Seal the backup as the collection is sealed, and keep the copy of the catalogue that a collection has."""
+        """Seal the backup like a collection, and store a snapshot of its catalogue."""
         write_snapshot(self.target / FILE, self.target / SNAPSHOT)
         if kept is not None:
             digest = hash_catalogue(self.target / FILE)
@@ -345,7 +344,7 @@ class _Backup:
         save_json(self.target / BACKUP, marks)
 
     def _stage_augmentation(self, leaving: contextlib.ExitStack) -> Path | None:
-        """Copy what photos borrow, unless it is there; None if it is, or there is nothing sound to be copied."""
+        """Copy borrowed features; None if the backup has them, or there is nothing sound to copy."""
         ours, theirs = self.source / AUGMENTATION / MANIFEST, self.target / AUGMENTATION / MANIFEST
         temporary = self._temporary(AUGMENTATION, leaving)
         try:
@@ -359,11 +358,11 @@ class _Backup:
                     self._copy(path, temporary / name / path.name)
             save_json(temporary / MANIFEST, kept)
         except (CairnError, FileNotFoundError):
-            return None  # it is damaged, or changes: it can be made again
+            return None  # damaged or changing: it can be made again
         return temporary
 
     def _remove_rest(self, state: _CopiedState) -> None:
-        """Remove what the collection no longer has."""
+        """Delete files that the collection no longer has."""
         segments = {row.folder for row in state.segments}
         for path in (self.target / SEGMENTS).iterdir():
             if path.name not in segments:
@@ -385,7 +384,7 @@ class _Backup:
         self.report.removed += 1
 
     def _uploads(self) -> Iterator[Path]:
-        """Files that were uploaded, without those that arrive just now."""
+        """Uploaded files, without those being received."""
         for path in files_below(self.source / UPLOADS):
             if not path.relative_to(self.source / UPLOADS).parts[0].startswith(INCOMING) and _is_file(path):
                 yield path
@@ -395,13 +394,13 @@ class _Backup:
         return self.target / path.relative_to(self.source)
 
     def _temporary(self, name: str, leaving: contextlib.ExitStack) -> Path:
-        """A name in the backup for what is not finished; what has it is removed in the end."""
+        """A path in the backup for an unfinished file, which is deleted at the end."""
         path = self.target / f".{name}.{secrets.token_hex(4)}.tmp"
         leaving.callback(_remove, path)
         return path
 
     def _replace(self, path: Path, place: Path) -> None:
-        """Copy a file, unless it is there, and let the copy take its place."""
+        """Copy a file, unless the backup has it, and replace the earlier one."""
         if _is_same(path, place):
             self.report.kept += 1
             return
@@ -417,7 +416,7 @@ class _Backup:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise CairnError("{path} is no plain file: run {cairn check}.", path=path)
         _copy_contents(path, copy, self._tell)
-        with contextlib.suppress(OSError):  # not every disk keeps these
+        with contextlib.suppress(OSError):  # not every file system supports these
             shutil.copystat(path, copy)
         self.report.copied += 1
         self.report.bytes += copy.stat().st_size
@@ -446,7 +445,7 @@ class _Backup:
 
 
 def _look(target: Path, collection: Collection, identity: str) -> _Earlier:
-    """What an earlier run has left in a folder."""
+    """State of a folder after earlier runs."""
     if not target.exists():
         return _Earlier()
     if not target.is_dir():
@@ -490,11 +489,11 @@ def _read_mark(target: Path, collection: Collection, identity: str) -> Sequence[
 
 
 def _read_catalogue(file: Path) -> tuple[int | None, dict[str, str | None]]:
-    """The revision of a backup's catalogue, and its segments; None and nothing if it is missing or damaged."""
+    """The revision of a backup's catalogue, and its segments; None and empty if it is missing or damaged."""
     if not file.is_file():
         return None, {}
     try:
-        # To be written: what a killed process has not completed is undone.
+        # Writable, so that SQLite rolls back the unfinished transaction of a killed process.
         with contextlib.closing(sqlite3.connect(file, timeout=BUSY_TIMEOUT_MS / 1000)) as connection:
             query = "SELECT value FROM settings WHERE key = ?"
             (revision,) = connection.execute(query, [REVISION_KEY]).fetchone()
@@ -504,7 +503,7 @@ def _read_catalogue(file: Path) -> tuple[int | None, dict[str, str | None]]:
 
 
 def _overwrite_database(copy: Path, file: Path) -> None:
-    """Let all of an SQLite file be that of another, in one transaction."""
+    """Overwrite an SQLite file with another, in one transaction."""
     try:
         with (
             contextlib.closing(connect_for_reading(copy)) as made,
@@ -519,7 +518,7 @@ def _overwrite_database(copy: Path, file: Path) -> None:
 
 
 def _identity_of(collection: Collection) -> str:
-    """The identity of a collection, which gets one where an earlier version has given it none."""
+    """The identity of a collection; one of an earlier version may get its first here."""
     identity = read_identity(collection.folder)
     if identity is None:
         with collection.locked():
@@ -534,13 +533,13 @@ def _refuse_nested(folder: Path, target: Path) -> None:
     """Refuse a backup inside the collection, and a collection inside the backup."""
     source, place = folder.resolve(), target.resolve()
     pairs = [(source, one) for one in (place, *place.parents)] + [(place, one) for one in source.parents]
-    # By the files themselves: names may differ in letters that a disk takes for the same.
+    # By the files themselves: different names may be the same for a file system.
     if any(one == other or (one.exists() and other.exists() and one.samefile(other)) for one, other in pairs):
         raise CairnError(f"{folder} and {target} must not lie one in the other: name a folder elsewhere.")
 
 
 def _make_folder(folder: Path, like: Path) -> None:
-    """Make a folder that the same people may look into as into another one."""
+    """Create a folder with the permissions of another one."""
     if not folder.is_dir():
         folder.mkdir(parents=True)
         with contextlib.suppress(OSError):
@@ -548,7 +547,7 @@ def _make_folder(folder: Path, like: Path) -> None:
 
 
 def _copy_contents(path: Path, copy: Path, tell: Callable[[int], None]) -> None:
-    """Copy what a file holds; some file systems share the room until one of the two is changed."""
+    """Copy the contents of a file; some file systems share the space until one of the two is changed."""
     with path.open("rb") as ours, copy.open("xb") as theirs:
         try:
             if hasattr(os, "copy_file_range"):
@@ -564,7 +563,7 @@ def _copy_contents(path: Path, copy: Path, tell: Callable[[int], None]) -> None:
 
 
 def _is_same(path: Path, copy: Path) -> bool:
-    """Whether a file was copied already, by its size and time, or what it holds: not every disk keeps times."""
+    """Whether a file was copied before, by size and time, or by content, as not every file system keeps times."""
     try:
         ours, theirs = path.stat(), copy.lstat()
         if not stat.S_ISREG(theirs.st_mode) or ours.st_size != theirs.st_size:
@@ -580,7 +579,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _part(file: str) -> str:
-    """What is copied again where a file is damaged: its segment, or the folder of the vocabulary."""
+    """The part to copy again if a file is damaged: its segment, or the folder of the vocabulary."""
     parts = file.split("/")
     return "/".join(parts[:2] if parts[0] == SEGMENTS else parts[:1])
 

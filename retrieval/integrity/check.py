@@ -1,8 +1,8 @@
-"""Integrity of a collection: every file is read again, and compared with what was written.
+"""Integrity of a collection: every file is read and verified by checksums.
 
-What a segment or a cache holds is checked by the checksums in it, all else by those of the seal
+Segments and caches are verified by their own checksums, everything else by those of the seal
 (`retrieval.collection.sealing`), and the catalogue row by row against the segments. Nothing is changed, and other
-processes may go on writing.
+processes may write meanwhile.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ _SQLITE = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")
 
 
 def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress | None = None) -> CheckReport:
-    """Read every file of a collection, and compare it with what was written. `catalogue`: SQLAlchemy address; by
+    """Read and verify every file of a collection. `catalogue`: SQLAlchemy address; by
     default the SQLite file in the folder.
     """
     start = time.perf_counter()
@@ -92,7 +92,7 @@ class _Check:
         self.folder = findings.folder
         self.address = address
         self.seal: Seal | None = None
-        self.catalogue: Catalogue | None = None  # where it can be used
+        self.catalogue: Catalogue | None = None  # if usable
         self.database: Database | None = None
 
     def run(self) -> None:
@@ -116,7 +116,7 @@ class _Check:
         self._note_others(vocabulary)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         if self.catalogue is not None:
             self.catalogue.close()
         if self.database is not None:
@@ -138,7 +138,7 @@ class _Check:
                 )
 
     def _check_catalogue(self) -> None:
-        """Check the database by itself, and open it where it is sound."""
+        """Check the database alone, and open it if it is sound."""
         file = self.folder / FILE
         if self.address is not None:
             lost = self._open_on_server(self.address)
@@ -171,7 +171,7 @@ class _Check:
             self._open_catalogue()
 
     def _open_on_server(self, address: str) -> str:
-        """Open the catalogue in a database; if that is the collection's, and cannot be opened, give what is wrong."""
+        """Open the catalogue in a database; if it is the collection's, and cannot be opened, return the damage."""
         try:
             self._open_catalogue()
         except (LaterVersion, WrongCatalogueError):
@@ -188,7 +188,7 @@ class _Check:
         self.database = Database(self.catalogue.address)
 
     def _check_identity(self) -> None:
-        """Check the file that tells which collection it is; the catalogue keeps the same."""
+        """Check the file of the collection's identity, which the catalogue also stores."""
         known = None
         if self.catalogue is not None:
             known = self.catalogue.setting(IDENTITY_KEY)
@@ -218,10 +218,10 @@ class _Check:
         return name if known or (self.folder / name).exists() else None
 
     def _check_needed(self) -> None:
-        """Report a vocabulary that is missing, where there are segments, which need one."""
+        """Report a missing vocabulary if there are segments, which need one."""
         if self.catalogue is not None:
             needed = bool(self.catalogue.read(segments_in))
-            # Another may have taken its place meanwhile.
+            # It may have been replaced meanwhile.
             name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
         else:
             needed, name = bool(published(self.folder)), VOCABULARY
@@ -235,7 +235,7 @@ class _Check:
             )
 
     def _note_others(self, vocabulary: str | None) -> None:
-        """Tell of what lies in the folder and is not in use."""
+        """Note files in the folder that are not in use."""
         known = {
             OPTIONS,
             BACKUP,

@@ -1,4 +1,4 @@
-"""Checks of what a collection keeps to be quick, and can always make again: statistics, loans, groups, thumbnails."""
+"""Checks of caches of a collection, which can always be made again: statistics, loans, groups, thumbnails."""
 
 import re
 
@@ -19,8 +19,8 @@ _TILES = re.compile(rf"{CACHE}/{TILES}/[0-9a-f]{{64}}\.zip")
 
 
 def check_caches(findings: Findings, address: str | None) -> None:
-    """Check all caches of a collection, after all else: what is computed from the postings is compared with them where
-    all else is sound.
+    """Check all caches of a collection, last: values derived from the postings are compared with them if everything
+    else is sound.
     """
     _check_statistics(findings, address)
     _check_augmentation(findings)
@@ -44,11 +44,11 @@ def _check_statistics(findings: Findings, address: str | None) -> None:
 
 
 def _are_wrong(findings: Findings, address: str | None) -> bool:
-    """Whether statistics of the collection as it is now are not what its postings give."""
+    """Whether statistics of the current collection differ from those of its postings."""
     try:
         with Collection.open(findings.folder, catalogue=address) as collection:
             return collection.content.has_right_statistics() is False
-    except CairnError:  # there is no vocabulary yet, or another process changes the collection: they are not used then
+    except CairnError:  # without a vocabulary, or if another process changes the collection, they are not used
         return False
 
 

@@ -1,4 +1,4 @@
-"""Whether the database of a catalogue is what was written, as far as that shows without the segments."""
+"""Check the database of a catalogue for damage, without the segments."""
 
 import contextlib
 import re
@@ -29,16 +29,16 @@ _STALE = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What is known of a catalogue's database."""
+    """Result of checking a catalogue's database."""
 
     seal: Seal | None = None  # the newest that could be read
-    damage: str | None = None  # what is wrong with the database
-    note: str | None = None  # of the seal, behind its name
-    seal_is_lost: bool = False  # there was one, and it is gone
+    damage: str | None = None  # damage of the database
+    note: str | None = None  # on the seal, after its name
+    seal_is_lost: bool = False  # there was one, and it is missing
 
 
 def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Finding:
-    """Check an SQLite file by the seal or, if that is of another moment, by SQLite's own means. It is opened for
+    """Check an SQLite file by the seal or, if that is of another moment, by SQLite's own check. It is opened for
     reading only, so that damage in it is not made worse, or hidden.
     """
     for left in reversed(range(_LOOKS)):
@@ -47,7 +47,7 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
         note: str | None = None
         try:
             with contextlib.closing(connect_for_reading(file)) as connection:
-                connection.execute("BEGIN")  # what follows is of one moment, despite other writers
+                connection.execute("BEGIN")  # read a consistent state, despite other writers
                 settings = _settings(connection)
                 finding = _compare(kept, settings.get(REVISION_KEY), settings.get(REVISION_COPY_KEY))
                 what, note = finding.damage, finding.note
@@ -70,13 +70,13 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
                     "rights, then run the command again."
                 ) from error
             what = f"It cannot be read ({' '.join(str(error).split())[:200]})."
-        if not left or sound_seal(seal_file) == kept:  # else it was sealed while it was looked at: once more
+        if not left or sound_seal(seal_file) == kept:  # otherwise it was sealed during the check: try again
             break
     return Finding(kept, what, None if what else note, what is None and kept is None and COPIES_KEY in settings)
 
 
 def check_snapshot(findings: Findings, seal: Seal | None) -> None:
-    """Check the snapshot of a catalogue, which a collection of an earlier version has none of."""
+    """Check the snapshot of a catalogue, which may be missing in a collection of an earlier version."""
     path = findings.folder / SNAPSHOT
     if path.exists():
         findings.was_read(1, size_of(path))
@@ -101,7 +101,7 @@ def check_server(database: Database, seal_file: Path) -> Finding:
 
 
 def _compare(kept: Seal | None, revision: str | None, copy: str | None) -> Finding:
-    """Compare what a catalogue says of its revision with its copy of that, and with the seal."""
+    """Compare the revision of a catalogue with its copy, and with the seal."""
     if kept is None:
         note = "is missing: an earlier version made the collection, or its first run was stopped."
         if revision is None:  # of an earlier format
@@ -134,9 +134,9 @@ def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 def _examine(connection: sqlite3.Connection) -> str | None:
-    """Let SQLite look through a file; return what is wrong with it."""
-    told = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    if told != "ok":
-        return f"It is damaged ({' '.join(told.split())[:200]})."
+    """Let SQLite check a file; return the damage."""
+    report = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    if report != "ok":
+        return f"It is damaged ({' '.join(report.split())[:200]})."
     broken = connection.execute("PRAGMA foreign_key_check").fetchone()
     return None if broken is None else f"A row of its table {broken[0]!r} belongs to one that is not there."

@@ -1,4 +1,4 @@
-"""Checks of what a collection has once: options, descriptor and vocabulary."""
+"""Checks of single files of a collection: options, descriptor and vocabulary."""
 
 from index.arrays import hash_file, load_json
 from index.errors import CairnError, LaterVersion, Unreadable, refuse_unreadable
@@ -14,8 +14,8 @@ from retrieval.integrity.report import Findings, size_of
 
 
 def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) -> dict[str, str | None]:
-    """Check options, descriptor and vocabulary; give the fingerprints of `vocabulary` and `descriptor`, None of what is
-    not there or damaged.
+    """Check options, descriptor and vocabulary; return the fingerprints of `vocabulary` and `descriptor`, None if
+    missing or damaged.
     """
     if seal is not None:
         _compare_with_seal(findings, seal, vocabulary)
@@ -27,14 +27,14 @@ def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) 
 
 
 def _compare_with_seal(findings: Findings, seal: Seal, vocabulary: str | None) -> None:
-    """Compare files with the seal, but for those of a vocabulary that is no longer in use."""
+    """Compare files with the seal, except those of a vocabulary that is no longer in use."""
     for name, sealed in seal.files.items():
         top = name.split("/")[0]
         path = findings.folder / name
         if is_vocabulary(top) and top != vocabulary:
             continue
         if top == SEGMENTS and not path.parent.exists():
-            continue  # whether it should be there, the catalogue knows
+            continue  # the catalogue decides whether it should exist
         remedy = _remedy(findings) if is_vocabulary(top) else None
         try:
             # By its length first: it may be of any.

@@ -1,4 +1,4 @@
-"""Checks of segments: their files by the checksums in them, and what they hold by the catalogue's rows."""
+"""Checks of segments: their files by their checksums, and their contents by the catalogue's rows."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ _LOOKS = 5
 
 
 def check_folders(findings: Findings) -> None:
-    """Check each segment's folder by itself, if it is not known which of them the collection has."""
+    """Check each segment's folder separately, if the segments of the collection are unknown."""
     parent = findings.folder / SEGMENTS
     for folder in sorted(parent.iterdir()) if parent.is_dir() else []:
         if folder.is_dir() and not folder.name.endswith(TEMPORARY_SUFFIX):
@@ -26,11 +26,11 @@ def check_folders(findings: Findings) -> None:
 
 
 def check_segments(findings: Findings, database: Database, fingerprints: Mapping[str, str | None]) -> str | None:
-    """Check the segments of a catalogue and all its rows; give what is wrong with the catalogue itself."""
+    """Check the segments of a catalogue and all its rows; return damage of the catalogue itself."""
     wrong: list[str] = []
     try:
         seen: set[int] = set()
-        # Segments that another process adds, or puts in the place of others, are looked at too.
+        # Segments that another process adds or replaces meanwhile are checked too.
         for _ in range(_LOOKS):
             todo = [one for one in segment_ids(database) if one not in seen]
             for one in todo:
@@ -44,7 +44,7 @@ def check_segments(findings: Findings, database: Database, fingerprints: Mapping
     except Unreadable:
         raise
     except (CairnError, sa.exc.SQLAlchemyError, TypeError, ValueError) as error:
-        # What a damaged row holds may be of any type.
+        # Values of damaged rows may have any type.
         wrong.append(f"It cannot be read ({' '.join(str(error).split())[:200]}).")
     return wrong[0] if wrong else None
 
@@ -52,7 +52,7 @@ def check_segments(findings: Findings, database: Database, fingerprints: Mapping
 def _check_segment(
     findings: Findings, database: Database, one: int, fingerprints: Mapping[str, str | None]
 ) -> str | None:
-    """Check one segment; return what the catalogue says wrong of it."""
+    """Check one segment; return errors of the catalogue about it."""
     found = read_segment_rows(database, one)
     if found is None:
         return None
@@ -67,7 +67,7 @@ def _check_segment(
             raise
         except CairnError as error:
             damaged[f"{SEGMENTS}/{row.folder}"] = str(error)
-    # Merged with others while it was read, it is gone.
+    # It may have been merged with others while it was read.
     if (damaged or what) and read_segment_rows(database, one) is None:
         return None
     for name, why in damaged.items():
@@ -76,7 +76,7 @@ def _check_segment(
 
 
 def _damaged_files(findings: Findings, folder: Path, meta: str | None) -> Iterator[tuple[str, str]]:
-    """Damaged files of a segment and what is wrong with each, its description compared with a checksum if given."""
+    """Damaged files of a segment with the damage; its description is compared with `meta`, a checksum, if not None."""
     name = f"{SEGMENTS}/{folder.name}"
     try:
         entries = sorted(folder.iterdir())

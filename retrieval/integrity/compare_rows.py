@@ -1,4 +1,4 @@
-"""Whether the rows of a catalogue and the segments of its collection say the same."""
+"""Compare the rows of a catalogue with the segments of its collection."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ _AT_ONCE = 10_000  # rows
 
 
 class SegmentImage(NamedTuple):
-    """What the catalogue says of an image in a segment."""
+    """The row of an image in a segment."""
 
     number: int
     position: int | None
@@ -51,7 +51,7 @@ def segment_ids(database: Database) -> list[int]:
 
 
 def read_segment_rows(database: Database, segment: int) -> tuple[SegmentRow, list[SegmentImage]] | None:
-    """The row of a segment and those of its images by their numbers, of one moment; None if it is gone."""
+    """The row of a segment and those of its images by number, read consistently; None if it is gone."""
     columns = [getattr(ImageRow, name) for name in SegmentImage._fields]
     query = sa.select(*columns).where(ImageRow.segment_id == segment).order_by(ImageRow.number)
     with database.transaction() as session:
@@ -62,7 +62,7 @@ def read_segment_rows(database: Database, segment: int) -> tuple[SegmentRow, lis
 def compare_segment(
     folder: Path, row: SegmentRow, images: Sequence[SegmentImage], fingerprints: Mapping[str, str | None]
 ) -> str | None:
-    """Compare a segment, whose files are sound, with the catalogue: what does not fit, in one sentence."""
+    """Compare a segment, whose files are sound, with the catalogue: the first mismatch, in one sentence."""
     segment = open_segment(folder)
     name = f"segments/{row.folder}"
     for thing in ("vocabulary", "descriptor"):
@@ -89,7 +89,7 @@ def compare_segment(
 
 
 def check_images(images: Sequence[SegmentImage]) -> str | None:
-    """Check the rows of images in a segment by themselves; return what is wrong, in one sentence."""
+    """Check only the rows of images in a segment; return the damage in one sentence."""
     for image in images:
         if path_hash_of(image.path) != image.path_hash:
             return f"The path of photo {image.number} is not what was written."
@@ -101,7 +101,7 @@ def check_images(images: Sequence[SegmentImage]) -> str | None:
 
 
 def check_rows(database: Database) -> Iterator[str]:
-    """Check the rows that belong to no segment, and those of the metadata; return what is wrong, in sentences."""
+    """Check the rows that belong to no segment, and those of the metadata; yield damage in sentences."""
     placed = sa.select(SegmentRow.id)
     lost = sa.select(ImageRow.number).where(
         sa.or_(

@@ -1,4 +1,4 @@
-"""A catalogue remade: from its snapshot or its rows that can be read, and from what newer segments note."""
+"""Rebuild a catalogue from its snapshot or its readable rows, and from the notes of newer segments."""
 
 import contextlib
 import datetime
@@ -89,11 +89,11 @@ PARTIAL = f"Not all of the damaged catalogue can be read: {_MAY_LACK}"
 
 @dataclass(frozen=True)
 class _Found:
-    """A segment, as far as it is known."""
+    """Known facts of a segment."""
 
     row: SegmentRow
     numbers: list[int]  # of its photos by position
-    notes: list[ImageRow]  # of its photos by position; empty: they are not needed, not there, or damaged
+    notes: list[ImageRow]  # of its photos by position; empty: not needed, missing or damaged
     sound: bool
 
     @property
@@ -103,9 +103,8 @@ class _Found:
 
 
 def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], list[str]]:
-    """Set the catalogue of a collection aside, where there is one, and make another, and a snapshot of that; say what
-    it was made from, and in sentences what is to be known and what is lost. A process that is killed leaves the old
-    catalogue, or none.
+    """Set the catalogue of a collection aside, if there is one, and build another, with a snapshot. Returns the source
+    of the new one, and notes and losses in sentences. A killed process leaves the old catalogue, or none.
     """
     file = folder / FILE
     found = _revision_of(file)
@@ -136,9 +135,8 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
 
 
 def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: bool | None, written: int) -> list[str]:
-    """Let a catalogue in a folder of its own have all that is known of a collection besides; give what is to be known
-    of it, in sentences. `whole`: whether its rows are all that there were, and fit the segments; None: it is a copy
-    that was whole.
+    """Complete a catalogue in a separate folder with all other facts of a collection; return notes in sentences.
+    `whole`: whether it has all rows, and they fit the segments; None: it is a copy that was whole.
     """
     notes = []
     with Catalogue.open(temporary, create=True) as catalogue:
@@ -177,17 +175,17 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
 
 
 def _is_as_indexed(row: ImageRow) -> bool:
-    """Whether the file of a photo is what was indexed: its path may be that of any file on this machine."""
+    """Whether the file of a photo is unchanged: its path may be that of any file on this machine."""
     with contextlib.suppress(OSError):
         return hash_photo(row.path) == row.sha256
     return False
 
 
 def _restore(folder: Path, temporary: Path) -> int | None:
-    """Restore the snapshot in a folder of its own; return its revision, or None if it is not sound: nothing is there.
+    """Restore the snapshot to a separate folder; return its revision, or None without a restored file if not sound.
 
-    A snapshot may be whole and yet hold damage that was in the catalogue: then its rows and the segments differ. It may
-    be another collection's.
+    An intact snapshot may still have damage of the catalogue: then its rows and the segments differ. It may be another
+    collection's.
     """
     temporary.mkdir()
     revision = restore_snapshot(folder / SNAPSHOT, temporary / FILE)
@@ -199,7 +197,7 @@ def _restore(folder: Path, temporary: Path) -> int | None:
 
 
 def rows_fit(folder: Path, where: Path, *, by_identity: bool) -> bool:
-    """Whether a catalogue, in a folder of its own, is the collection's, and says of the segments what they are."""
+    """Whether a catalogue, in a separate folder, is the collection's, and agrees with the segments."""
     kept = read_identity(folder)
     try:
         with Catalogue.open(where) as catalogue, contextlib.closing(Database(catalogue.address)) as database:
@@ -211,10 +209,10 @@ def rows_fit(folder: Path, where: Path, *, by_identity: bool) -> bool:
 
 
 def _read_rows(folder: Path, temporary: Path, revision: int) -> tuple[bool | None, bool]:
-    """Put what can be read of the damaged catalogue in the place of a restored snapshot, if any, which fills its gaps.
+    """Replace a restored snapshot, if any, by the readable rows of the damaged catalogue, with gaps filled from it.
 
-    Whether these are all rows, and fit the segments; None if nothing can be read, and what was there stays. Then
-    whether anything may be missing that the segments do not note.
+    Returns whether these are all rows, and fit the segments; None if nothing can be read, without a change. Also
+    returns whether anything may be missing that is not in the notes of segments.
     """
     where = temporary / "rows"
     where.mkdir()
@@ -233,7 +231,7 @@ def _read_rows(folder: Path, temporary: Path, revision: int) -> tuple[bool | Non
 
 
 def _revision_of(file: Path) -> int:
-    """The revision of a damaged catalogue, where it says one, and the same twice; else 0."""
+    """The revision of a damaged catalogue, if it and its copy are equal; else 0."""
     if not file.is_file():
         return 0
     try:
@@ -247,14 +245,14 @@ def _revision_of(file: Path) -> int:
 
 
 def _exchange(folder: Path, temporary: Path) -> None:
-    """Put the new catalogue, in a folder of its own, in the place of the old one, which is set aside."""
+    """Replace the old catalogue, which is set aside, by the new one in a separate folder."""
     file = folder / FILE
     if file.exists():
         taken = [path.name for path in folder.glob(f"{FILE}.damaged-*")]
         number = next(i for i in range(1, len(taken) + 2) if f"{FILE}.damaged-{i}" not in taken)
         aside = folder / f"{FILE}.damaged-{number}"
         log = file.with_name(f"{FILE}-wal")
-        if log.exists():  # first: with another file, SQLite would read it into that
+        if log.exists():  # first: SQLite would apply it to another file
             log.rename(aside.with_name(f"{aside.name}-wal"))
         file.rename(aside)
     for suffix in ("-wal", "-shm"):
@@ -275,9 +273,9 @@ def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) ->
 
 
 def _choose_signature(folder: Path, catalogue: Catalogue) -> str:
-    """Tell the catalogue the kind of signature, where it has lost it, and the options name one of another length.
+    """Store the kind of signature in a catalogue that has lost it, if the options name one of another length.
 
-    Gives the name of the kind; empty if the catalogue, or else the options, say it.
+    Returns the name of the kind; empty if the catalogue, or else the options, have it.
     """
     if catalogue.setting(SIGNATURE_KEY) is not None:
         return ""
@@ -308,11 +306,11 @@ def _fingerprint_of(vocabulary: Path) -> str | None:
 def _bring_up_to_date(
     database: Database, folder: Path, vocabulary: str | None, *, is_sound: bool
 ) -> tuple[int, list[int]]:
-    """Let a catalogue have the segments that are there; give how many photos are unknown, and the numbers of new ones.
+    """Add existing segments to a catalogue; return the number of unknown photos, and the numbers of new ones.
 
-    Segments that it names and that are there stay. Of others the newest count, as a segment that others were merged
-    into is newer than these; and only such as are newer than all that it names, as others were replaced before. Where
-    what the catalogue says is not sound, what the segments say of themselves comes first.
+    Its own segments stay if they exist. Of others the newest count, as a merged segment is newer than its parts; and
+    only those newer than all that it names, as others were replaced before. If the catalogue is not sound, the facts of
+    the segments themselves take precedence.
     """
     with database.transaction() as session:
         there = list(session.scalars(sa.select(SegmentRow)))
@@ -328,7 +326,7 @@ def _bring_up_to_date(
     taken: set[int] = set()
     for one in candidates:
         fits = vocabulary is None or one.row.vocabulary_fingerprint in ("", vocabulary)
-        # A segment whose photos the catalogue has all lost is known by its folder alone.
+        # If the catalogue has lost all photos of a segment, only its folder identifies it.
         is_there_already = any(one.row.folder == other.row.folder for other in chosen)
         if fits and not is_there_already and taken.isdisjoint(one.numbers):
             chosen.append(one)
@@ -344,7 +342,7 @@ def _bring_up_to_date(
         free = sa.update(SegmentRow).where(SegmentRow.id.in_(old)).values(folder=sa.cast(-SegmentRow.id, sa.Text))
         session.execute(free)
         placed = {number: state for number, state in session.execute(sa.select(ImageRow.number, ImageRow.state))}
-        # They are in no segment that is there.
+        # They are in no existing segment.
         forget_photos(session, [one for one, state in placed.items() if state != FAILED and one not in taken])
         notes = [note for one in new for note in one.notes]
         added = [note for note in notes if note.number not in placed]
@@ -389,7 +387,7 @@ def _read_segments(folder: Path) -> Iterator[_Found]:
 
 
 def _damaged_notes(where: Path) -> list[ImageRow]:
-    """Notes of a segment that is damaged, where they are what was written, or the description of the segment is not."""
+    """Notes of a damaged segment, if they are undamaged, or the description of the segment is damaged."""
     try:
         if f"{NOTES}.npy" in verify_segment(where):
             return []

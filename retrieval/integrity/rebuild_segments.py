@@ -28,9 +28,9 @@ STEP = "extract"
 
 @dataclass
 class Rewriting:
-    """What became of the photos of damaged segments."""
+    """Result of rewriting damaged segments."""
 
-    segments: list[str] = field(default_factory=list)  # folders of those that were written again
+    segments: list[str] = field(default_factory=list)  # folders of rewritten segments
     photos: int = 0  # that were extracted again
     moved: int = 0  # that were found elsewhere
     lost: list[dict[str, str]] = field(default_factory=list)  # name, path and reason
@@ -46,9 +46,9 @@ def rewrite_segments(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Rewriting:
-    """Extract the photos of damaged segments again, and put new segments in their place, one after the other.
-    `numbers`: of each, the numbers of its indexed photos, ascending. `drop_missing`: photos that are found nowhere, or
-    can no longer be read, leave the collection: their failures say why, and indexing them again brings them back.
+    """Extract the photos of damaged segments again, and replace the segments, one after the other. `numbers`: for each,
+    the numbers of its indexed photos, ascending. `drop_missing`: drop photos that cannot be found or read from the
+    collection: their failures have the reasons, and indexing them again restores them.
     """
     done = Rewriting()
     finder = PhotoFinder(photos)
@@ -77,7 +77,7 @@ def rewrite_segments(
 
 
 def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int]) -> str:
-    """Write a segment again whose notes alone are damaged, and put it in its place; return its new name."""
+    """Rewrite a segment of which only the notes are damaged, and replace it; return its new name."""
     old = collection.folder / SEGMENTS / row.folder
     readable = open_segment(old, with_notes=False)
     images = readable.some_images(np.arange(readable.images))
@@ -100,7 +100,7 @@ def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int
 
 
 def _refuse_missing(images: Sequence[ImageRow]) -> None:
-    """Refuse to go on without photos that a damaged segment is to be made from."""
+    """Refuse to continue without photos that a damaged segment is rebuilt from."""
     if images:
         count = "1 photo" if len(images) == 1 else f"{len(images)} photos"
         raise CairnError(
@@ -122,7 +122,7 @@ def _rewrite(
     tell: Callable[[int], None],
     done: Rewriting,
 ) -> None:
-    """Write one segment again, as several where it is large."""
+    """Rewrite one segment, as several if it is large."""
     catalogue = collection.catalogue
     images = catalogue.read(rows_of, numbers)
     places = [finder.find(image) for image in images]
@@ -162,7 +162,7 @@ def _rewrite(
         keep_failures(session, reasons)
         replace_segments(session, [row.id], new, leave_out=[image.number for image, _ in lost])
     shutil.rmtree(collection.folder / SEGMENTS / row.folder, ignore_errors=True)
-    # Not before: what was written is not committed yet, and a repair that is killed or refused goes on from here.
+    # Not earlier: nothing is committed yet, and a repair that is killed or refused resumes from staged files.
     staging.discard(staging.key(place, str(image.sha256)) for image, place in good)
     done.segments.append(row.folder)
     done.photos += len(good)
@@ -170,7 +170,7 @@ def _rewrite(
 
 
 def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int, str, Staged]]) -> Rewritten:
-    """Write a segment of staged photos, given by their numbers and the keys that they are staged under."""
+    """Write a segment of staged photos, with their numbers and staging keys."""
     written = []
     rows = collection.catalogue.read(rows_of, [number for number, _, _ in photos])
     for _, key, one in photos:

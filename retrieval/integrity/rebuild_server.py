@@ -1,6 +1,6 @@
-"""A catalogue in PostgreSQL remade: from its rows that can be read, and from what the segments note.
+"""Rebuild a catalogue in PostgreSQL from its readable rows, and from the notes of segments.
 
-The new one is made as an SQLite file, as any other is, and written to the server in one transaction. What was there is
+The new one is built as an SQLite file, like any other, and written to the server in one transaction. The old tables are
 moved to another schema, so that nothing is deleted.
 """
 
@@ -51,14 +51,13 @@ from retrieval.integrity.rebuild_catalogue import (
 )
 
 _KINDS: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
-_BLOCKS = 1024  # of a table that are read together, where not all of them can be
+_BLOCKS = 1024  # of a table that are read together, if not all of them can be read
 _COUNTERS = (NEXT_NUMBER_KEY, REVISION_KEY, REVISION_COPY_KEY)
 
 
 def what_is_lost(address: str, folder: Path) -> str | None:
-    """What is wrong with a database that no catalogue can be opened in, where it is the collection's: where settings or
-    a segment say so, or it holds nothing of a catalogue. None of others. Raises DatabaseError if the server does not
-    answer.
+    """Damage of a database whose catalogue cannot be opened, if it is the collection's: by settings or a segment, or if
+    it has no tables of a catalogue. None for others. Raises DatabaseError if the server does not answer.
     """
     with contextlib.closing(Database(address)) as database:
         if database.address.get_backend_name() != "postgresql":
@@ -80,7 +79,7 @@ def what_is_lost(address: str, folder: Path) -> str | None:
 
 
 def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> tuple[str, list[str], list[str]]:
-    """Make the rows of a catalogue in PostgreSQL again, and move what was there to another schema: see
+    """Rebuild the rows of a catalogue in PostgreSQL, and move the old tables to another schema: see
     `rebuild_catalogue`. A process that is killed leaves the old catalogue.
     """
     temporary = folder / f".{FILE}.{secrets.token_hex(4)}.tmp"
@@ -114,8 +113,8 @@ def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> t
 def _copy_rows(database: Database, copy: Path) -> tuple[int | None, set[str]]:
     """Copy the rows that can be read, and whose hashes hold, to a new SQLite catalogue.
 
-    Gives the revision that they are of, 0 if that is not known, and None if there are none; then the names of
-    the tables that may have held more.
+    Returns their revision, 0 if unknown, and None without rows; and the names of the tables that may have had more
+    rows.
     """
     partial: set[str] = set()
     copied = 0
@@ -158,7 +157,7 @@ def _insert_sound(made: sqlite3.Connection, name: str, rows: Iterator[dict[str, 
 
 
 def _rows(database: Database, name: str, partial: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a table that can be read; its name is added to the partial ones where others may be there."""
+    """The readable rows of a table; its name is added to `partial` if it may have others."""
     wanted = {column.key for column in _KINDS[name].__table__.columns}
     try:
         with database.transaction() as session:
@@ -197,7 +196,7 @@ def _place(compared: str, block: int) -> sa.TextClause:
 
 
 def _exchange(database: Database, temporary: Path) -> str | None:
-    """Put the rows of a new catalogue in the place of what is there; give the schema that that is moved to, if any."""
+    """Replace the tables by the rows of a new catalogue; return the schema of the old ones, if any."""
     made = Database(sa.URL.create("sqlite", database=str(temporary / FILE)))
     with contextlib.closing(made), made.transaction() as source, database.transaction(write=True) as session:
         make_schema(session, database.schema)
@@ -222,7 +221,7 @@ def copy_tables(source: Session, session: Session) -> None:
 
 
 def _set_aside(session: Session) -> str | None:
-    """Move the tables of a catalogue to a schema of their own; return its name, None if there are none."""
+    """Move the tables of a catalogue to a separate schema; return its name, None without tables."""
     inspector = sa.inspect(session.connection())
     tables = sorted({*_KINDS, REVISIONS.name, WORDS} & set(inspector.get_table_names()))
     if not tables:

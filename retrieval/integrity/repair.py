@@ -1,4 +1,4 @@
-"""Repair of a collection: what can be made again is made again, from copies, from what is sound and from the photos."""
+"""Repair of a collection: rebuild damaged files from copies, from sound files and from the photos."""
 
 import hashlib
 import secrets
@@ -57,12 +57,12 @@ from retrieval.photos.listing import CACHE
 
 @dataclass
 class RepairReport:
-    """What a repair did."""
+    """Result of a repair."""
 
     repaired: list[dict[str, str]] = field(default_factory=list)  # file, and how
     lost: list[dict[str, str]] = field(default_factory=list)  # photos that left the collection: name, path and reason
-    lapses: list[str] = field(default_factory=list)  # what else was lost with the catalogue, in sentences
-    damaged: list[DamagedFile] = field(default_factory=list)  # what is left
+    lapses: list[str] = field(default_factory=list)  # other losses of the catalogue, in sentences
+    damaged: list[DamagedFile] = field(default_factory=list)  # remaining damage
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -82,13 +82,12 @@ def repair_collection(
     catalogue: str | None = None,
     progress: Progress | None = None,
 ) -> RepairReport:
-    """Make again what is damaged in a collection, as far as that can be done: options, descriptor and small files of
-    the vocabulary from copies, its index from its centres, a catalogue from its snapshot or its rows that can be read
-    and what the segments note, and damaged segments from their photos. A repair that is killed is picked up by another.
+    """Rebuild damaged parts of a collection, as far as possible: options, descriptor and small files of the vocabulary
+    from copies, its index from its centres, a catalogue from its snapshot or its readable rows and the notes of
+    segments, and damaged segments from their photos. Another run resumes a repair that was killed.
 
-    `drop_missing`: photos that a damaged segment cannot be made without, and that are found nowhere, leave the
-    collection. `features`: features of the photos, of a collection whose features are another program's: see
-    `open_features`.
+    `drop_missing`: drop photos of damaged segments that cannot be found. `features`: features of the photos, for a
+    collection with features of another program: see `open_features`.
     """
     start = time.perf_counter()
     missing = [path for path in photos if not path.exists()]
@@ -124,7 +123,7 @@ class _Repair:
     def run(
         self, found: CheckReport, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress | None
     ) -> None:
-        """Repair what was found, one thing after the other: what comes later needs what comes before."""
+        """Repair the findings in order, as later steps need earlier ones."""
         self.seal = sound_seal(self.folder / SEAL)
         segments = self.folder / SEGMENTS
         if segments.exists() and not segments.is_dir():
@@ -164,7 +163,7 @@ class _Repair:
         self.report.repaired.append({"file": file, "how": how})
 
     def _repair_caches(self, found: CheckReport) -> None:
-        """Delete what can be made again at any time."""
+        """Delete caches, which can be made again at any time."""
         if any(one.file.startswith(f"{AUGMENTATION}/") for one in found.damaged):
             try:
                 with lock_links(self.folder):
@@ -183,7 +182,7 @@ class _Repair:
                 self._done(one.file, "deleted: it is made again when it is shown")
 
     def _restore_copies(self) -> None:
-        """Write the small files again that are not what their copies in the catalogue are."""
+        """Restore small files that differ from their copies in the catalogue."""
         with Catalogue.open(catalogue_place(self.folder, self.address)) as catalogue:
             copies = read_copies(catalogue.setting(COPIES_KEY))
             known = {OPTIONS, DESCRIPTOR}
@@ -202,7 +201,7 @@ class _Repair:
                 self._done(name, "restored from the copy in the catalogue")
 
     def _restore_descriptor(self) -> None:
-        """Restore the descriptor from one that comes with Cairn, where it is that."""
+        """Restore the descriptor if it is one that comes with Cairn."""
         sealed = self.seal.files.get(DESCRIPTOR) if self.seal is not None else None
         path = self.folder / DESCRIPTOR
         if sealed is None or (path.is_file() and hash_file(path) == sealed.sha256):
@@ -236,7 +235,7 @@ class _Repair:
             search.save(temporary)
             for name in (META_FILE, CENTRES_FILE):
                 shutil.copyfile(folder / name, temporary / name)
-            Vocabulary.load(temporary)  # by its fingerprint the centres are what they were
+            Vocabulary.load(temporary)  # its fingerprint verifies the centres
         except (CairnError, TypeError, ValueError, KeyError) as error:
             self.report.notes.append(
                 f"The vocabulary cannot be restored ({error}): cairn retrain {self.folder} makes a new one."
@@ -259,7 +258,7 @@ class _Repair:
         workers: int,
         progress: Progress | None,
     ) -> None:
-        """Write damaged segments again; those that need a vocabulary wait for a sound one."""
+        """Rewrite damaged segments; those that need a vocabulary wait for a sound one."""
         bad = {one.file.split("/")[1] for one in found.damaged if one.file.startswith(f"{SEGMENTS}/")}
         database = Database(collection.catalogue.address)
         rows, numbers = [], []
@@ -315,10 +314,10 @@ class _Repair:
         return not bad
 
     def _seal(self, collection: Collection, found: CheckReport) -> None:
-        """Seal what was repaired; not what is still damaged."""
+        """Seal repaired files, but not those still damaged."""
         remove_leftovers(collection)
         if any(one["file"].endswith(INDEX_FILE) for one in self.report.repaired):
-            # Built again it may differ in a bit, and is what was written all the same.
+            # A rebuilt index may differ in a bit, and is valid all the same.
             (self.folder / SEAL).unlink(missing_ok=True)
         # They may have been computed from postings that were damaged.
         (self.folder / STATISTICS).unlink(missing_ok=True)

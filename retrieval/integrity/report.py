@@ -1,4 +1,4 @@
-"""What a check of a collection finds, as its parts report it."""
+"""Findings of a check of a collection."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,21 +14,21 @@ _MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class DamagedFile:
-    """A file, or folder, that is not what was written."""
+    """A damaged file or folder."""
 
     file: str  # path in the collection, with slashes
-    what: str  # what is wrong with it
-    remedy: str  # what to do, with the command that does it
+    what: str  # the damage
+    remedy: str  # what to do, with the command for it
 
 
 @dataclass
 class CheckReport:
-    """What a check found."""
+    """Result of a check."""
 
     files: int = 0  # that were read
     bytes: int = 0
     damaged: list[DamagedFile] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # what is to be known, and is no damage
+    notes: list[str] = field(default_factory=list)  # notes other than damage
     seconds: float = 0.0
 
     @property
@@ -57,7 +57,7 @@ class Findings:
         return any(one.file in files for one in self.report.damaged)
 
     def note(self, text: str) -> None:
-        """Report what is no damage."""
+        """Add a note other than damage."""
         self.report.notes.append(text)
 
     def was_read(self, files: int, size: int) -> None:
@@ -66,12 +66,12 @@ class Findings:
         self.report.bytes += size
 
     def tell(self, size: int) -> None:
-        """Tell of bytes that were read."""
+        """Report progress in bytes."""
         self._read += size
         self._progress(STEP, min(_megabytes(self._read), _megabytes(self._total)), _megabytes(self._total))
 
     def end(self) -> None:
-        """Tell that all was read."""
+        """Report completed progress."""
         self._progress(STEP, _megabytes(self._total), _megabytes(self._total))
 
 

@@ -1,1 +1,1 @@
-"""Long work in the background: a queue that outlives its process, and what runs the commands in it."""
+"""Background jobs: a persistent queue, and its runner."""

@@ -1,4 +1,4 @@
-"""What a job's process runs: `cairn COMMAND…`, behind all else on this machine, and no longer than its server is there.
+"""Process of a job: runs `cairn COMMAND…` with the lowest priority, and ends with its server.
 
 ``python -m retrieval.jobs.child SERVER COMMAND…``, where SERVER is the process number of the server.
 """
@@ -35,9 +35,9 @@ def main() -> None:
 
 
 def _wake_with_parent() -> None:
-    """Be woken where the server dies: this process may be about to stand still, and would not see that it has gone.
+    """Be woken if the server dies: this process may be about to be suspended, and would not notice it.
 
-    The system wakes by itself only what stands still already when the server dies.
+    The system only wakes processes that are already suspended when the server dies.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):

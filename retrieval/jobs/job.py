@@ -1,4 +1,4 @@
-"""A job of the queue, as it is shown."""
+"""A job of the queue, for display."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,35 +16,35 @@ class JobNotFound(CairnError):
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job as it is now."""
+    """Current state of a job."""
 
     id: int
     kind: str
-    collection: str  # name by which the queue knows it
+    collection: str  # its name in the queue
     work: JobKind | None  # its arguments; None if they are invalid
     state: str  # queued, running, paused, done, failed or cancelled
-    step: str = ""  # what it is at; empty if it has not said so
+    step: str = ""  # current step; empty if not reported
     title_of_step: str = ""
     done: int = 0
     of: int = 0
-    unit: str = ""  # unit of progress; % is a share alone
+    unit: str = ""  # unit of progress; %: only a percentage
     share: float | None = None  # of all its steps that is done, 0 to 1
     seconds_left: float | None = None  # until all is done, or this step if not all are known
-    result: dict[str, Any] | None = None  # what the command printed with --json
+    result: dict[str, Any] | None = None  # output of the command with --json
     error: str | None = None  # why it failed
-    note: str | None = None  # what it waits for
+    note: str | None = None  # reason for waiting
     added: str = ""  # ISO 8601, UTC
     started: str | None = None
     ended: str | None = None
 
     @property
     def title(self) -> str:
-        """What it does, in English."""
+        """Its title, in English."""
         return KINDS[self.kind].title if self.kind in KINDS else said("Damaged work")
 
     @property
     def needs_nothing(self) -> bool:
-        """Whether such work can be begun by its kind alone."""
+        """Whether such jobs need no arguments."""
         return needs_nothing(self.kind)
 
     @property
@@ -54,5 +54,5 @@ class QueuedJob:
 
     @property
     def about(self) -> str:
-        """With what: the name of a folder; may be empty."""
+        """Its object, such as the name of a folder; may be empty."""
         return self.work.about if self.work is not None else ""

@@ -1,7 +1,7 @@
-"""Kinds of jobs: the arguments of each, and the command line that is made of them when it begins.
+"""Kinds of jobs: the arguments of each, and the command line that is built from them when it begins.
 
-A queue keeps the kind and what it is told, never a command: whatever it holds, no other command is run, and none for
-another collection.
+A queue stores the kind and its arguments, never a command: whatever it contains, no other command can be run, and none
+for another collection.
 """
 
 import os
@@ -25,7 +25,7 @@ LONGEST = 4096
 
 
 class OutsideError(CairnError):
-    """Photos were to be taken from where this server takes none."""
+    """The photos are outside the folders that this server may use."""
 
 
 def outside() -> OutsideError:
@@ -36,7 +36,7 @@ def outside() -> OutsideError:
 
 
 class UnreadableError(CairnError):
-    """What a queue holds of a job makes no sense."""
+    """The stored arguments of a job are invalid."""
 
 
 def _absolute(path: str) -> str:
@@ -70,18 +70,18 @@ class JobKind(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     kind: ClassVar[str]
-    title: ClassVar[str]  # what it does, in English
-    effort: ClassVar[int] = 0  # how long it takes, roughly: 0 seconds, 1 minutes, 2 longer, 3 longest
+    title: ClassVar[str]  # in English
+    effort: ClassVar[int] = 0  # rough duration: 0 seconds, 1 minutes, 2 longer, 3 longest
     changes_photos: ClassVar[bool] = False  # whether photos are listed otherwise afterwards
-    parts: ClassVar[dict[str, float]] = {}  # steps of the command, and which part of its time each takes, about
+    parts: ClassVar[dict[str, float]] = {}  # steps of the command, and their approximate parts of its time
 
     @property
     def about(self) -> str:
-        """With what it is done, such as the name of a folder; may be empty."""
+        """Its object, such as the name of a folder; may be empty."""
         return ""
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
-        """What stands behind the collection in the command line.
+        """Arguments after the collection in the command line.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class JobKind(BaseModel):
 
 
 def _limits(below: Iterable[Path]) -> list[str]:
-    """Options that keep a command within folders, wherever links lead."""
+    """Options that confine a command to folders, wherever links lead."""
     return [word for folder in below for word in ("--below", str(folder.absolute()))]
 
 
@@ -121,7 +121,7 @@ class IndexJob(JobKind):
     parts: ClassVar[dict[str, float]] = {"look": 0.02, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
     places: list[Place] = Field(default=[], max_length=MOST)
     manifests: list[Address] = Field(default=[], max_length=MOST)
-    films: bool | None = None  # None: as it was
+    films: bool | None = None  # None: no change
 
     @model_validator(mode="after")
     def _something(self) -> "IndexJob":
@@ -131,7 +131,7 @@ class IndexJob(JobKind):
 
     @property
     def about(self) -> str:
-        """The name of a folder that is alone, but for that of uploads; the host of a manifest."""
+        """The name of a single folder other than that of uploads; the host of a manifest."""
         if not self.places:
             return parse_address(self.manifests[0]).host
         name = Path(self.places[0]).name
@@ -147,12 +147,12 @@ class IndexJob(JobKind):
 
 
 def index_of(places: Iterable[Path], films: bool | None = None) -> IndexJob:
-    """Say that photos are added from some places, and films or none from now on; None: as it was."""
+    """Job to add photos from some places; `films`: whether to take films from now on, None: no change."""
     return IndexJob(places=[str(place.absolute()) for place in places], films=films)
 
 
 def index_of_manifest(address: str) -> IndexJob:
-    """Say that the pages of a manifest are added; raises CairnError if that is no address which may be asked."""
+    """Job to add the pages of a manifest; raises CairnError if its address is not allowed."""
     try:
         return IndexJob(manifests=[address.strip()])
     except ValidationError:
@@ -160,7 +160,7 @@ def index_of_manifest(address: str) -> IndexJob:
 
 
 class GroupJob(JobKind):
-    """Look for groups; `augment` says whether photos borrow features of linked ones: None leaves that as it is."""
+    """Find groups; `augment`: whether photos borrow features from linked ones; None: no change."""
 
     kind = "group"
     effort = 2
@@ -187,14 +187,14 @@ class RetrainJob(JobKind):
 
 
 class Compact(JobKind):
-    """Give back the room of what was removed."""
+    """Free the space of removed photos."""
 
     kind = "compact"
     title = said("Give back room")
 
 
 class RemoveJob(JobKind):
-    """Take photos out, by their names or all whose files have gone; their files stay."""
+    """Remove photos, by name or all with missing files; files are not deleted."""
 
     kind = "remove"
     title = said("Remove photos")
@@ -211,7 +211,7 @@ class RemoveJob(JobKind):
 
     @property
     def about(self) -> str:
-        """The name of a photo that is alone, or how many there are."""
+        """The name of a single photo, or the number of photos."""
         if self.missing:
             return ""
         return self.names[0] if len(self.names) == 1 else str(len(self.names))
@@ -225,7 +225,7 @@ class RemoveJob(JobKind):
 
 
 class MetadataJob(JobKind):
-    """Read again what the photos' files say of them."""
+    """Read the metadata of the photos' files again."""
 
     kind = "metadata"
     effort = 1
@@ -238,7 +238,7 @@ class MetadataJob(JobKind):
 
 
 class SidecarsJob(JobKind):
-    """Write what was decided of photos into XMP sidecars beside them, where photos may be taken from."""
+    """Write entered metadata of photos into XMP sidecars next to them, in allowed folders."""
 
     kind = "sidecars"
     effort = 1
@@ -256,7 +256,7 @@ class SidecarsJob(JobKind):
 
 
 class MoveJob(JobKind):
-    """Say that the photos below a folder are in another one now."""
+    """Record that the photos below a folder were moved to another one."""
 
     kind = "move"
     title = said("Find photos in another folder")
@@ -265,7 +265,7 @@ class MoveJob(JobKind):
 
     @property
     def about(self) -> str:
-        """The name of the folder that has gone."""
+        """The name of the old folder."""
         return Path(self.old).name
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
@@ -287,7 +287,7 @@ class CheckJob(JobKind):
 
 
 class Improve(JobKind):
-    """Learn from the collection's own photos how to find more in them."""
+    """Learn a descriptor from the collection's own photos."""
 
     kind = "improve"
     effort = 3
@@ -295,7 +295,7 @@ class Improve(JobKind):
 
 
 class SearchesJob(JobKind):
-    """Ask the standing searches for photos that are new."""
+    """Run the standing searches on new photos."""
 
     kind = "searches"
     title = said("Ask the saved searches")
@@ -338,7 +338,7 @@ PLAIN = tuple(name for name, one in KINDS.items() if not one.model_fields)
 
 
 def needs_nothing(kind: str) -> bool:
-    """Whether work of a kind can be begun by its name alone."""
+    """Whether jobs of a kind need no arguments."""
     try:
         KINDS[kind]()
     except (KeyError, ValidationError):
@@ -347,7 +347,7 @@ def needs_nothing(kind: str) -> bool:
 
 
 def read(kind: str, told: str) -> JobKind:
-    """Make work of what a queue holds of it; raises UnreadableError if that makes no sense."""
+    """Make a job from its stored arguments; raises UnreadableError if they are invalid."""
     if kind not in KINDS:
         raise UnreadableError("There is no such kind of work.")
     try:
@@ -357,6 +357,6 @@ def read(kind: str, told: str) -> JobKind:
 
 
 def allowed(collection: Path, roots: Sequence[Path]) -> list[Path]:
-    """Folders below which photos may be taken: the roots of the server, and the uploads that the collection keeps."""
+    """Folders below which photos may be taken: the roots of the server, and the collection's uploads."""
     uploads = collection / UPLOADS
     return [*roots, *([uploads] if stays_below(uploads, [collection]) else [])]

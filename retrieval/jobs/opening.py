@@ -1,7 +1,7 @@
 """Location of the queues of collections: the state folder of the user, never a collection.
 
-What lies in a collection may be anybody's, and a queue is acted upon without a click. A queue belongs to one machine,
-too: the state folder may be on a drive that others share, or be restored on another one.
+Not in a collection, as that may come from someone else, and a queue runs without a click. A queue also belongs to one
+machine: the state folder may be on a shared drive, or restored on another machine.
 """
 
 import contextlib
@@ -33,9 +33,9 @@ _MACHINE = Path("/etc/machine-id")  # on Linux; see machine-id(5)
 
 
 def queue_of(collection: Path, roots: Sequence[Path]) -> Queue:
-    """Open the queue of one collection, in which it is called `ALONE`.
+    """Open the queue of one collection, named `ALONE` in it.
 
-    A copy of a collection has the same identity, and another place: it has a queue of its own.
+    A copy of a collection has the same identity, but another path, and so its own queue.
     """
 
     def find(name: str) -> Path:
@@ -47,7 +47,7 @@ def queue_of(collection: Path, roots: Sequence[Path]) -> Queue:
 
 
 def queue_below(home: Path, find: Callable[[str], Path], roots: Sequence[Path]) -> Queue:
-    """Open the queue of all collections in a folder, which go by their names there; `find` gives the folder of each."""
+    """Open the queue of all collections in a folder, by their names there; `find` returns the folder of each."""
     return _open(f"home {home.resolve()}", find, roots)
 
 
@@ -56,7 +56,7 @@ def _open(served: str, find: Callable[[str], Path], roots: Sequence[Path]) -> Qu
     file: Path | CairnError
     try:
         file = state_folder(QUEUES, key) / FILE
-    except CairnError as error:  # all but work goes on without
+    except CairnError as error:  # everything except jobs works without it
         file = error
     queue = Queue(file, find, roots)
     queue.after.append(partial(_ask_searches, queue))
@@ -64,16 +64,16 @@ def _open(served: str, find: Callable[[str], Path], roots: Sequence[Path]) -> Qu
 
 
 def _machine() -> str:
-    """What tells this machine from others."""
+    """Identity of this machine."""
     with contextlib.suppress(OSError, ValueError):
-        found = _MACHINE.read_text("ascii").strip()
-        if re.fullmatch("[0-9a-f]{32}", found):  # images of containers have others, or none
-            return found
+        text = _MACHINE.read_text("ascii").strip()
+        if re.fullmatch("[0-9a-f]{32}", text):  # images of containers have other contents, or no such file
+            return text
     return platform.node()
 
 
 def _ask_searches(queue: Queue, job: QueuedJob) -> None:
-    """Ask the standing searches of a collection after photos were added to it."""
+    """Queue the standing searches of a collection after photos were added to it."""
     added = job.kind == "index" and job.state == DONE and (job.result or {}).get("added")
     if added and _has_standing_searches(queue.find(job.collection), queue.catalogue_of(job.collection)):
         queue.add(job.collection, SearchesJob())

@@ -1,11 +1,11 @@
 """The queue of jobs: one at a time, in a file that outlives its process.
 
-Jobs of one collection are done in the order in which they were added; of several collections, the one with the shortest
-job goes first, unless another has waited for long.
+Jobs of one collection run in the order of adding; of several collections, the one with the shortest job goes first,
+unless another has waited for long.
 
-The file has the arguments of each job; the command line of Cairn is made of them when it begins, for a collection the
-queue serves. Commands go on where they were when they are run again, so that a job whose process or server was killed
-is simply queued again. Of several servers over one file, one does the work: the others see it, and may add to it.
+The file has the arguments of each job; the command line of Cairn is built from them when it begins, for a collection
+that the queue serves. Commands resume when they are run again, so a job whose process or server was killed is simply
+queued again. If several servers share one file, one runs the jobs: the others see them, and may add more.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class Queue:
     Parameters
     ----------
     file : Path or CairnError
-        SQLite file, which is made with the first job; or the error of adding a job, if there can be no file.
+        SQLite file, which is created with the first job; or the error for adding a job, if there can be no file.
     find : callable
         Returns the folder of a collection by its name in jobs; raises CairnError if the queue does not serve it.
     roots : sequence of Path
@@ -62,7 +62,7 @@ class Queue:
     Attributes
     ----------
     after : list of callable
-        Each is called with a job that has ended, in a thread of its own.
+        Each is called with a job that has ended, in a separate thread.
     version : int
         Rises with each change.
     """
@@ -80,8 +80,8 @@ class Queue:
         self._cancelled: set[int] = set()
         self._killed: dict[int, int] = {}  # how often a job's process was killed
         self._notes: dict[int, str] = {}
-        self._locked: dict[int, float] = {}  # jobs that found their collection locked, and when to look again
-        self._unwritten: dict[int, tuple[list[str], dict[str, Any]]] = {}  # what became of jobs
+        self._locked: dict[int, float] = {}  # jobs whose collection was locked, and when to try again
+        self._unwritten: dict[int, tuple[list[str], dict[str, Any]]] = {}  # outcomes of jobs not yet written
         self._stopping = False
         self._worker: threading.Thread | None = None
         self._own = contextlib.ExitStack()
@@ -98,7 +98,7 @@ class Queue:
             self._worker.start()
 
     def stop(self, seconds: float = 4.0) -> None:
-        """Stop the running job, to go on when the queue is started again; kill it after some seconds."""
+        """Stop the running job, to resume when the queue is started again; kill it after some seconds."""
         with self._changed:
             worker, self._worker = self._worker, None
             self._stopping = True
@@ -130,19 +130,19 @@ class Queue:
         return self._catalogues.get(collection)
 
     def add(self, collection: str, work: JobKind) -> QueuedJob:
-        """Queue a job; where just the same waits already, that one is given.
+        """Queue a job; if an identical one is waiting, return that.
 
         Parameters
         ----------
         collection : str
-            Name of the collection that it is done to.
+            Name of its collection.
         work : JobKind
-            What is done.
+            The job.
 
         Raises
         ------
         OutsideError
-            Photos would be taken from elsewhere than below the roots.
+            Photos are outside the roots.
         CairnError
             There is no such collection, or the queue's file cannot be written.
         """
@@ -162,7 +162,7 @@ class Queue:
         ----------
         collection : str, optional
         ended : int, optional
-            How many of those that have ended are listed, the last ones; None: all that are remembered.
+            Number of ended jobs to list, the latest ones; None: all stored ones.
         """
         return [self._job(row) for row in self._store.rows(collection, ended)]
 
@@ -174,18 +174,18 @@ class Queue:
         return self._job(row)
 
     def running(self) -> QueuedJob | None:
-        """Return the job that runs now, which the others wait for; None if none does."""
+        """Return the running job, or None."""
         return next(
             (self._job(row) for row in self._store.rows(ended=0) if row.is_sound and row.state == RUNNING), None
         )
 
     def pause(self, number: int) -> None:
-        """Let a job stand still, or wait until `resume`.
+        """Suspend a running job, or let a waiting one wait until `resume`.
 
         Raises
         ------
         CairnError
-            It has ended, another server runs it, or the system has no such thing.
+            It has ended, another server runs it, or the system does not support it.
         """
         with self._change():
             job = self.job(number)
@@ -196,21 +196,21 @@ class Queue:
                 self._here(child)
             if job.state == PAUSED:
                 return
-            # Write before it stops: if that fails, it must go on running.
+            # Write before it is suspended: if that fails, it must continue.
             if not self._store.change(number, [QUEUED, RUNNING], state=PAUSED):
                 raise CairnError("The job has ended: there is nothing to pause.")
             if child is not None:
                 child.pause()
 
     def resume(self, number: int) -> None:
-        """Let a paused job go on, as soon as no other one runs; raises CairnError if it is not paused."""
+        """Continue a paused job, as soon as no other one runs; raises CairnError if it is not paused."""
         with self._change():
             self.job(number)
             if not self._store.change(number, [PAUSED], state=QUEUED):
                 raise CairnError("The job is not paused.")
 
     def cancel(self, number: int) -> None:
-        """End a job in good order, what it has done stays; after `PATIENCE` seconds it is killed.
+        """End a job cleanly, without undoing its work; after `PATIENCE` seconds it is killed.
 
         Raises
         ------
@@ -228,7 +228,7 @@ class Queue:
                 self._here(child)
 
     def forget(self, number: int) -> None:
-        """Take a job that has ended off the list; raises CairnError if it has not."""
+        """Remove an ended job from the list; raises CairnError if it has not ended."""
         with self._change():
             self.job(number)
             if not self._store.delete(number):
@@ -277,7 +277,7 @@ class Queue:
             seconds_left=child.seconds_left if row.state == RUNNING else None,
         )
 
-    # What the queue's own threads do
+    # The queue's own threads
 
     def _work(self) -> None:
         while True:
@@ -290,7 +290,7 @@ class Queue:
                     if row is not None:
                         self._begin(row)
                         continue
-                except CairnError:  # the disk is full or gone: it may come back
+                except CairnError:  # the disk is full or disconnected: it may come back
                     pass
                 except Exception:  # whatever is wrong, the other jobs are done
                     _log.exception("The list of jobs cannot be worked off.")
@@ -304,7 +304,7 @@ class Queue:
         if not isinstance(file, Path) or not self._store.exists():
             return False
         try:
-            with contextlib.ExitStack() as own:  # which lets go of the lock where the rows cannot be written
+            with contextlib.ExitStack() as own:  # releases the lock if the rows cannot be written
                 own.enter_context(lock_file(file.with_suffix(".lock"), "Another server does the work."))
                 self._store.queue_again(self._children)
                 self._own = own.pop_all()
@@ -315,7 +315,7 @@ class Queue:
         return True
 
     def _next(self) -> JobRow | None:
-        """The job to begin or to resume now; None if there is no such job, or one runs."""
+        """The job to begin or to resume now; None if there is none to begin, or one runs."""
         rows = self._store.rows(ended=0)
         for row in rows:
             if not row.is_sound:
@@ -323,8 +323,8 @@ class Queue:
                 self.version += 1
         open_rows = [row for row in rows if row.is_sound]
         for number in self._children.keys() - {row.id for row in open_rows} - self._cancelled:
-            found = self._store.row(number)
-            if found is not None and found.state == CANCELLED:  # paused here, and cancelled by another server
+            paused = self._store.row(number)
+            if paused is not None and paused.state == CANCELLED:  # paused here, and cancelled by another server
                 self._end(number, self._children[number])
         running = {row.id for row in open_rows if row.state == RUNNING}
         if running - self._children.keys():  # not running, as all run in this process
@@ -358,7 +358,7 @@ class Queue:
             self._locked[row.id] = time.monotonic() + LOOK / 2
             return False
         except (CairnError, OSError):
-            pass  # the job itself says what is wrong
+            pass  # the job itself reports the error
         return True
 
     def _begin(self, row: JobRow) -> None:
@@ -405,32 +405,32 @@ class Queue:
             self._note_outcome(number, [QUEUED, RUNNING, PAUSED], outcome)
             try:
                 job = replace(self.job(number), **outcome)
-            except JobNotFound:  # its file has gone
+            except JobNotFound:  # its file is gone
                 return
         for callback in self.after:
             try:
                 callback(job)
-            except CairnError:  # the disk is full or gone: what has ended has ended
+            except CairnError:  # the disk is full or disconnected: the job has ended anyway
                 pass
             except Exception:
                 _log.exception("What is to be done after job %d cannot be done.", number)
 
     def _note_outcome(self, number: int, states: list[str], outcome: dict[str, Any]) -> None:
-        """Write what became of a job; where that fails, it is tried again before the next one is begun."""
+        """Write the outcome of a job; if that fails, it is retried before the next one begins."""
         try:
             self._store.change(number, states, **outcome)
-        except CairnError:  # the disk is full or gone
+        except CairnError:  # the disk is full or disconnected
             self._unwritten[number] = states, outcome
 
     def _settle(self) -> None:
-        """Write what could not be written; raises CairnError if it cannot be yet."""
+        """Write pending outcomes; raises CairnError if that fails again."""
         for number, (states, outcome) in list(self._unwritten.items()):
             self._store.change(number, states, **outcome)
             del self._unwritten[number]
             self.version += 1
 
     def _outcome(self, number: int, child: Child, code: int) -> dict[str, Any]:
-        """What becomes of a job whose process has ended."""
+        """Outcome of a job whose process has ended."""
         result = child.result()
         error = str(result.get("error", "")) if result is not None else ""
         if code in (0, 1) and result is not None and not error:
@@ -466,7 +466,7 @@ def _in_turn(rows: Sequence[JobRow]) -> list[JobRow]:
 
 
 def _seconds_since(moment: str) -> float:
-    """Seconds that have passed since a moment in ISO's form; infinity if it is none."""
+    """Seconds since a time in ISO format; infinity if it is invalid."""
     try:
         return (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
     except (TypeError, ValueError):
@@ -474,7 +474,7 @@ def _seconds_since(moment: str) -> float:
 
 
 def _reason(error: Exception) -> str:
-    """Say in one sentence why a job could not be done."""
+    """Describe in one sentence why a job failed."""
     if isinstance(error, CairnError):
         return str(error)
     if isinstance(error, OSError):

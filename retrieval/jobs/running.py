@@ -1,4 +1,4 @@
-"""The process of one job: begun, paused, ended, and what it says."""
+"""The process of one job: start, pause, end, and its output."""
 
 import contextlib
 import os
@@ -25,9 +25,9 @@ CAN_PAUSE = hasattr(signal, "SIGSTOP")
 MOST_LISTED = 1000
 """Entries of a list in a result that are kept."""
 
-_ROOT = Path(__file__).resolve().parents[2]  # where Cairn's packages lie
-_MOST_BYTES = 64 << 20  # of what a command prints that are read
-_FINE = 100_000  # parts in which the share of all work is told
+_ROOT = Path(__file__).resolve().parents[2]  # folder of Cairn's packages
+_MOST_BYTES = 64 << 20  # of a command's output that are read
+_FINE = 100_000  # resolution of reported progress
 _LONGEST = 2000  # characters of a complaint
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -47,20 +47,20 @@ _REACHED = TypeAdapter(Reached)
 
 
 class Child:
-    """A command of Cairn in a process of its own, with its own workers.
+    """A command of Cairn in a separate process, with its own workers.
 
-    They are one process group, so that they are paused and killed together, and Ctrl-C in the server's terminal is no
-    business of theirs. The group stays in the session of the server: where that dies, the system wakes what was paused,
-    and ends it. What is not paused sees for itself that its parent has gone.
+    They are one process group, so that they are paused and killed together, and are not affected by Ctrl-C in the
+    server's terminal. The group stays in the session of the server: if that dies, the system wakes paused processes,
+    and ends them. Others notice that their parent is gone.
 
     Parameters
     ----------
     command : sequence of str
         Arguments of ``cairn``.
     told : callable
-        Is called, in another thread, whenever the command says how far it is.
+        Called, in another thread, whenever the command reports progress.
     parts : mapping of str to float
-        Steps of the command in their order, and which part of its time each takes, about; empty: not known.
+        Steps of the command in order, and their approximate parts of its time; empty: unknown.
 
     Raises
     ------
@@ -103,7 +103,7 @@ class Child:
 
     @property
     def share(self) -> float | None:
-        """How much of all of its work is done, 0 to 1; None if its steps are not known. It never falls."""
+        """Part of its total work done, 0 to 1; None if its steps are unknown. It never decreases."""
         if not self._parts:
             return None
         steps = list(self._parts)
@@ -121,11 +121,11 @@ class Child:
         return left / rate if rate > 0 and left > 0 else None
 
     def pause(self) -> None:
-        """Let the process and its workers stand still; they keep their memory and their locks."""
+        """Suspend the process and its workers; they keep their memory and their locks."""
         self._signal_group("SIGSTOP")
 
     def go_on(self) -> None:
-        """Let them go on."""
+        """Continue them."""
         self._pace = Pace()  # the time that it was paused is no part of its pace
         self._signal_group("SIGCONT")
 
@@ -145,17 +145,17 @@ class Child:
             self._process.kill()
 
     def wait(self) -> int:
-        """Wait until the process has ended, and no worker of it is left; give its exit code, -N after the signal N."""
+        """Wait until the process and all its workers have ended; return its exit code, -N after the signal N."""
         if os.name == "posix" and hasattr(os, "waitid"):
-            # Its number is not given to others before it is waited for, so that the group is this one.
+            # Its number is not reused before it is waited for, so the group is still this one.
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             self._signal_group("SIGKILL")
         return self._process.wait()
 
     def result(self) -> dict[str, Any] | None:
-        """What the command has printed with ``--json``, once it has ended; None if that is no object."""
-        found = read_result(_text(self._out))
-        return None if found is None else shortened(found)
+        """Output of the command with ``--json``, once it has ended; None if that is no object."""
+        parsed = read_result(_text(self._out))
+        return None if parsed is None else shortened(parsed)
 
     def complaint(self) -> str:
         """The last line that the command printed for people, once it has ended."""
@@ -163,7 +163,7 @@ class Child:
         return lines[-1].removeprefix("cairn: ")[:_LONGEST] if lines else ""
 
     def close(self) -> None:
-        """Let go of what the command printed."""
+        """Release the output of the command."""
         self._out.close()
         self._err.close()
 
@@ -171,7 +171,7 @@ class Child:
         self._signal("killpg", name)
 
     def _signal(self, way: str, name: str) -> None:
-        # Once it was waited for, its number may be that of another process. Nothing else here may wait for it.
+        # After waiting, its number may be reused by another process. So no other code here may wait for it.
         if hasattr(os, way) and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 getattr(os, way)(self.pid, getattr(signal, name))
@@ -180,25 +180,27 @@ class Child:
         with pipe:
             for line in pipe:
                 try:
-                    told = _REACHED.validate_json(line)
+                    report = _REACHED.validate_json(line)
                 except ValidationError:  # cut off, as the process was killed
                     continue
-                if told.step != self.reached.step and not self._parts:
+                if report.step != self.reached.step and not self._parts:
                     self._pace = Pace()
-                self.reached = told
-                self._fractions[told.step] = max(self._fractions.get(told.step, 0.0), told.done / max(1, told.of))
+                self.reached = report
+                self._fractions[report.step] = max(
+                    self._fractions.get(report.step, 0.0), report.done / max(1, report.of)
+                )
                 share = self.share
-                self._pace.tell(told.done if share is None else int(_FINE * share))
+                self._pace.tell(report.done if share is None else int(_FINE * share))
                 self._told()
 
 
 def threads() -> int:
-    """How many threads a job computes with: one core is left to the server where there are three or more."""
+    """Number of threads of a job: with three or more cores, one is left to the server."""
     return cores() - 1 if cores() > 2 else cores()
 
 
 def shortened(result: dict[str, Any]) -> dict[str, Any]:
-    """Cut long lists of a result and of objects in it off; ``"shortened"`` in each says how long they were.
+    """Truncate long lists of a result and of objects in it; ``"shortened"`` in each has their original lengths.
 
     >>> shortened({"names": ["a"] * 5000})["shortened"]
     {'names': 5000}

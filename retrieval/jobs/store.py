@@ -24,7 +24,7 @@ _BUSY = {
 }
 """Codes of errors that say nothing against a file."""
 
-_MOST_JOBS = 1 << 53  # numbers that a page can tell apart
+_MOST_JOBS = 1 << 53  # integers that a page (JavaScript) can represent exactly
 
 LARGEST = 32 << 20
 """Bytes of a text in a row that are read."""
@@ -45,7 +45,7 @@ _JOBS = sa.Table(
     _METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("collection", sa.Text, nullable=False, index=True),  # name by which the queue knows it
+    sa.Column("collection", sa.Text, nullable=False, index=True),  # its name in the queue
     sa.Column("told", sa.Text, nullable=False),  # JSON: its arguments, by its kind
     sa.Column("state", sa.Text, nullable=False, index=True),
     sa.Column("result", sa.Text),  # JSON
@@ -53,13 +53,13 @@ _JOBS = sa.Table(
     sa.Column("added", sa.Text, nullable=False),  # ISO 8601, UTC
     sa.Column("started", sa.Text),
     sa.Column("ended", sa.Text),
-    sqlite_autoincrement=True,  # a number is never given twice
+    sqlite_autoincrement=True,  # numbers are never reused
 )
 _OPEN = sa.func.coalesce(_JOBS.c.state, "").not_in(ENDED)  # whatever the state is
 
 
 def _read_text(column: sa.Column[Any]) -> sa.Label[Any]:
-    """A column where it is a text that is not too large, and NULL otherwise."""
+    """A column if it is a text of limited size, NULL otherwise."""
     size = sa.func.length(sa.cast(column, sa.LargeBinary))
     return sa.case((sa.and_(sa.func.typeof(column) == "text", size <= LARGEST), column)).label(column.name)
 
@@ -87,12 +87,12 @@ class JobRow:
 
 
 class Store:
-    """Rows of jobs. Threads and processes may share its file; it is made with the first row.
+    """Rows of jobs. Threads and processes may share its file; it is created with the first row.
 
     Parameters
     ----------
     file : Path or CairnError
-        The SQLite file; or why there can be none: the list is empty then, and stays so.
+        The SQLite file; or the error why there can be none: then the list is always empty.
     """
 
     def __init__(self, file: Path | CairnError) -> None:
@@ -109,7 +109,7 @@ class Store:
         self._engine.dispose()
 
     def add(self, **values: Any) -> int:
-        """Add a job; return its number. The oldest ones that have ended are forgotten where there are too many.
+        """Add a job; return its number. The oldest ended ones are deleted if there are too many.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class Store:
         return self._read(lambda connection: [_read_row(row) for row in connection.execute(wanted).mappings()], [])
 
     def row(self, number: int) -> JobRow | None:
-        """Return one job; None if there is none."""
+        """Return one job, or None."""
         wanted = sa.select(*_READ).where(_JOBS.c.id == number)
 
         def read(connection: sa.Connection) -> JobRow | None:
@@ -150,7 +150,7 @@ class Store:
         return self._read(read, None)
 
     def change(self, number: int, states: Iterable[str], **values: Any) -> bool:
-        """Change a job that is in one of some states; say whether it was."""
+        """Change a job if it is in one of some states; return whether it was."""
         changed = sa.update(_JOBS).where(_JOBS.c.id == number, _JOBS.c.state.in_(list(states)))
         with self._transaction() as connection:
             return connection.execute(changed.values(_written(values))).rowcount > 0
@@ -162,19 +162,19 @@ class Store:
             connection.execute(changed.values(state=FAILED, error=error, ended=ended))
 
     def queue_again(self, but: Iterable[int]) -> None:
-        """Queue jobs again that a process ran which is no longer there: all that run but for some."""
+        """Queue jobs of ended processes again: all running ones except some."""
         changed = sa.update(_JOBS).where(_JOBS.c.state == RUNNING, _JOBS.c.id.not_in(list(but)))
         with self._transaction() as connection:
             connection.execute(changed.values(state=QUEUED))
 
     def delete(self, number: int) -> bool:
-        """Forget a job that has ended; say whether it was there."""
+        """Delete an ended job; return whether it existed."""
         gone = sa.delete(_JOBS).where(_JOBS.c.id == number, _JOBS.c.state.in_(ENDED))
         with self._transaction() as connection:
             return connection.execute(gone).rowcount > 0
 
     def set_aside(self) -> None:
-        """Move a file away that is no list of jobs, or a damaged one: work goes on with an empty list."""
+        """Rename a damaged or foreign file, and continue with an empty list."""
         if not isinstance(self.file, Path) or not self.exists():
             return
         try:
@@ -211,20 +211,20 @@ class Store:
 
 
 def _examine(connection: sa.Connection) -> None:
-    """Read all that there is; an error of the database, or ValueError, where that cannot be or is not what was made."""
+    """Read the whole file; raises a database error, or ValueError, if it is damaged or has another schema."""
     if _objects(connection) != _own_objects():  # first: a view may have no end
         raise ValueError("there is something else in it")
-    told = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
-    if told != "ok":
-        raise ValueError(told)
+    report = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+    if report != "ok":
+        raise ValueError(report)
     if (connection.scalar(sa.select(sa.func.max(_JOBS.c.id))) or 0) >= _MOST_JOBS:
         raise ValueError("it has no more numbers to give")
 
 
 def _objects(connection: sa.Connection) -> set[str]:
-    """Tables and indexes, and whatever else there is, as they were made."""
-    found = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_schema")
-    return {" ".join(" ".join(map(str, one)).split()) for one in found}
+    """SQL of all tables, indexes and other objects."""
+    rows = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    return {" ".join(" ".join(map(str, one)).split()) for one in rows}
 
 
 @cache
@@ -242,7 +242,7 @@ def _set_up(connection: Any, _: object) -> None:
     connection.text_factory = lambda written: written.decode("utf-8", "replace")
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA busy_timeout = 5000")
-    # A folder that may not be written is read as it is.
+    # Read-only folders are only read.
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
@@ -255,7 +255,7 @@ def _written(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_row(row: Mapping[Any, Any]) -> JobRow:
-    """Return a row, with what it is not of the right shape left out."""
+    """Return a row without malformed values."""
     values = dict(row)
     is_sound = values["id"] > 0 and values["state"] in STATES
     for name in ("kind", "collection", "told", "state", "added"):
@@ -266,16 +266,16 @@ def _read_row(row: Mapping[Any, Any]) -> JobRow:
 
 
 def read_result(text: str) -> dict[str, Any] | None:
-    """Return what a command printed with ``--json``; None if that is no object, or cannot be written as JSON.
+    """Parse the output of a command with ``--json``; None if that is no object, or cannot be written as JSON.
 
-    How deep values may be nested is stated: what one program can read, another (or another Python) cannot write.
+    The nesting depth has a fixed limit, as programs and versions of Python differ in theirs.
     """
     try:
-        found = json.loads(text, parse_constant=lambda name: None)
-        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+        result = json.loads(text, parse_constant=lambda name: None)
+        json.dumps(result, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and _is_flat(found, MOST_LEVELS) else None
+    return result if isinstance(result, dict) and _is_flat(result, MOST_LEVELS) else None
 
 
 def _is_flat(value: object, levels: int) -> bool:

@@ -56,9 +56,9 @@ def read_date(text: str, day_first: bool | None = None) -> str | None:
     """Read a date as people and programs write it.
 
     Accepts 1923, 1923-05, 1923-05-17, 1923/5/17, 17.05.1923, 05.1923, 19230517, the form of EXIF (1923:05:17 14:30:00),
-    and each day with a time, without its fractions and zone. The time may be in 12 hours (02:30 PM, 02:30下午), and
-    digits may be of any script. A month or day of 00, or blank, is unknown. 31/12/1923 and 12/31/1923 are accepted, as
-    only one order of day and month is a date; 03/04/1923 is not.
+    and each day with a time, whose fractions and zone are ignored. The time may be in 12 hours (02:30 PM, 02:30下午),
+    and digits may be of any script. A month or day of 00, or blank, is unknown. 31/12/1923 and 12/31/1923 are accepted,
+    as only one order of day and month is a date; 03/04/1923 is not.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ def adapt_shapes(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Affine shape of regions (Mikolajczyk & Schmid, IJCV 2004, section 3.2): the second-moment matrix is measured in
     the frame normalised so far, which is then stretched by its inverse square root at constant area, until it is
-    isotropic. Gives maps (N, 2, 2) from the unit circle to the region, of determinant sigma², and whether each shape
+    isotropic. Returns maps (N, 2, 2) from the unit circle to the region, of determinant sigma², and whether each shape
     stayed in the allowed range. Centres and detection scales in pixels.
     """
     number = len(centres)
@@ -26,10 +26,10 @@ def adapt_shapes(
         order = sampling_order(levels, centres)
         grid, weights = _window(options)
         limits = options.iterations, options.converged, options.max_anisotropy
-        middles, scales, found, ends = centres[order], sigmas[order], shapes[order], np.empty(number, np.int64)
+        middles, scales, current, ends = centres[order], sigmas[order], shapes[order], np.empty(number, np.int64)
         for part, level in level_runs(space, levels[order]):
-            adapt(level, middles[part], scales[part], grid, weights, limits, found[part], ends[part])
-        shapes[order] = found
+            adapt(level, middles[part], scales[part], grid, weights, limits, current[part], ends[part])
+        shapes[order] = current
         kept[order] = (ends != STRETCHED) & (options.keep_unconverged | (ends != OUT_OF_STEPS))
     return shapes * sigmas[:, None, None], kept
 
@@ -39,5 +39,5 @@ def _window(options: AdaptationOptions) -> tuple[NDArray[np.float32], NDArray[np
     axis = np.linspace(-options.window, options.window, options.samples)
     grid = np.stack(np.meshgrid(axis, axis)).reshape(2, -1).astype(np.float32)
     weight = np.exp(-0.5 * (axis / (options.window / 2.5)) ** 2)
-    weight[[0, -1]] = 0  # where a difference would need a sample beyond the window
+    weight[[0, -1]] = 0  # differences there would need samples beyond the window
     return grid, np.outer(weight, weight).astype(np.float32)

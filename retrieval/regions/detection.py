@@ -37,12 +37,12 @@ def detect_regions(
     within: tuple[float, float, float, float] | None = None,
     outside: NDArray[np.bool_] | None = None,
 ) -> Regions:
-    """Detect affine-covariant regions in a grey image (H, W), by falling response; none where it is smaller than 16
-    pixels. All detectors have the affine adaptation of Mikolajczyk & Schmid, IJCV 2004; what is their own is in
-    `detectors`. No region with its centre in `outside` (H, W) is taken, nor counted by a limit.
+    """Detect affine-covariant regions in a grey image (H, W), by decreasing response; empty if it is smaller than 16
+    pixels. All detectors share the affine adaptation of Mikolajczyk & Schmid, IJCV 2004; their differences are in
+    `detectors`. Regions with their centres in `outside` (H, W) are dropped, and not counted by a limit.
 
     `within`: x0, y0, x1, y1: only regions with their centre in this box, its border included, are taken. They are the
-    same as without it, but for `RegionOptions.max_features`, which counts those in the box.
+    same as without it, except that `RegionOptions.max_features` counts those in the box.
     """
     options = options or RegionOptions()
     detector = find_detector(options.detector)
@@ -64,19 +64,19 @@ def detect_regions(
             ]
         )
         rows.append(row[:, extrema.edge <= edge_limit])
-    found = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0))
+    peaks = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0))
     if outside is not None:
-        found = found[:, ~in_mask(found[:2].T, outside)]
-    found = found[:, np.lexsort((found[0], found[1], -found[3]))]
+        peaks = peaks[:, ~in_mask(peaks[:2].T, outside)]
+    peaks = peaks[:, np.lexsort((peaks[0], peaks[1], -peaks[3]))]
     if options.max_regions:
-        found = found[:, : options.max_regions]
+        peaks = peaks[:, : options.max_regions]
     if within is not None:
         x0, y0, x1, y1 = within
-        found = found[:, (found[0] >= x0) & (found[0] <= x1) & (found[1] >= y0) & (found[1] <= y1)]
+        peaks = peaks[:, (peaks[0] >= x0) & (peaks[0] <= x1) & (peaks[1] >= y0) & (peaks[1] <= y1)]
     if options.max_features:
-        found = found[:, spread_choice(found[:2].T, options.max_features)]
+        peaks = peaks[:, spread_choice(peaks[:2].T, options.max_features)]
 
-    centres, sigma, response = found[:2].T, found[2], found[3]
+    centres, sigma, response = peaks[:2].T, peaks[2], peaks[3]
     shapes, kept = adapt_shapes(space, centres, sigma, options.adaptation)
     ellipses = ellipses_of_shapes(centres[kept], shapes[kept] * detector.radius)
     return Regions(ellipses, response[kept].astype(np.float32), space)
@@ -85,7 +85,7 @@ def detect_regions(
 def mostly_in(
     ellipses: NDArray[np.float32], mask: NDArray[np.bool_], scale: float, part: float = 0.5
 ) -> NDArray[np.bool_]:
-    """Say of which regions (N, 5) more than a part lies in a mask (H, W), by the box around each, enlarged."""
+    """Return which regions (N, 5) lie in a mask (H, W) by more than a part, by the enlarged box around each."""
     import cv2
 
     a, b, c = ellipses[:, 2:].T.astype(np.float64)
@@ -99,7 +99,7 @@ def mostly_in(
 
 
 def in_mask(points: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Say of which points (N, 2) the nearest pixel lies in a mask (H, W)."""
+    """Return for which points (N, 2) the nearest pixel lies in a mask (H, W)."""
     x, y = np.rint(points).astype(np.int64).T
     return np.asarray(mask[np.clip(y, 0, mask.shape[0] - 1), np.clip(x, 0, mask.shape[1] - 1)])
 
@@ -113,7 +113,7 @@ def known_regions(
 ) -> Regions:
     """Return regions (N, 5) of an image that are known, with the scale space that they are described from.
 
-    The other arguments are those of `detect_regions`; the responses, which are not known, are 0. With `quick`, the
+    The other arguments are those of `detect_regions`; the unknown responses are 0. With `quick`, the
     image is not enlarged for the smallest regions: that takes a third of the time, and their patches differ a little.
     """
     detector = find_detector((options or RegionOptions()).detector)

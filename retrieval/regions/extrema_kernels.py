@@ -1,8 +1,7 @@
 """Compiled loops of `scalespace.find_extrema`: samples that stand out among their neighbours, and their refinement.
 
-Levels are given as one line of samples (see `scalespace.as_line`): they are the response, or it is their difference,
-response i being level i + 1 less level i. Differences are taken where they are needed and never written to memory,
-which takes longer than to compute them.
+Levels are passed as one line of samples (see `scalespace.as_line`): they are the response, or it is their difference:
+response i is level i + 1 less level i. Differences are computed on the fly, as writing them to memory takes longer.
 """
 
 import numpy as np
@@ -45,12 +44,12 @@ def _mark(
 ) -> None:
     """Mark samples beyond a bound and beyond their six nearest neighbours, in their level and in the adjacent ones.
 
-    All samples are tested, so this is what takes the time: it has no branches, for the compiler to test many at once.
+    This is the bottleneck, as it tests all samples: it has no branches, so that the compiler can vectorise it.
     """
     use_wide_vectors()
     for x in range(len(marks)):
         value = row[x]
-        # Of neighbours that tie, as around a peak half way between samples, the first alone is taken.
+        # Of equal neighbours, as around a peak half way between samples, only the first is taken.
         high = (value > bound) & (value > up[x]) & (value >= down[x]) & (value > left[x]) & (value >= right[x])
         high &= (value > below[x]) & (value > above[x])
         low = (value < -bound) & (value < up[x]) & (value <= down[x]) & (value < left[x]) & (value <= right[x])
@@ -121,15 +120,15 @@ def find_places(line: NDArray[np.float32], differences: bool, layout: Layout, bo
                         places[level, minimum, counts[level, minimum]] = middle * stride + border + column
                         counts[level, minimum] += 1
                         total += 1
-    found = np.empty((3, total), np.int64)
+    marked = np.empty((3, total), np.int64)
     end = 0
     for level in range(1, responses - 1):
         for minimum in range(2):
             for entry in range(counts[level, minimum]):
                 place = places[level, minimum, entry]
-                found[0, end], found[1, end], found[2, end] = place % stride, place // stride, level
+                marked[0, end], marked[1, end], marked[2, end] = place % stride, place // stride, level
                 end += 1
-    return found
+    return marked
 
 
 @compiled(makes_arrays=False)
@@ -160,13 +159,13 @@ def _moved(at: int, shift: float, low: int, high: int) -> int:
 def refine(
     line: NDArray[np.float32], differences: bool, layout: Layout, places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Move each extremum (3, N) to the top of the quadratic through its neighbours, in at most five steps of a sample:
-    (6, M), x, y and level of the top, its response, trace² / determinant of the spatial Hessian (infinite at a saddle),
-    and the index in the line of the adjacent sample. Those come first that took fewest steps.
+    """Move each extremum (3, N) to the peak of the quadratic through its neighbours, in at most five steps of a sample:
+    (6, M), x, y and level of the peak, its response, trace² / determinant of the spatial Hessian (infinite at a
+    saddle), and the index in the line of the adjacent sample; ordered by the number of steps.
     """
     number, height, width, area, stride, border = layout
     responses = number - differences
-    found = np.empty((6, places.shape[1]))
+    extrema = np.empty((6, places.shape[1]))
     settled = 0
     moving = places.copy()
     remaining = moving.shape[1]
@@ -200,7 +199,7 @@ def refine(
                 dx = (c_xx * -gx + c_xy * -gy + c_xs * -gs) / determinant
                 dy = (c_xy * -gx + c_yy * -gy + c_ys * -gs) / determinant
                 ds = (c_xs * -gx + c_ys * -gy + c_ss * -gs) / determinant
-            # What would leave the octave stays at its last sample, and is taken if the top is not far beyond.
+            # At the border of the octave stay at the last sample, and accept it if the peak is not far beyond.
             to_x = _moved(x, dx, border, width - border - 1)
             to_y = _moved(y, dy, border, height - border - 1)
             to_level = _moved(level, ds, 1, responses - 2)
@@ -208,9 +207,9 @@ def refine(
                 moving[0, remaining], moving[1, remaining], moving[2, remaining] = to_x, to_y, to_level
                 remaining += 1
             elif abs(dx) < 1.5 and abs(dy) < 1.5 and abs(ds) < 1.5:
-                found[0, settled], found[1, settled], found[2, settled] = x + dx, y + dy, level + ds
-                found[3, settled] = value + 0.5 * (gx * dx + gy * dy + gs * ds)
-                found[4, settled] = (xx + yy) ** 2 / c_ss if c_ss > 0 else np.inf
-                found[5, settled] = place
+                extrema[0, settled], extrema[1, settled], extrema[2, settled] = x + dx, y + dy, level + ds
+                extrema[3, settled] = value + 0.5 * (gx * dx + gy * dy + gs * ds)
+                extrema[4, settled] = (xx + yy) ** 2 / c_ss if c_ss > 0 else np.inf
+                extrema[5, settled] = place
                 settled += 1
-    return found[:, :settled].copy()
+    return extrema[:, :settled].copy()

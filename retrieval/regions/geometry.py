@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def ellipses_of_shapes(centres: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Regions, given as centres (N, 2) and maps (N, 2, 2) from the unit circle, as rows x, y, a, b, c of a(u-x)² +
+    """Convert regions from centres (N, 2) and maps (N, 2, 2) of the unit circle to rows x, y, a, b, c of a(u-x)² +
     2b(u-x)(v-y) + c(v-y)² = 1, (N, 5) float32.
     """
     p, q = shapes[:, 0, 0], shapes[:, 0, 1]
@@ -53,7 +53,7 @@ class Frames:
     linear: NDArray[np.float32]  # (N, 2, 2) float32, maps from the unit circle to the region
 
     def at(self, rows: NDArray[np.integer]) -> "Frames":
-        """Take some rows, in the order given."""
+        """Select rows, in the given order."""
         return Frames(self.centres.take(rows, axis=0), self.linear.take(rows, axis=0))
 
     def enlarged(self, factor: float) -> "Frames":
@@ -64,18 +64,18 @@ class Frames:
 
     @property
     def plain(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Centres and frames as compiled functions take them: float32 in C order."""
+        """Centres and frames for compiled functions: float32 in C order."""
         return np.ascontiguousarray(self.centres, np.float32), np.ascontiguousarray(self.linear, np.float32)
 
     def ellipses(self, side: float) -> NDArray[np.float32]:
-        """Write the regions as ellipse rows (N, 5), pixels of the upright original, whose longer side is given."""
+        """The regions as ellipse rows (N, 5), pixels of the upright original with this longer side."""
         return ellipses_of_shapes(self.centres.astype(np.float64) * side - 0.5, self.linear.astype(np.float64) * side)
 
 
 def fit_affine(source: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.float64] | None:
     """Least-squares affine map (2, 3) from points (N, 2) to points (N, 2).
 
-    None if the points do not fix one: fewer than three, or all (nearly) on a line.
+    None if the points do not determine one: fewer than three, or all (nearly) on a line.
     """
     if len(source) < 3:
         return None

@@ -1,4 +1,4 @@
-"""How regions are detected: options alone, which a collection keeps, and nothing that sees an image."""
+"""Options of region detection, which a collection stores."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -17,7 +17,7 @@ class AdaptationOptions:
     window: float = 8.0  # half the side of the window in units of the detection scale
     samples: int = 21  # samples along that side
     converged: float = 0.93  # smallest eigenvalue ratio of the second-moment matrix that ends the iteration
-    max_anisotropy: float = 5.0  # largest ratio of the ellipse's axes that is kept
+    max_anisotropy: float = 5.0  # largest ratio of the ellipse's axes
     keep_unconverged: bool = True  # keep regions that ran out of steps, at their last shape
 
 

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 _ANGLES = 90  # rays of the overlap integral: errors below 0.5 come out within 0.001, all others within 0.01
 _PAIRS = 20_000  # pairs integrated at a time, for the memory they need
-_INTEGRATION = 0.01  # largest error of `overlap_error`: what is nearer to a threshold is a candidate too
+_INTEGRATION = 0.01  # largest error of `overlap_error`: pairs nearer to a threshold are candidates too
 _CHUNK = 1000  # regions whose candidates are looked up at a time, for the memory they need
 # The part of a disc beyond a line at the distance z from its centre: falls from 1 at z = -1 to 0 at z = 1.
 _CUTS = np.linspace(1, -1, 2001)
@@ -27,7 +27,7 @@ class OverlapSets:
     """
 
     positives: NDArray[np.int64]  # (K, 2) int64: x, and a member of P(x)
-    ambiguous: NDArray[np.int64]  # (A, 2) int64: x, and what belongs neither to P(x) nor to N(x)
+    ambiguous: NDArray[np.int64]  # (A, 2) int64: x, and regions neither in P(x) nor in N(x)
 
 
 def overlap_sets(
@@ -51,7 +51,7 @@ def overlap_sets(
     kept1 = np.flatnonzero(
         inside_image(transfer_ellipses(regions1, homography), shape2) & _in_front(regions1, homography)
     )
-    # A region may overlap what is in the first photo though its own centre is not, and is no negative then.
+    # A region may overlap the first photo although its centre is outside, and is no negative then.
     kept2 = np.flatnonzero(np.isfinite(mapped).all(axis=1) & _in_front(regions2, inverse))
     one, other = regions1[kept1], mapped[kept2]
     pairs = overlap_candidates(one, other, low)
@@ -63,7 +63,7 @@ def overlap_sets(
 def overlap_candidates(
     regions1: NDArray[np.floating], regions2: NDArray[np.floating], least: float
 ) -> NDArray[np.int64]:
-    """Sorted pairs (K, 2) of ellipses (N, 5), (M, 5) whose overlap, intersection over union, can reach t: none is
+    """Sorted pairs (K, 2) of ellipses (N, 5), (M, 5) whose overlap, intersection over union, can reach t: no pair is
     missed; about half reach it.
 
     Let the areas be A and qA. Then t <= q <= 1/t, and the intersection is at least t/(1+t) (1+q) A. So much of either
@@ -77,7 +77,7 @@ def overlap_candidates(
     covariances1, covariances2 = _covariances(regions1), _covariances(regions2)
     radii1, radii2 = (np.linalg.det(each) ** 0.25 for each in (covariances1, covariances2))
     reach = 1 + max(float(_cut(np.array(least))), 0) * 4 / (np.pi * least)
-    # Half an octave at a time, so that the search meets only regions of a like size.
+    # Half an octave at a time, so that the search only covers regions of similar size.
     bands = np.floor(2 * np.log2(radii1)).astype(np.int64)
     for band in np.unique(bands):
         members1 = np.flatnonzero(bands == band)
@@ -209,7 +209,7 @@ def _covariances(regions: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def _in_front(regions: NDArray[np.floating], homography: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Whether centres lie on the side of the horizon that a camera sees, where the map mirrors nothing."""
+    """Whether centres lie on the visible side of the horizon, where the map does not mirror."""
     depth = regions[:, :2] @ homography[2, :2] + homography[2, 2]
     return np.asarray(depth * np.linalg.det(homography) > 0)  # the Jacobian's determinant is det(H) / depth³
 

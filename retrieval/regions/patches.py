@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from retrieval.regions.scalespace import ScaleSpace, as_line
 
-_MOST_PIXELS = 2**31 - 1  # of a level: compiled functions keep places as 32-bit integers
+_MOST_PIXELS = 2**31 - 1  # of a level: compiled functions use 32-bit integers for places
 
 
 def sample_frames(
@@ -23,7 +23,7 @@ def sample_frames(
     image is continued by its border pixels. `levels` (N,): see `ScaleSpace.level`; frames of one level that follow each
     other are sampled in one call: quickest in `sampling_order`.
     """
-    from retrieval.regions.sampling_kernels import sample  # here: Numba takes its time to load
+    from retrieval.regions.sampling_kernels import sample  # imported here, as Numba loads slowly
 
     number, size = len(centres), grid.shape[-1]
     patches = np.empty((number, size, size), np.float32)
@@ -37,11 +37,11 @@ def sample_frames(
 def level_runs(
     space: ScaleSpace, levels: NDArray[np.int64]
 ) -> Iterator[tuple[slice, tuple[NDArray[np.float32], int, int, int, float, float]]]:
-    """Return the runs of frames that are sampled from one level, and that level as compiled functions take it."""
+    """Yield the runs of frames that are sampled from one level, with that level in the form for compiled functions."""
     begins = np.flatnonzero(np.diff(levels, prepend=levels[:1] - 1)).tolist()
     for begin, end in zip(begins, [*begins, len(levels)][1:], strict=True):
         pixels, step, offset = space.level(int(levels[begin]))
-        if min(pixels.shape) < 2:  # there is nothing between two samples
+        if min(pixels.shape) < 2:  # interpolation needs two samples
             pixels = np.pad(pixels, ((0, 1), (0, 1)), "edge")
         line, (stride, _) = as_line(pixels)
         if len(line) > _MOST_PIXELS:
@@ -81,16 +81,16 @@ def patch_levels(space: ScaleSpace, frames: NDArray[np.float64], size: int) -> N
 
 
 def resample_patches(patches: NDArray[np.number], size: int, share: float = 1.0) -> NDArray[np.float32]:
-    """Resample patches (N, S, S) to another number of samples along a side, the outermost ones staying where they are;
-    smoothed first if that is coarser, as by `extract_patches`, so that nothing aliases. `share`: of the patch's side,
-    about its middle, that is taken: 1, or less of it.
+    """Resample patches (N, S, S) to another number of samples along a side, with the outermost ones in place; smoothed
+    first if that is coarser, as in `extract_patches`, to avoid aliasing. `share`: central part of the patch's side to
+    use, at most 1.
     """
     grey = np.asarray(patches, np.float32)
     spacing = share * (grey.shape[1] - 1) / (size - 1)
     if spacing == share == 1:
         return grey
     grid = ((share * patch_grid(size) + 1) * ((grey.shape[1] - 1) / 2)).astype(np.float32)
-    # A camera's image is taken to have half a sample of smoothing already, and this much is wanted in the end.
+    # A camera's image is assumed to have half a sample of smoothing already; this is the total wanted.
     sigma = 0.5 * np.sqrt(max(spacing**2 - 1, 0))
     resampled = np.empty((len(grey), size, size), np.float32)
     for number, patch in enumerate(grey):

@@ -61,7 +61,7 @@ def _interpolate(
     rights, downs = shares[0], shares[1]
     right_of, below, right_below = line[1:], line[stride:], line[stride + 1 :]
     for number in range(len(patch)):
-        place = np.uint64(places[number])  # unsigned, so that no code is made for places below 0
+        place = np.uint64(places[number])  # unsigned, so that no code is generated for negative places
         right, down = rights[number], downs[number]
         left, up = np.float32(1) - right, np.float32(1) - down
         patch[number] = (
@@ -109,8 +109,8 @@ def _second_moments(
 ) -> tuple[float, float, float]:
     """Sums xx, xy and yy of the products of a patch's gradients, its rows as one line.
 
-    What is taken across the end of a row has no weight. The first and the last row have none, and are left out of it.
-    The sums of the columns are taken side by side, in `sums` (3, row), and then added up.
+    Differences across the end of a row have zero weight. So have the first and the last row, which are skipped.
+    Columns are summed in parallel, in `sums` (3, row), and then added.
     """
     sums[:] = 0
     of_xx, of_xy, of_yy = sums[0], sums[1], sums[2]
@@ -132,7 +132,7 @@ def _second_moments(
 def inverse_square_root(xx: float, xy: float, yy: float) -> tuple[float, float, float, float]:
     """Inverse square root xx, xy, yy of a matrix, of determinant 1, and the ratio of its eigenvalues in 0..1.
 
-    A flat window, whose matrix is 0, stays as it is.
+    For a flat window, whose matrix is 0, it is the identity.
     """
     if not xx + yy > 1e-9:
         return 1.0, 0.0, 1.0, 1.0

@@ -1,7 +1,7 @@
 """Gaussian scale space in octaves, and the extrema of a response in it.
 
-The levels serve three steps: detection looks for extrema, affine adaptation and patch sampling read the level whose
-smoothing fits the region's scale, so that nothing is smoothed twice and nothing aliases.
+The levels serve three steps: detection finds extrema, affine adaptation and patch sampling read the level whose
+smoothing fits the region's scale. This avoids repeated smoothing and aliasing.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Octave:
     A pixel (u, v) of a level is the point (u * step + offset, v * step + offset) of the image.
     """
 
-    levels: NDArray[np.float32]  # (S + 3, H, W) float32, or S + 1 of them, that patches alone are sampled from
+    levels: NDArray[np.float32]  # (S + 3, H, W) float32, or only the S + 1 that patches are sampled from
     sigmas: NDArray[np.float64]  # (S + 3,) or (S + 1,) smoothing of each level, in pixels of the image
     step: float  # pixels of the image between two samples
     offset: float  # image coordinate of the first sample
@@ -70,9 +70,8 @@ class ScaleSpace:
 
 
 def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions, *, sampled: bool = False) -> ScaleSpace:
-    """Smooth an image (H, W) by steps of 2^(1/S), octave by octave (Lowe, IJCV 2004, section 3); with no octave where
-    it is smaller than 16 pixels. `sampled`: leave out the levels beyond those that patches are sampled from: extrema
-    cannot be looked for.
+    """Smooth an image (H, W) by steps of 2^(1/S), octave by octave (Lowe, IJCV 2004, section 3); without octaves if it
+    is smaller than 16 pixels. `sampled`: only the levels that patches are sampled from: extrema cannot be detected.
     """
     height, width = image.shape
     double = options.double and max(height, width) <= _LARGEST_DOUBLED
@@ -109,7 +108,7 @@ def _empty_levels(number: int, height: int, width: int) -> NDArray[np.float32]:
     """Room for levels, (N, H, W) float32.
 
     A row begins an odd number of lines of the processor's cache after the one above it: with a power of two between
-    them, as in a photo of 1,024 pixels across, all samples of a column would be kept in the same few lines.
+    them, as in a photo of 1,024 pixels across, all samples of a column would compete for the same few lines.
     """
     stride = _LINE * ((width + _LINE - 1) // _LINE | 1)
     return np.empty((number, height, stride), np.float32)[:, :, :width]
@@ -118,8 +117,8 @@ def _empty_levels(number: int, height: int, width: int) -> NDArray[np.float32]:
 def as_line(levels: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[int, ...]]:
     """View levels (..., H, W) as one line, from their first sample to their last with all that lies between.
 
-    The second result is how many samples of the line are from one level, row or column to the next. What is no float32,
-    or does not lie in memory in this order, is copied.
+    The second result is the number of samples from one level, row or column to the next. An array that is not float32,
+    or not contiguous in this order, is copied.
     """
     sizes = levels.strides
     in_order = sizes[-1] == 4 and all(size % 4 == 0 and size >= next_ for size, next_ in pairwise(sizes))
@@ -151,7 +150,7 @@ class Extrema:
     y: NDArray[np.float64]  # (N,) float64, in samples of the octave
     level: NDArray[np.float64]  # (N,) float64, in levels of the octave
     value: NDArray[np.float64]  # (N,) float64, interpolated response
-    edge: NDArray[np.float64]  # (N,) trace² / determinant of the spatial Hessian; infinite where it is a saddle
+    edge: NDArray[np.float64]  # (N,) trace² / determinant of the spatial Hessian; infinite at a saddle
 
 
 def find_extrema(
@@ -165,17 +164,17 @@ def find_extrema(
     2002), always in the same order. `responses` (H, W): at consecutive levels of one octave, as one array they need not
     be copied; with `differences` the response is the difference of each level and the one below.
     """
-    threshold = max(threshold, 0.0)  # below, a sample might be a minimum and a maximum, and there is no room for that
+    threshold = max(threshold, 0.0)  # below 0 a sample could be both a minimum and a maximum, which exceeds the buffer
     number, (height, width) = len(responses), responses[0].shape
     if number - differences < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
         return Extrema(*(np.zeros(0) for _ in range(5)))
-    from retrieval.regions.extrema_kernels import find_places, refine  # here: Numba takes its time to load
+    from retrieval.regions.extrema_kernels import find_places, refine  # imported here, as Numba loads slowly
 
     line, (area, stride, _) = as_line(np.asarray(responses, np.float32))
     levels = line, differences, (number, height, width, area, stride, border)
     # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
-    found = refine(*levels, find_places(*levels, np.float32(0.8 * threshold)))
-    found = found[:, np.abs(found[3]) >= threshold]
+    extrema = refine(*levels, find_places(*levels, np.float32(0.8 * threshold)))
+    extrema = extrema[:, np.abs(extrema[3]) >= threshold]
     # Extrema that moved to the same sample are one.
-    _, first = np.unique(found[5], return_index=True)
-    return Extrema(*found[:5, np.sort(first)])
+    _, first = np.unique(extrema[5], return_index=True)
+    return Extrema(*extrema[:5, np.sort(first)])

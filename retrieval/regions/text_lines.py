@@ -1,8 +1,8 @@
-"""Printed type in an image: pieces of ink of like height, in rows, several rows below each other. There is no network.
+"""Detect printed type in an image, without a network: pieces of ink of similar height, in several parallel rows.
 
-What typesetting does to ink tells type from rows of windows, bricks and hatching: pieces are of many widths and few
-heights, of one blackness, and there is hardly any ink between them. A sign has too few letters to be taken for type.
-The limits were chosen on scanned books and on photos of streets, paintings and things; see docs/how-to/books.md.
+Typesetting distinguishes type from rows of windows, bricks and hatching: pieces have many widths and few heights, the
+same blackness, and hardly any ink between them. A sign has too few letters to be taken for type. The limits were chosen
+on scanned books and on photos of streets, paintings and objects; see docs/how-to/books.md.
 """
 
 from dataclasses import astuple, dataclass
@@ -23,12 +23,12 @@ _HEIGHTS = 4, 90  # pixels of a letter, or of several that touch
 _WIDEST = 14  # heights of a piece: a word whose letters touch
 _GAP = 1.6  # heights between two pieces that follow each other
 _STEEPEST = 0.36  # slope of a row: twenty degrees
-_STRAIGHT = 0.35  # heights by which pieces stand off the line of their row
+_STRAIGHT = 0.35  # largest distance of pieces from the line of their row, in heights
 _PITCHES = 1.0, 4.5  # heights between two rows of a block
-_MOST_ROWS = 500  # the longest, that blocks are made of
+_MOST_ROWS = 500  # longest rows used for blocks
 _LEAST_ROWS = 3  # of a block
 _LEAST_LENGTH = 60.0  # heights, of all rows of a block together
-_LEAST_PURITY = 0.72  # part of the ink within a block that its pieces have, of much and black type
+_LEAST_PURITY = 0.72  # least part of the ink within a block that belongs to its pieces, for much black type
 _LITTLE_PURITY = 0.86  # of other type: rows of bricks have less
 _MUCH = 400.0  # heights, of all rows of a block together
 _BLACK = 30.0  # grey values
@@ -66,7 +66,7 @@ class _Rows:
     middle: NDArray[np.float64]
     slope: NDArray[np.float64]
     height: NDArray[np.float64]  # mean of its pieces
-    off: NDArray[np.float64]  # heights by which pieces stand off the line, root of the mean square
+    off: NDArray[np.float64]  # distance of pieces from the line in heights, root mean square
     widths: NDArray[np.float64]  # spread of the widths, as a logarithm
     heights: NDArray[np.float64]  # that of the heights
     filling: NDArray[np.float64]  # part of its pieces' boxes that is ink
@@ -89,8 +89,8 @@ class _Rows:
 
 
 def text_mask(grey: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which pixels of a grey image (H, W) lie in printed text, dark or light, in blocks of lines with what lies between
-    them; lines run across or upright, but for twenty degrees.
+    """Mask of printed text in a grey image (H, W), dark or light, in blocks of lines including gaps; lines run across
+    or upright, within twenty degrees.
     """
     height, width = grey.shape
     small: NDArray[Any] = np.clip(grey, 0, 255).astype(np.uint8)
@@ -111,7 +111,7 @@ def text_mask(grey: NDArray[np.float32]) -> NDArray[np.bool_]:
 
 
 def _off_ground(grey: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
-    """How far dark ink, and light ink, stands off the ground around it, (H, W) each; 0 where there is no ink."""
+    """Contrast of dark ink, and of light ink, to the surrounding ground, (H, W) each; 0 without ink."""
     side = 2 * (max(grey.shape) // 50) + 1
     ground = cv2.boxFilter(grey, cv2.CV_32F, (side, side))
     square = cv2.sqrBoxFilter(grey, cv2.CV_32F, (side, side))
@@ -121,7 +121,7 @@ def _off_ground(grey: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
 
 
 def _pieces(ink: NDArray[np.uint8], off: NDArray[np.float32]) -> _Pieces:
-    """Take ink apart into pieces, of which those are left out that cannot be letters."""
+    """Divide ink into connected pieces, without those that cannot be letters."""
     number, labels, found, _ = cv2.connectedComponentsWithStats(ink, connectivity=8)
     x, y, w, h, area = found[1:].T.astype(np.float64)
     where = np.flatnonzero(ink)
@@ -146,7 +146,7 @@ def _mask(pieces: _Pieces, ink: NDArray[np.uint8]) -> NDArray[np.uint8]:
     height = float(np.median(rows.height[sure]))
     _paint(mask, rows, sure)
     _paint(mask, rows, _belonging(rows, sure, ink))
-    side = round(2 * _REACH * height)  # words at the ends of lines, and what lies between lines
+    side = round(2 * _REACH * height)  # words at the ends of lines, and gaps between lines
     border = cv2.copyMakeBorder(mask, side, side, side, side, cv2.BORDER_CONSTANT)
     closed = cv2.morphologyEx(border, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))
     return np.asarray(closed[side:-side, side:-side])
@@ -180,7 +180,7 @@ def _links(pieces: _Pieces) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _rows(pieces: _Pieces) -> _Rows:
-    """Put pieces into rows; those of three pieces and more, that are straight, are given."""
+    """Group pieces into rows; return straight rows of three pieces and more."""
     number = len(pieces.x)
     one, other = _links(pieces)
     _, label = connected_components(
@@ -245,7 +245,7 @@ def _blocks(rows: _Rows) -> list[NDArray[np.int64]]:
 
 
 def _is_type(rows: _Rows, block: NDArray[np.int64], ink: NDArray[np.uint8]) -> bool:
-    """Whether what is known of the rows of a block, in the mean over their pieces, is what it is of type."""
+    """Whether the statistics of the rows of a block, averaged over their pieces, are those of type."""
     weights = rows.pieces[block] / rows.pieces[block].sum()
     own = np.zeros(ink.shape, np.uint8)
     _paint(own, rows, block)
@@ -260,7 +260,7 @@ def _is_type(rows: _Rows, block: NDArray[np.int64], ink: NDArray[np.uint8]) -> b
 
 
 def _belonging(rows: _Rows, sure: NDArray[np.int64], ink: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Rows that are type where others surely are: short lines, headings, captions, as black and in their direction."""
+    """Rows that are type given sure ones: short lines, headings, captions, of the same blackness and direction."""
     height, black, slope = (np.median(one[sure]) for one in (rows.height, rows.black, rows.slope))
     short = rows.length < 8
     likely = (

@@ -41,7 +41,7 @@ def _solve(system: Any, found: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _turn(points: Any, one: Any, two: Any, three: Any) -> Any:
-    """Twice the area of a triangle of points (2, K), negative where it goes round the other way."""
+    """Twice the signed area of a triangle of points (2, K)."""
     return (points[0, two] - points[0, one]) * (points[1, three] - points[1, one]) - (
         points[1, two] - points[1, one]
     ) * (points[0, three] - points[0, one])
@@ -49,7 +49,7 @@ def _turn(points: Any, one: Any, two: Any, three: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _is_view(source: Any, target: Any, four: Any) -> Any:
-    """Whether each three of four matches go round the same way here and there, as seen from one side of a plane."""
+    """Whether all triples of four matches have equal orientation in both photos, as seen from one side of a plane."""
     for left_out in range(4):
         one, two, three = four[(left_out + 1) % 4], four[(left_out + 2) % 4], four[(left_out + 3) % 4]
         here, there = _turn(source, one, two, three), _turn(target, one, two, three)
@@ -60,7 +60,7 @@ def _is_view(source: Any, target: Any, four: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _through(source: Any, target: Any, four: Any, system: Any, found: Any) -> Any:
-    """Find the map (8,) of four matches; return whether there is one (Hartley & Zisserman, section 4.1)."""
+    """Find the map (8,) of four matches; return whether it exists (Hartley & Zisserman, section 4.1)."""
     for place in range(4):
         match = four[place]
         x, y, u, v = source[0, match], source[1, match], target[0, match], target[1, match]
@@ -75,7 +75,7 @@ def _through(source: Any, target: Any, four: Any, system: Any, found: Any) -> An
 
 @compiled(makes_arrays=False)
 def _count(source: Any, target: Any, found: Any, limit: Any, agrees: Any) -> Any:
-    """Return which matches (K,) a map takes to within the root of a limit, in front of the camera; return how many."""
+    """Mark matches (K,) with a squared error below a limit, in front of the camera; return their number."""
     a, b, c, d, e, f, g, h = found[0], found[1], found[2], found[3], found[4], found[5], found[6], found[7]
     xs, ys, us, vs = source[0], source[1], target[0], target[1]
     number = np.int64(0)
@@ -150,7 +150,7 @@ def _gather(source: Any, target: Any, agrees: Any, found: Any, system: Any) -> A
 
 @compiled()
 def _refine(source: Any, target: Any, agrees: Any, found: Any) -> Any:
-    """Move a map (8,) to where the squared errors of the matches that agree are least (Levenberg and Marquardt)."""
+    """Minimise the squared errors of the matches that agree with a map (8,), in place (Levenberg and Marquardt)."""
     system, kept = np.empty((_UNKNOWNS, _UNKNOWNS + 1)), np.empty((_UNKNOWNS, _UNKNOWNS + 1))
     tried, step = np.empty(_UNKNOWNS), np.empty(_UNKNOWNS)
     damping = _DAMPING
@@ -193,7 +193,7 @@ def _centred(points: Any, moved: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _shows(points: Any, matrix: Any) -> Any:
-    """Whether a homography has what points (K, 2) cover in front of the camera, not in its plane nor mirrored."""
+    """Whether a homography maps the area of points (K, 2) in front of the camera, without mirroring."""
     left, top, right, bottom = np.inf, np.inf, -np.inf, -np.inf
     for k in range(len(points)):
         left, right = min(left, points[k, 0]), max(right, points[k, 0])
@@ -215,11 +215,11 @@ def _shows(points: Any, matrix: Any) -> Any:
 def most_agreed(
     source: NDArray[np.float64], target: NDArray[np.float64], tolerance: float, draws: int, matrix: NDArray[np.float64]
 ) -> int:
-    """Fill `matrix` with the homography that most matches (K, 2) agree on, fitted to these, and give how many do; 0 if
-    there is none, or it sends what they cover behind the camera, or mirrors it. RANSAC, with the same draws each time,
-    and least squares of the errors in the other photo (Hartley & Zisserman, *Multiple View Geometry*, sections 4.7 and
-    4.8, in coordinates as 4.4.4 wants them). `draws`: of four matches, at most; fewer where one has held four right
-    ones, all but surely.
+    """Write the homography that most matches (K, 2) agree on, fitted to these, to `matrix`; return their number, 0 if
+    there is none, or it maps their area behind the camera, or mirrors it. RANSAC, with deterministic draws, and least
+    squares of the errors in the other photo (Hartley & Zisserman, *Multiple View Geometry*, sections 4.7 and 4.8, in
+    normalised coordinates, 4.4.4). `draws`: of four matches, at most; fewer once one has almost surely held four right
+    ones.
 
     `tolerance`: largest error of a match that agrees, in the units of `target`.
     """
@@ -251,12 +251,12 @@ def most_agreed(
             wanted = min(wanted, np.ceil(np.log(_MISSED) / np.log(1 - right)))
     if most < 4:
         return 0
-    # Once more with those that agree with what was fitted: four matches do not fix a map to the tolerance.
+    # Once more with the matches that agree with the fit: four matches do not determine a map to the tolerance.
     for _ in range(2):
         _count(here, there, best, limit, agrees)
         _refine(here, there, agrees, best)
     most = int(_count(here, there, best, limit, agrees))
-    # Into what was centred, the map, and out again.
+    # Normalise, apply the map, and denormalise.
     for row in range(3):
         first, second, third = best[3 * row], best[3 * row + 1], best[3 * row + 2] if row < 2 else 1.0
         matrix[row, 0], matrix[row, 1] = first / size, second / size

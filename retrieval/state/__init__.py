@@ -1,1 +1,1 @@
-"""What Cairn keeps of its user, outside all collections."""
+"""Data of the user, outside all collections."""

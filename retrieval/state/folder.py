@@ -1,4 +1,4 @@
-"""The state folder: what is the own of a user of this machine and never travels with a collection."""
+"""The state folder: data of a user of this machine, which never travels with a collection."""
 
 import os
 import stat
@@ -11,12 +11,12 @@ STATE = "CAIRN_STATE"
 
 
 def state_folder(*names: str) -> Path:
-    """Return a folder (`names`, each in the one before) below this user's state folder; what is missing is made,
+    """Return a folder (`names`, each in the one before) below this user's state folder; missing ones are created,
     private.
 
-    The state folder is what the variable `CAIRN_STATE` names; else what systemd gives to a service (`StateDirectory=`);
-    else ``cairn`` in the user's own state folder, such as ``~/.local/state``. Raises CairnError where others may write
-    to it.
+    The state folder is named by the variable `CAIRN_STATE`; else it is that of systemd for a service
+    (`StateDirectory=`); else ``cairn`` in the user's own state folder, such as ``~/.local/state``. Raises CairnError if
+    others may write to it.
     """
     folder = _base()
     try:
@@ -35,22 +35,22 @@ def state_folder(*names: str) -> Path:
 
 
 def _base() -> Path:
-    given = os.environ.get(STATE)
-    # systemd names several where a service has several.
+    named = os.environ.get(STATE)
+    # systemd may name several.
     service = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
-    if given or service:
-        return Path(given or service).absolute()
+    if named or service:
+        return Path(named or service).absolute()
     import platformdirs
 
     return platformdirs.user_state_path("cairn", appauthor=False)
 
 
 def _check(folder: Path) -> None:
-    """Refuse a folder that another user may change: what is read there is acted upon."""
+    """Refuse a folder that another user may change, as its contents are trusted."""
     if not hasattr(os, "getuid"):
         return
-    found = folder.stat()
-    if found.st_uid != os.getuid():
+    status = folder.stat()
+    if status.st_uid != os.getuid():
         raise CairnError(f"The folder {folder} belongs to another user: set {STATE} to a folder of your own.")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise CairnError(f"Others may write to the folder {folder}: run chmod 700 on it.")

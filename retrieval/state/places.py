@@ -10,7 +10,7 @@ _FOLDER = "places"
 
 
 def note_place(collection: Path, identity: str | None, place: str) -> None:
-    """Note that the user has named a place where files of a collection are sent. Raises OSError where that fails."""
+    """Store that the user has named a place for files of a collection. Raises OSError if that fails."""
     (state_folder(_FOLDER) / _key(collection, identity, place)).touch(mode=0o600)
 
 

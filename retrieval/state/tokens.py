@@ -1,4 +1,4 @@
-"""Tokens, of which hashes alone are kept, and files that their owner alone may read."""
+"""Tokens, of which only hashes are stored, and files that only their owner may read."""
 
 import contextlib
 import hashlib
@@ -13,18 +13,18 @@ TOKEN = "cairn_"
 
 
 def new_token() -> tuple[str, str]:
-    """Draw a token; give it, and what is kept of it."""
+    """Draw a token; return it and its stored hash."""
     token = TOKEN + secrets.token_urlsafe(32)
     return token, hash_token(token)
 
 
 def hash_token(token: str) -> str:
-    """What is kept of a token."""
+    """The stored hash of a token."""
     return f"sha256${hashlib.sha256(token.encode()).hexdigest()}"
 
 
 def write_private(path: Path, contents: bytes) -> None:
-    """Write a file for its owner alone; whose it was before, theirs it stays, where this process may say so."""
+    """Write a file readable only by its owner; an existing file keeps its owner, if this process may set it."""
     owner = None
     with contextlib.suppress(FileNotFoundError):
         owner = path.stat()
@@ -35,9 +35,9 @@ def write_private(path: Path, contents: bytes) -> None:
 
 
 def stamp_of(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file's content, owner or permissions; None if there is none."""
+    """A value that changes with a file's content, owner or permissions; None without a file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size, status.st_mode

@@ -57,12 +57,12 @@ _MOST_SAMPLES = 1 << 20  # of all channels of a patch
 _WIDEST = 4  # sides of a patch: no Gaussian is wider
 _CHUNK = 1 << 21  # samples of all channels of the patches at a time: they fit the cache
 _FAINTEST = 1e-3  # grey values: rows are never divided by less
-_ROUNDS, _CONVERGED = 20, 1e-6  # of clipping, and what a row may lack of unit length at its end
+_ROUNDS, _CONVERGED = 20, 1e-6  # rounds of clipping, and tolerance of unit length at the end
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """All parameters of a descriptor made of building blocks, under the contract of `bases.BaseModel`."""
+    """All parameters of a descriptor made from building blocks, with the contract of `bases.BaseModel`."""
 
     transform: str  # G- and T-block: one of block_transforms.TRANSFORMS
     spatial: str  # S-block: one of block_regions.ARRANGEMENTS, or grid-n
@@ -70,10 +70,8 @@ class Blocks:
     patch_size: int = REFERENCE  # samples along a patch's side
     embedding: str = "none"  # E-block: one of EMBEDDINGS
     projection: NDArray[np.float32] | None = None  # (m, n) float32: its W
-    mean: NDArray[np.float32] | None = (
-        None  # (n,) float32: μ of what it projects, on a grid; None: nothing is taken off
-    )
-    bits: int = 0  # that each entry is kept in (section VI.G), without an E-block; 0: as a real number
+    mean: NDArray[np.float32] | None = None  # (n,) float32: mean μ of its input, on a grid; None: nothing is subtracted
+    bits: int = 0  # of each stored entry (section VI.G), without an E-block; 0: as a real number
 
     @property
     def name(self) -> str:
@@ -94,17 +92,17 @@ class Blocks:
 
     @property
     def threshold(self) -> float:
-        """κ of the N-block; infinite where it does not clip."""
+        """κ of the N-block; infinite if it does not clip."""
         return float("inf") if is_grid(self.spatial) else self.parameters[_CLIP.name] / self.pooled_dim**0.5
 
     @property
     def bytes(self) -> int:
-        """Of one row as it is kept."""
+        """Of one stored row."""
         return -(-self.dim * (self.bits or 32) // 8)
 
     @cached_property
     def applied(self) -> tuple[Transform, NDArray[np.float32]]:
-        """The T-block, and the S-block's kernels (S², N), made for these parameters."""
+        """The T-block, and the S-block's kernels (S², N), with these parameters."""
         transform = Transform(self.transform, self.patch_size, self.parameters)
         return transform, spatial_kernels(self.spatial, self.parameters, self.patch_size)
 
@@ -129,8 +127,8 @@ class Blocks:
     def normalised(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return pooled rows (N, D) as the N-block makes them.
 
-        Samples on a grid get unit length, which makes up for contrast before the E-block (ours: the paper's figure 3
-        normalises them after it alone).
+        Samples on a grid get unit length, which normalises contrast before the E-block (ours: the paper's figure 3
+        normalises them only after it).
         """
         return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else clipped_to_unit(rows, self.threshold)
 
@@ -138,21 +136,21 @@ class Blocks:
         """Return rows (N, D) of the N-block as the E-block projects them, W x or W (x - μ): (N, m) float32."""
         assert self.projection is not None
         with one_thread():
-            found: NDArray[np.float32] = rows @ self.projection.T
-            # W x - W μ, so that no copy of all rows is needed.
-            return found if self.mean is None else found - self.projection @ self.mean
+            projected: NDArray[np.float32] = rows @ self.projection.T
+            # W x - W μ, without a copy of all rows.
+            return projected if self.mean is None else projected - self.projection @ self.mean
 
     def finished(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return rows (N, m) of the E-block, or their first entries, as the descriptor's.
 
-        What pools by its E-block alone is normalised after it, and what is pooled before (section VI.F). Lengths are
-        those from the mean μ, on which the paper is silent: of the samples themselves, which are mostly above zero, a
-        large part is the same in all patches, and would be the larger part of a row of unit length.
+        Descriptors that pool only by their E-block are normalised after it, others before (section VI.F). Lengths are
+        relative to the mean μ, on which the paper is silent: samples are mostly positive, so a large part is the same
+        in all patches, and would dominate a row of unit length.
         """
         return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else rows
 
     def levels(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return rows (N, D) of the N-block as they are kept."""
+        """Return rows (N, D) of the N-block in stored form."""
         return in_levels(rows, self.threshold, self.bits) if self.bits else rows
 
     def with_parameters(self, values: Mapping[str, float]) -> "Blocks":
@@ -162,14 +160,14 @@ class Blocks:
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Arrays that shape the rows, by their names in a descriptor file."""
-        kept = {"embedding": self.projection, _MEAN: self.mean}
-        return {name: array for name, array in kept.items() if array is not None}
+        parts = {"embedding": self.projection, _MEAN: self.mean}
+        return {name: array for name, array in parts.items() if array is not None}
 
     def meta(self) -> dict[str, Any]:
-        """What else shapes the rows, for JSON."""
-        told = {item: getattr(self, item) for item in _META}
+        """Other parameters of the rows, for JSON."""
+        facts = {item: getattr(self, item) for item in _META}
         return {
-            **told,
+            **facts,
             "parameters": {name: float(value) for name, value in self.parameters.items()},
             "version": VERSION,
         }
@@ -182,7 +180,7 @@ _MEAN = "embedding_mean"  # "mean" is that of the descriptor's own rows
 def block_parameters(transform: str, spatial: str, size: int = REFERENCE) -> list[Parameter]:
     """Learnable parameters of the G-, T-, S- and N-block, for patches of this many samples along a side."""
     parameters = transform_parameters(transform) + spatial_parameters(spatial)
-    # Rows of an E-block that pools are normalised to unit length alone (section III.E).
+    # Rows of an E-block that pools are only normalised to unit length (section III.E).
     if not is_grid(spatial):
         parameters.append(_CLIP)
     return [parameter.scaled(size) for parameter in parameters]
@@ -203,12 +201,12 @@ def named_blocks(name: str, size: int = REFERENCE) -> Blocks:
         )
     transform, _, spatial = name.partition("-")
     spatial = spatial or f"{GRID}-{_DEFAULT_GRID}"
-    found = Blocks(transform, spatial, defaults(block_parameters(transform, spatial, size)), size)
+    blocks = Blocks(transform, spatial, defaults(block_parameters(transform, spatial, size)), size)
     try:
-        _check_sizes(found)
+        _check_sizes(blocks)
     except ValueError as error:
         raise CairnError(f"{name} does not go with patches of {size} samples: {error}.") from error
-    return found
+    return blocks
 
 
 def to_unit(rows: NDArray[np.float32], faintest: float = 0.0) -> NDArray[np.float32]:
@@ -221,7 +219,7 @@ def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def clipped_to_unit(rows: NDArray[np.float32], threshold: float, rounds: int = _ROUNDS) -> NDArray[np.float32]:
-    """Normalise rows (N, D), clip at `threshold` κ and normalise again until nothing is left to be clipped (N-block,
+    """Normalise rows (N, D), clip at `threshold` κ and repeat until nothing is clipped (N-block,
     Brown11 III.E); negative entries are clipped alike. Rows are shorter where a patch has next to no contrast, zero
     where it has none.
 
@@ -235,7 +233,7 @@ def clipped_to_unit(rows: NDArray[np.float32], threshold: float, rounds: int = _
         part = rows[active]
         np.clip(part, -threshold, threshold, out=part)
         lengths = _lengths(part)
-        # Each row by itself, so that it does not depend on the others of its batch. Faint ones are clipped once.
+        # Each row separately, so that it does not depend on its batch. Faint ones are clipped once.
         going = (lengths < 1 - _CONVERGED) & (lengths > 0.5 * threshold) & bright[active]
         part[going] /= lengths[going, None]
         rows[active] = part
@@ -277,23 +275,23 @@ def load_blocks(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     bits = meta["bits"]
     if type(bits) is not int or not 0 <= bits <= 8:
         raise ValueError(f"its bits are {bits!r}")
-    found = Blocks(transform, spatial, parameters, size, embedding, projection, mean, bits)
-    _check_sizes(found)
-    if bits and not can_be_levels(found):
+    blocks = Blocks(transform, spatial, parameters, size, embedding, projection, mean, bits)
+    _check_sizes(blocks)
+    if bits and not can_be_levels(blocks):
         raise ValueError("its entries cannot be kept in bits")
     if projection is not None:
-        fits = projection.ndim == 2 and projection.shape[1] == found.pooled_dim
-        if not fits or not 0 < len(projection) <= found.pooled_dim or projection.dtype != np.float32:
+        fits = projection.ndim == 2 and projection.shape[1] == blocks.pooled_dim
+        if not fits or not 0 < len(projection) <= blocks.pooled_dim or projection.dtype != np.float32:
             raise ValueError("its embedding does not fit what it projects")
     if mean is not None:
-        fits = projection is not None and is_grid(spatial) and mean.shape == (found.pooled_dim,)
+        fits = projection is not None and is_grid(spatial) and mean.shape == (blocks.pooled_dim,)
         if not fits or mean.dtype != np.float32:
             raise ValueError("its mean does not fit what is projected")
-    return found
+    return blocks
 
 
 def can_be_levels(blocks: Blocks) -> bool:
-    """Whether entries can be kept in bits: they are those of the N-block, and none is negative."""
+    """Whether entries can be stored in bits: they are those of the N-block, and none is negative."""
     plain = blocks.transform in ("pixels", "gradients")
     return blocks.projection is None and not is_grid(blocks.spatial) and not plain
 

@@ -1,4 +1,4 @@
-"""Parameters of building blocks: what can be learnt of each, where learning begins, and where it must stay."""
+"""Parameters of building blocks: learnable values, their initial values, and their bounds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 REFERENCE = 64
 """Samples along the side of the patches that defaults and limits of lengths are told for (Brown11, section IV)."""
 
-_BEYOND = 10  # times what learning may try: values of a file that are not refused
+_BEYOND = 10  # values of a file may exceed the bounds of learning by this factor
 
 
 @dataclass(frozen=True)
@@ -15,13 +15,13 @@ class Parameter:
 
     name: str
     default: float  # a reasonable choice to begin with
-    low: float  # learning keeps it between these two
+    low: float  # bounds of learning
     high: float
-    length: bool = True  # in samples of a patch of 64, and in proportion for another size
-    ratio: bool = True  # positive, so that learning moves its logarithm
+    length: bool = True  # in samples of a patch of 64, scaled for another size
+    ratio: bool = True  # positive, so that its logarithm is learnt
 
     def scaled(self, size: int) -> "Parameter":
-        """The same for patches of another size."""
+        """The same parameter for patches of another size."""
         factor = size / REFERENCE if self.length else 1.0
         return Parameter(
             self.name, self.default * factor, self.low * factor, self.high * factor, self.length, self.ratio
@@ -40,8 +40,8 @@ def defaults(parameters: Iterable[Parameter]) -> dict[str, float]:
 
 def check_parameters(values: Mapping[str, float], parameters: Iterable[Parameter]) -> None:
     """Raise ValueError if values from a file, which are not trusted, are not those of these parameters, all and no
-    others. None may be more than ten times beyond what learning keeps it within: what a descriptor costs must not be
-    left to a file.
+    others. No value may exceed the bounds of learning more than ten times, as a file must not determine the cost of a
+    descriptor.
     """
     known = {parameter.name: parameter for parameter in parameters}
     if not isinstance(values, Mapping) or set(values) != set(known):

@@ -1,4 +1,4 @@
-"""S-blocks: arrangements of pooling regions, and what each sample of a patch counts in each (Brown11, III.C).
+"""S-blocks: arrangements of pooling regions, and the weight of each sample of a patch in each (Brown11, III.C).
 
 Unless stated otherwise, lengths are in samples and positions are from the patch's centre.
 """
@@ -50,7 +50,7 @@ def is_grid(name: str) -> bool:
 
 
 def spatial_kernels(name: str, parameters: Mapping[str, float], size: int) -> NDArray[np.float32]:
-    """What each sample counts in each pooling region, (S², N), not below zero. Columns of Gaussian and log-polar
+    """Weights of each sample in each pooling region, (S², N), not below zero. Columns of Gaussian and log-polar
     regions and of sampling grids sum to one.
     """
     return _arrangement(name).kernels(parameters, size).astype(np.float32)
@@ -101,7 +101,7 @@ def polar_weights(radii: tuple[float, float, float], segments: int, size: int) -
 
 def _log_polar(segments: int) -> _Arrangement:
     def kernels(parameters: Mapping[str, float], size: int) -> NDArray[np.float64]:
-        # Steps from one radius to the next, so that no values of them are out of order.
+        # Differences between radii, so that any values are in order.
         radii = np.cumsum([parameters[name] for name in ("middle", "outer_step", "edge_step")])
         return _means(polar_weights(tuple(radii), segments, size))
 
@@ -147,7 +147,7 @@ def _gaussian_rings(radii: tuple[float, ...], widths: tuple[float, ...]) -> _Arr
     """S4: a region in the middle and rings of eight around it; one ring is turned against the others (DAISY)."""
     parameters = [length(f"radius_{ring}", radius) for ring, radius in enumerate(radii, 1)]
     parameters += [length(f"width_{ring}", width) for ring, width in enumerate(widths)]
-    # Eight regions look the same after an eighth of a turn.
+    # Eight regions are symmetric under an eighth of a turn.
     parameters.append(Parameter("phase", np.pi / 8, 0, np.pi / 4, length=False, ratio=False))
     turned = (len(radii) + 1) // 2  # the inner one of two rings, the middle one of three
 

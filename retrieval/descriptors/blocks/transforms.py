@@ -26,7 +26,7 @@ SURROUND = 1.4
 
 @dataclass(frozen=True)
 class FilterBasis:
-    """A steerable filter P(x) exp(-x² - y²), as separable filters that those of all orientations are sums of."""
+    """A steerable filter P(x) exp(-x² - y²), as separable filters whose weighted sums are those of all orientations."""
 
     across: tuple[NDArray[np.float64], ...]  # taps along x of each separable filter
     down: tuple[NDArray[np.float64], ...]  # and along y
@@ -34,7 +34,7 @@ class FilterBasis:
     order: int  # of P
 
     def weights(self, angle: float) -> NDArray[np.float64]:
-        """What each separable filter counts (B,) float64 in the filter turned by an angle, radians from x towards y."""
+        """Weights (B,) float64 of the separable filters in the filter rotated by an angle, radians from x towards y."""
         return np.asarray(np.cos(angle) ** (self.order - self.powers) * np.sin(angle) ** self.powers)
 
 
@@ -55,18 +55,18 @@ def _separable_terms(polynomial: Sequence[float]) -> list[tuple[int, NDArray[np.
     All powers of P have the parity of its order n; lower ones are brought to it by cos² + sin² = 1.
     """
     order = len(polynomial) - 1
-    found = np.zeros((order + 1, order + 1, order + 1))  # by k, and the powers of x and of y
+    coefficients = np.zeros((order + 1, order + 1, order + 1))  # by k, and the powers of x and of y
     for power, coefficient in enumerate(polynomial):
         if coefficient:
             missing = (order - power) // 2
             for of_y in range(power + 1):
                 for sines in range(missing + 1):
-                    found[of_y + 2 * sines, power - of_y, of_y] += (
+                    coefficients[of_y + 2 * sines, power - of_y, of_y] += (
                         coefficient * comb(power, of_y) * comb(missing, sines)
                     )
     terms = []
-    for k, matrix in enumerate(found):
-        # One product each, but for two of H4's, which are sums of two. (The published table has one that comes near.)
+    for k, matrix in enumerate(coefficients):
+        # One product each, except two of H4, which are sums of two. (The published table has an approximation.)
         left, values, right = np.linalg.svd(matrix)
         terms += [(k, left[:, row] * value, right[row]) for row, value in enumerate(values) if value > 1e-9]
     return terms
@@ -75,8 +75,8 @@ def _separable_terms(polynomial: Sequence[float]) -> list[tuple[int, NDArray[np.
 def quadrature_pair(order: int) -> tuple[FilterBasis, FilterBasis]:
     """Return the even and the odd filter (G and H) of a derivative of a Gaussian, of order 2 or 4.
 
-    The taps lie 0.67 or 0.5 apart, 9 or 13 of them, as in Freeman and Adelson's tables. What cutting G's tails off
-    leaves of its mean is taken away, so that nothing answers to a flat patch.
+    There are 9 or 13 taps, 0.67 or 0.5 apart, as in Freeman and Adelson's tables. The mean that remains after
+    truncating G's tails is subtracted, so that there is no response to a flat patch.
 
     Taps are samples, whatever the patch's size: of a patch of 32 samples a side the filters cover twice the part that
     they cover of one of 64, which is the paper's, and its error is far larger.
@@ -157,9 +157,9 @@ class Transform:
     def __call__(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the responses of patches (N, S, S) float32 as (k, N, S²) float32.
 
-        They are zero or positive but for `pixels` and `gradients`. A patch without contrast has none at all.
+        They are zero or positive except for `pixels` and `gradients`. A patch without contrast has no response at all.
         """
-        # Filters do not see what is common to all samples; without it, rounding leaves nothing of a flat patch.
+        # Filters ignore the mean of all samples; without it, a flat patch is exactly zero in spite of rounding.
         patches = patches - patches[:, :1, :1]
         if self.name in _STEERABLE:
             return self._steered(patches)

@@ -11,7 +11,7 @@ from retrieval.regions.scalespace import Octave, ScaleSpaceOptions
 
 @dataclass(frozen=True)
 class Detector:
-    """What sets one detector apart from the others; `detect_regions` does the rest.
+    """Properties of a detector; `detect_regions` does the rest.
 
     Regions are the extrema of the responses over place and scale, maxima and minima alike, and their strength is the
     absolute response. It must follow the image when that is moved, turned or mirrored, be linear in its contrast, and

@@ -11,7 +11,7 @@ from retrieval.regions.scalespace import Octave, ScaleSpaceOptions
 
 
 def difference_of_gaussians(octave: Octave) -> list[NDArray[np.float32]]:
-    """Difference of each level and the one below: see `Detector.respond`. `find_extrema` takes them itself."""
+    """Difference of each level and the one below: see `Detector.respond`. `find_extrema` computes them itself."""
     responses: list[NDArray[Any]] = [
         cv2.subtract(upper, lower) for lower, upper in zip(octave.levels, octave.levels[1:], strict=False)
     ]

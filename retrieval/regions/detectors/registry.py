@@ -20,7 +20,7 @@ FOREIGN = "foreign:"
 
 
 def find_detector(name: str) -> "Detector":
-    """Look a detector up by name, or an extension by its place too; raises CairnError if there is none."""
+    """Look a detector up by name, or an extension also by its place; raises CairnError if it is unknown."""
     if name.startswith(FOREIGN):
         raise CairnError(
             "The keypoints of this collection are another program's, and Cairn cannot detect such: take a collection "
