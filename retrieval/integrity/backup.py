@@ -38,6 +38,7 @@ from retrieval.collection.layout import (
     AUGMENTATION,
     BACKUP,
     DESCRIPTOR,
+    GLOBAL,
     IMPROVEMENT,
     IMPROVEMENT_PICTURE,
     INCOMING,
@@ -69,7 +70,7 @@ _FORMAT = 1
 _IDENTITY = re.compile("[0-9a-f]{32}")
 # What is replaced whole whenever it changes, and need not be there. The options are last: without them, what a first
 # run has left is no collection.
-_REPLACED = (DESCRIPTOR, GROUPS, STATISTICS, IMPROVEMENT, IMPROVEMENT_PICTURE, OPTIONS)
+_REPLACED = (DESCRIPTOR, GLOBAL, GROUPS, STATISTICS, IMPROVEMENT, IMPROVEMENT_PICTURE, OPTIONS)
 _LOOKS = 10  # how often a collection is copied again whose segments are merged meanwhile
 _SETTLED = 3  # how often where it only has changed since its catalogue was copied
 _BLOCK = 1 << 26  # bytes

@@ -14,7 +14,7 @@ import cairn as library
 from index.errors import CairnError
 from index.extensions import ExtensionMissing
 from retrieval.collection.options import read_options
-from retrieval.library.testing import check_extractor
+from retrieval.library.testing import check_extractor, check_global_descriptor
 from tests.conftest import Indexed, Ran
 from tests.support.onnx_models import aliked_like, disk_like, superpoint_like
 from tests.support.paths import ROOT
@@ -35,7 +35,8 @@ def example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     yield model
     monkeypatch.undo()
     forget(monkeypatch)
-    sys.modules.pop("cairn_onnx_features", None)
+    for name in ("cairn_onnx_features", "cairn_onnx_global"):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -132,8 +133,28 @@ def test_an_extractor_that_fails_fails_its_photo_alone(photos: Path, tmp_path: P
 
 
 def test_it_is_short() -> None:
-    lines = (EXAMPLE / "cairn_onnx_features.py").read_text(encoding="utf-8").splitlines()
-    assert sum(bool(line.strip()) for line in lines) <= 60
+    for name in ("cairn_onnx_features.py", "cairn_onnx_global.py"):
+        lines = (EXAMPLE / name).read_text(encoding="utf-8").splitlines()
+        assert sum(bool(line.strip()) for line in lines) <= 60
+
+
+def test_a_network_that_describes_photos_as_a_whole_ranks_photos_uploads_and_boxes(
+    example: Path, photos: Path, tmp_path: Path, cairn: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAIRN_ONNX_GLOBAL", str(aliked_like(tmp_path / "whole.onnx")))
+    monkeypatch.setenv("CAIRN_ONNX_SIDE", "64")
+    from cairn_onnx_global import OnnxGlobal
+
+    check_global_descriptor(OnnxGlobal())
+    made = tmp_path / "c.cairn"
+    with library.create(made, words=50, max_features=200) as collection:
+        collection.add(photos, workers=1)
+    assert "4 photos described" in cairn("global", made, "onnx", "--workers", 1).out
+    assert "described by whole (cairn_onnx_global:OnnxGlobal)" in cairn("info", made).out
+    cv2.imwrite(str(tmp_path / "small.png"), cv2.resize(cv2.imread(str(photos / "cat_001.jpg")), None, fx=0.5, fy=0.5))
+    how = ("--global-descriptors", "alone", "--json")
+    for asked in ((tmp_path / "small.png",), ("cat_001.jpg",), (tmp_path / "small.png", "--box", 5, 5, 300, 220)):
+        assert cairn("query", made, *asked, *how).json["results"][0]["name"] == "cat_001.jpg"
 
 
 @pytest.mark.slow

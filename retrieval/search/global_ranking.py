@@ -1,0 +1,62 @@
+"""What global descriptors do in a search: which photos are searched, and how their likeness changes scores."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from retrieval.collection.global_rows import GlobalRows
+from retrieval.foreign.global_descriptors import GlobalDescriptor, find_global
+from retrieval.matching.verification import Verification
+from retrieval.search.engines.contract import Engine
+from retrieval.search.views import View
+
+
+def load_global(kept: GlobalRows) -> GlobalDescriptor:
+    """The extension that describes other photos as those of a collection; raises CairnError if it is not here."""
+    extension: GlobalDescriptor = find_global(str(kept.place)).load()
+    if str(extension.fingerprint) != kept.model:
+        raise CairnError(
+            "The global descriptor {name} is another now than that of the collection, by another model or version: "
+            "take that, or run {cairn global} again.",
+            name=kept.name,
+        )
+    return extension
+
+
+def shortlisted(
+    likeness: NDArray[np.float32], numbers: NDArray[np.integer], among: NDArray[np.integer] | None, most: int
+) -> NDArray[np.integer]:
+    """Numbers of the `most` photos that are the most like the query, of all (N,) or of some."""
+    there = np.ones(len(numbers), bool) if among is None else np.isin(numbers, among)
+    some, numbers = likeness[there], numbers[there]
+    return np.sort(numbers[np.argsort(-some, kind="stable")[:most]])
+
+
+class LikenessEngine(Engine):
+    """Scores as an engine does, raised by the likeness (N,) of whole photos to the query; or by that alone."""
+
+    def __init__(self, engine: Engine, likeness: NDArray[np.float32], *, alone: bool) -> None:
+        self.options, self.index = engine.options, engine.index
+        self._engine, self._alone = engine, alone
+        self._likeness = np.maximum(likeness, 0)
+
+    def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
+        """Score all photos: see `Engine.score_many`."""
+        if self._alone:
+            return np.stack([self._likeness] * len(views))
+        return np.asarray(self._engine.score_many(views) * raised(self._likeness), np.float32)
+
+    def verify(self, view: View, number: int) -> Verification:
+        """Verify one photo as the engine does: see `Engine.verify`."""
+        return self._engine.verify(view, number)
+
+    def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
+        """Verify some photos as the engine does: see `Engine.verify_many`."""
+        return self._engine.verify_many(view, numbers)
+
+
+def raised(likeness: NDArray[np.float32]) -> NDArray[np.float64]:
+    """By what scores are multiplied for the likeness (N,) of whole photos."""
+    return 1 + 4 * likeness.astype(np.float64) ** 2
