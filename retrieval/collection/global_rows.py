@@ -69,9 +69,8 @@ class GlobalRows:
 
 def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float16]:
     """Bring rows (n, D) to unit length."""
-    plain = rows.astype(np.float32)
-    plain /= np.maximum(np.abs(plain).max(axis=1, keepdims=True, initial=0), np.finfo(np.float32).tiny)
-    return (plain / np.maximum(np.linalg.norm(plain, axis=1, keepdims=True), 1)).astype(np.float16)
+    plain = rows.astype(np.float64)
+    return np.asarray(plain / np.maximum(np.linalg.norm(plain, axis=1, keepdims=True), 1e-300), np.float16)
 
 
 def stamp(folder: Path) -> tuple[int, int] | None:

@@ -95,7 +95,7 @@ def row_by(extension: GlobalDescriptor, pixels: NDArray[np.uint8]) -> NDArray[np
         raise CairnError(f"{extension.name} failed: {shown(one_line(error), 200)}") from error
     if row.shape != (extension.dim,) or not np.isfinite(row).all():
         raise CairnError(f"{extension.name} gives no {extension.dim} numbers")
-    return (row / max(float(np.linalg.norm(row)), np.finfo(np.float32).tiny)).astype(np.float32)
+    return np.asarray(row / max(float(np.linalg.norm(row)), 1e-300), np.float32)
 
 
 def read_matrix(path: Path) -> tuple[list[str], NDArray[np.floating]]:

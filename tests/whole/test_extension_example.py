@@ -5,6 +5,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,6 +17,9 @@ from index.extensions import ExtensionMissing
 from retrieval.collection.options import read_options
 from retrieval.library.testing import check_extractor, check_global_descriptor
 from tests.conftest import Indexed, Ran
+from tests.support.browser import chromium as chromium
+from tests.support.browser import draw_box, visiting, wait_for_results
+from tests.support.live import serving
 from tests.support.onnx_models import aliked_like, disk_like, superpoint_like
 from tests.support.paths import ROOT
 from tests.support.toy_extensions import forget, install
@@ -105,6 +109,24 @@ def test_a_collection_made_with_it_is_searched_by_photos_files_and_boxes(
     forget(monkeypatch)
     with pytest.raises(ExtensionMissing, match=f"the extractor '{PLACE} 0.1.0', which is neither installed"):
         library.open(made)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_collection_made_with_it_is_searched_in_a_browser(
+    example: Path, photos: Path, tmp_path: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{EXAMPLE}:{tmp_path / 'site'}:{ROOT}")  # of the server's processes
+    with library.create(tmp_path / "c.cairn", features_from="onnx", words=200) as collection:
+        collection.add(photos, workers=1)
+    cv2.imwrite(str(tmp_path / "part.jpg"), cv2.imread(str(photos / "coffee_001.jpg"))[64:, 32:])
+    with serving(tmp_path / "c.cairn", tmp_path / "cache") as address, visiting(chromium, address) as visit:
+        page = visit.open("/search")
+        page.locator("#upload").set_input_files(tmp_path / "part.jpg")
+        page.wait_for_selector(".box-canvas")
+        draw_box(page, (40, 40, 300, 300))
+        page.locator("#run-box").click()
+        assert wait_for_results(page)[0] == "coffee_001.jpg"
 
 
 def test_an_extractor_that_fails_fails_its_photo_alone(photos: Path, tmp_path: Path) -> None:
