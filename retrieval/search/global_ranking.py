@@ -12,6 +12,8 @@ from retrieval.matching.verification import Verification
 from retrieval.search.engines.contract import Engine
 from retrieval.search.views import View
 
+_WEIGHT, _MOST = 0.1, 5.0  # of the likeness, and standard deviations that count
+
 
 def load_global(kept: GlobalRows) -> GlobalDescriptor:
     """The extension that describes other photos as those of a collection; raises CairnError if it is not here."""
@@ -40,12 +42,12 @@ class LikenessEngine(Engine):
     def __init__(self, engine: Engine, likeness: NDArray[np.float32], *, alone: bool) -> None:
         self.options, self.index = engine.options, engine.index
         self._engine, self._alone = engine, alone
-        self._likeness = np.maximum(likeness, 0)
+        self._likeness = likeness
 
     def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
         """Score all photos: see `Engine.score_many`."""
         if self._alone:
-            return np.stack([self._likeness] * len(views))
+            return np.stack([np.maximum(self._likeness, 0)] * len(views))
         return np.asarray(self._engine.score_many(views) * raised(self._likeness), np.float32)
 
     def verify(self, view: View, number: int) -> Verification:
@@ -58,5 +60,12 @@ class LikenessEngine(Engine):
 
 
 def raised(likeness: NDArray[np.float32]) -> NDArray[np.float64]:
-    """By what scores are multiplied for the likeness (N,) of whole photos."""
-    return 1 + 4 * likeness.astype(np.float64) ** 2
+    """By what scores are multiplied for the likeness (N,) of whole photos: it counts by how far it stands out from that
+    of the others, in standard deviations, as cosines of one network lie near 0 and those of another near 1.
+    """
+    there = likeness > -1
+    spread = float(likeness[there].std()) if there.any() else 0.0
+    if spread <= 0:
+        return np.ones(len(likeness))
+    stands_out = np.where(there, (likeness - likeness[there].mean(dtype=np.float64)) / spread, 0)
+    return np.asarray(np.exp(_WEIGHT * np.clip(stands_out, -_MOST, _MOST)), np.float64)
