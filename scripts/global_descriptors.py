@@ -24,6 +24,8 @@ import cairn
 from eval.protocols.scoring import score_ranking
 from eval.protocols.truth import read_truth
 from eval.tables.retrieval import markdown
+from retrieval.library.collection import Collection
+from retrieval.photos.decoding import read_colour
 from retrieval.search.options import ALONE, FUSED, NO_GLOBAL, SHORTLIST
 
 WAYS = (NO_GLOBAL, SHORTLIST, FUSED, ALONE)
@@ -50,9 +52,10 @@ class Vlad:
 
 def root_sift(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     """RootSIFT (N, 128) at the strongest keypoints of an image, reduced to `SIDE`."""
+    any_cv2: Any = cv2  # its types lack much
     scale = min(1.0, SIDE / max(image.shape[:2]))
     grey = cv2.resize(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    rows = cv2.SIFT_create(KEYPOINTS).detectAndCompute(grey, None)[1]
+    rows = any_cv2.SIFT_create(KEYPOINTS).detectAndCompute(grey, None)[1]
     if rows is None:
         return np.zeros((0, 128), np.float32)
     return np.asarray(np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-9)), np.float32)
@@ -70,12 +73,13 @@ def aggregated(rows: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArr
 
 def learn(photos: Sequence[Path]) -> Vlad:
     """Learn words and projection from photos."""
-    described = [root_sift(cv2.cvtColor(cv2.imread(str(photo)), cv2.COLOR_BGR2RGB)) for photo in photos]
+    described = [root_sift(read_colour(photo)) for photo in photos]
     every = np.concatenate(described)
     some = every[np.random.default_rng(0).permutation(len(every))[:50_000]]
     cv2.setRNGSeed(0)
     criteria = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 10, 1e-4)
-    centres = cv2.kmeans(some, WORDS, None, criteria, 1, cv2.KMEANS_PP_CENTERS)[2]
+    any_cv2: Any = cv2  # its types lack much
+    centres = any_cv2.kmeans(some, WORDS, None, criteria, 1, cv2.KMEANS_PP_CENTERS)[2]
     rows = np.stack([aggregated(one, centres) for one in described])
     mean = rows.mean(axis=0)
     _, spread, axes = np.linalg.svd(rows - mean, full_matrices=False)
@@ -83,7 +87,7 @@ def learn(photos: Sequence[Path]) -> Vlad:
 
 
 def measure(
-    collection: cairn.Collection, root: Path, parts: Sequence[str], options: Mapping[str, Any]
+    collection: Collection, root: Path, parts: Sequence[str], options: Mapping[str, Any]
 ) -> dict[tuple[str, str], tuple[list[float], list[float]]]:
     """Average precisions and seconds of the queries, by part and way."""
     truth = read_truth(root / "gt")

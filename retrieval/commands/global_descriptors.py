@@ -27,6 +27,14 @@ def describe(
             show_default=False,
         ),
     ] = None,
+    find: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            help="Tell which photos look like what these words say, where what described them describes words, too.",
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(help="With --find: most photos.", min=1)] = 20,
     remove: Annotated[bool, typer.Option("--remove", help="Remove them from the collection.")] = False,
     workers: Workers = 0,
     run: WorkOptions,
@@ -39,12 +47,23 @@ def describe(
     """
     from retrieval.library.opening import open_named
 
-    if (source is None) != remove:
-        raise CairnError("Name a global descriptor or a file, or give {--remove}.")
+    if (source is not None) + (find is not None) + remove != 1:
+        raise CairnError("Name a global descriptor or a file, or give {--find} or {--remove}.")
     with open_named(collection, catalogue=run.catalogue) as opened:
+        if find is not None:
+            found = [(photo.name, likeness) for photo, likeness in opened.photos_like(find, top=top)]
+            if run.json:
+                results = [{"name": name, "likeness": likeness} for name, likeness in found]
+                print_json({"collection": str(collection), "words": find, "results": results})
+            for name, likeness in () if run.json else found:
+                say(f"{likeness:7.4f}  {printable_name(name)}")
+            return
         if source is None:
             opened.remove_global_descriptors()
-            say(f"{collection}: global descriptors are removed.")
+            if run.json:
+                print_json({"collection": str(collection), "removed": True})
+            else:
+                say(f"{collection}: global descriptors are removed.")
             return
         done = opened.add_global_descriptors(source, workers=workers, progress=run.progress)
     if run.json:

@@ -25,7 +25,11 @@ _LONGEST = 1 << 16  # values of a row
 
 
 class GlobalDescriptor(Protocol):
-    """What an extension of the kind ``global_descriptor`` offers."""
+    """What an extension of the kind ``global_descriptor`` offers.
+
+    One that has ``describe_words(text)``, too, which gives a row of the same kind, as the text encoder of CLIP does,
+    finds photos by words.
+    """
 
     name: str  # what people call it
     dim: int  # length of a row
@@ -84,11 +88,14 @@ def described(
     return row_by(extension, np.ascontiguousarray(pixels))
 
 
-def row_by(extension: GlobalDescriptor, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Return the row (D,) of an image (H, W, 3), at unit length; raises CairnError if the extension fails."""
+def row_by(extension: GlobalDescriptor, given: NDArray[np.uint8] | str) -> NDArray[np.float32]:
+    """Return the row (D,) of an image (H, W, 3) or of words, at unit length; CairnError if the extension fails."""
+    describe: Any = extension.describe if isinstance(given, np.ndarray) else getattr(extension, "describe_words", None)
+    if describe is None:
+        raise CairnError(f"{extension.name} describes images, and no words")
     try:
         with one_thread():
-            row = np.asarray(extension.describe(pixels), np.float64)
+            row = np.asarray(describe(given), np.float64)
     except CairnError:
         raise
     except Exception as error:  # code of others fails in any way

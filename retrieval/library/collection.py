@@ -1007,6 +1007,39 @@ class Collection(Decisions):
             report = describe_photos(self.opened, place, processes(workers), tell)
             return DescribedGlobally(images=self.opened.catalogue.read(count_indexed), **vars(report))
 
+    def photos_like(
+        self, words: str, *, top: int = 20, where: PhotoFilter | Mapping[str, Any] | None = None
+    ) -> list[tuple[Photo, float]]:
+        """Find the photos that look like what words say, by global descriptors that describe words, too.
+
+        Parameters
+        ----------
+        words : str
+            Such as "a red door in snow".
+        top : int
+            Most photos.
+        where : Filter or mapping, optional
+            Which photos are looked through.
+
+        Returns
+        -------
+        list of (Photo, float)
+            The best first, with the cosine between the rows of words and photo: nothing confirms any.
+
+        Raises
+        ------
+        CairnError
+            What described the photos describes no words.
+        """
+        from retrieval.library.photos import photos_there
+        from retrieval.search.global_ranking import photos_like
+
+        wanted = filter_from(where) or PhotoFilter()
+        with self._lock:
+            found = dict(photos_like(self.opened, words, wanted, whole("top", top, 1)))
+            photos = photos_there(self.opened.catalogue, list(found), cache_of(self.folder))
+        return [(photo, round(found[photo.number], 4)) for photo in photos]
+
     def remove_global_descriptors(self) -> None:
         """Remove the global descriptors that `add_global_descriptors` gave.
 

@@ -284,7 +284,7 @@ def check_global_descriptor(descriptor: Any) -> None:
 
     It has ``name``, ``dim`` and ``fingerprint``, which is another one whenever rows would be others, and
     ``describe(image)``: from an upright RGB image (H, W, 3) uint8 of any size to ``dim`` finite numbers, which are
-    compared by their angle.
+    compared by their angle. It may have ``describe_words(text)``, which gives such a row of a text.
 
     Parameters
     ----------
@@ -319,6 +319,9 @@ def check_global_descriptor(descriptor: Any) -> None:
     _expect(float(found @ near) > float(found @ other), "an image is less like its middle than its negative")
     for shape in ((97, 61), (16, 16), (1, 1)):
         row(np.ascontiguousarray(image[: shape[0], : shape[1]]))
+    if hasattr(descriptor, "describe_words"):
+        said = [row_by(descriptor, text) for text in ("a red door", "a red door", "")]
+        _expect(np.array_equal(said[0], said[1]), "the same words have another row the second time")
 
 
 def _check_recognises(kind: str, form: Any, path: Path) -> None:

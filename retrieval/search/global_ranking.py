@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.extensions import ExtensionMissing
+from retrieval.catalogue.browsing import numbers_of
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.collection.collection import Collection
 from retrieval.collection.global_rows import GlobalRows
-from retrieval.foreign.global_descriptors import GlobalDescriptor, find_global
+from retrieval.foreign.global_descriptors import GlobalDescriptor, find_global, row_by
 from retrieval.matching.verification import Verification
 from retrieval.search.engines.contract import Engine
 from retrieval.search.views import View
@@ -25,6 +29,27 @@ def load_global(kept: GlobalRows) -> GlobalDescriptor:
             name=kept.name,
         )
     return extension
+
+
+def photos_like(collection: Collection, text: str, wanted: PhotoFilter, top: int) -> list[tuple[int, float]]:
+    """Numbers of the photos that are the most like some words, the best first, and their likeness."""
+    kept = collection.global_rows
+    if kept is None or kept.place is None:
+        raise CairnError(
+            "Nothing that describes words has described the photos of {folder}: give it global descriptors by "
+            "{cairn global} with an extension that does.",
+            folder=collection.folder,
+        )
+    try:
+        row = row_by(load_global(kept), text)
+    except ExtensionMissing:
+        raise
+    except CairnError as error:
+        raise CairnError(f"No photos can be found by words: {str(error).removesuffix('.')}.") from error
+    numbers = collection.catalogue.read(numbers_of, wanted)
+    likeness = kept.likeness(row, numbers)
+    best = np.argsort(-likeness, kind="stable")[:top]
+    return [(int(numbers[one]), float(likeness[one])) for one in best if likeness[one] > -1]
 
 
 def shortlisted(

@@ -87,6 +87,10 @@ class Colours:
         ]
         return np.concatenate(parts) - 120.0
 
+    def describe_words(self, text: str) -> np.ndarray:
+        of_words = {"red": (1, -1, -1), "green": (-1, 1, -1), "blue": (-1, -1, 1)}
+        return np.tile(sum((np.array(of_words[one]) for one in text.split() if one in of_words), np.zeros(3)), 16)
+
 
 class Nearest:
     """A verifier: nearest descriptors, and Cairn's geometry. That is how a network that matches is plugged in, too."""

@@ -20,7 +20,7 @@ from tests.conftest import Indexed, Ran
 from tests.support.browser import chromium as chromium
 from tests.support.browser import draw_box, visiting, wait_for_results
 from tests.support.live import serving
-from tests.support.onnx_models import aliked_like, disk_like, superpoint_like
+from tests.support.onnx_models import aliked_like, disk_like, superpoint_like, text_encoder, write_model
 from tests.support.paths import ROOT
 from tests.support.toy_extensions import forget, install
 
@@ -109,6 +109,32 @@ def test_a_collection_made_with_it_is_searched_by_photos_files_and_boxes(
     forget(monkeypatch)
     with pytest.raises(ExtensionMissing, match=f"the extractor '{PLACE} 0.1.0', which is neither installed"):
         library.open(made)
+
+
+def test_photos_are_found_by_words_with_a_pair_of_encoders(
+    example: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    tokenizers = pytest.importorskip("tokenizers")
+    known = {"other": 0, "red": 1, "green": 2, "blue": 3}
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(known, unk_token="other"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    words.save(str(tmp_path / "tokenizer.json"))
+    colours = np.eye(3).reshape(3, 3, 1, 1)
+    monkeypatch.setenv("CAIRN_ONNX_GLOBAL", str(write_model(tmp_path / "i.onnx", {"mean": (colours, np.zeros(3), 1)})))
+    monkeypatch.setenv("CAIRN_ONNX_TEXT", str(text_encoder(tmp_path / "t.onnx", np.vstack([np.zeros(3), np.eye(3)]))))
+    for place, name in enumerate(("blue", "green", "red")):  # OpenCV writes BGR
+        plain = np.zeros((64, 64, 3), np.uint8)
+        plain[..., place] = 255
+        cv2.imwrite(str(photos / f"{name}.png"), plain)
+    from cairn_onnx_global import OnnxGlobal
+
+    check_global_descriptor(OnnxGlobal())
+    with library.create(tmp_path / "c.cairn", words=50, max_features=200) as collection:
+        collection.add(photos, workers=1)
+        collection.add_global_descriptors("onnx", workers=1)
+        for name in ("red", "green", "blue"):
+            assert collection.photos_like(f"a {name} door", where={"name": ".png"})[0][0].name == f"{name}.png"
 
 
 @pytest.mark.slow

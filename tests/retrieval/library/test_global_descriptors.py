@@ -103,6 +103,24 @@ def test_rows_follow_their_photos(made: library.Collection, tmp_path: Path) -> N
         made.search("coffee_001.jpg", global_descriptors="fused")
 
 
+def test_photos_are_found_by_words(made: library.Collection, tmp_path: Path, cairn: Callable[..., Ran]) -> None:
+    made.add_global_descriptors(Colours(), workers=1)
+    colour = np.tile([1.0, -1, -1], 16) / 48**0.5
+    likeness = {name: float(row @ colour) for name, row in _rows(made).items()}
+    expected = sorted(likeness, key=lambda name: -likeness[name])
+    found = made.photos_like("something red", top=5)
+    assert [photo.name for photo, _ in found] == expected[:5]
+    np.testing.assert_allclose([one for _, one in found], [likeness[name] for name in expected[:5]], atol=2e-3)
+    made.hide([expected[0]])
+    assert [photo.name for photo, _ in made.photos_like("red", top=1)] == expected[1:2]
+    said = cairn("global", made.folder, "--find", "red", "--top", 1, "--json").json
+    assert [one["name"] for one in said["results"]] == expected[1:2]
+    np.savez(tmp_path / "one.npz", names=np.array(expected[:1]), vectors=np.ones((1, 3)))
+    made.add_global_descriptors(tmp_path / "one.npz")
+    with pytest.raises(CairnError, match="Nothing that describes words has described the photos"):
+        made.photos_like("red")
+
+
 def test_a_matrix_is_taken_from_a_file(made: library.Collection, tmp_path: Path, cairn: Callable[..., Ran]) -> None:
     rows = _rows(made)
     names = list(rows)
