@@ -25,7 +25,6 @@ from eval.protocols.scoring import score_ranking
 from eval.protocols.truth import read_truth
 from eval.tables.retrieval import markdown
 from retrieval.library.collection import Collection
-from retrieval.photos.decoding import read_colour
 from retrieval.search.options import ALONE, FUSED, NO_GLOBAL, SHORTLIST
 
 WAYS = (NO_GLOBAL, SHORTLIST, FUSED, ALONE)
@@ -73,12 +72,12 @@ def aggregated(rows: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArr
 
 def learn(photos: Sequence[Path]) -> Vlad:
     """Learn words and projection from photos."""
-    described = [root_sift(read_colour(photo)) for photo in photos]
+    any_cv2: Any = cv2  # its types lack much
+    described = [root_sift(any_cv2.cvtColor(cv2.imread(str(photo)), cv2.COLOR_BGR2RGB)) for photo in photos]
     every = np.concatenate(described)
     some = every[np.random.default_rng(0).permutation(len(every))[:50_000]]
     cv2.setRNGSeed(0)
     criteria = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 10, 1e-4)
-    any_cv2: Any = cv2  # its types lack much
     centres = any_cv2.kmeans(some, WORDS, None, criteria, 1, cv2.KMEANS_PP_CENTERS)[2]
     rows = np.stack([aggregated(one, centres) for one in described])
     mean = rows.mean(axis=0)
