@@ -1,5 +1,6 @@
 """Global descriptors: where they come from, what they do in searches, and that they are kept whole."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from index.extensions import ExtensionMissing
 from retrieval.collection.global_rows import GlobalRows, read_global
 from retrieval.library.testing import check_global_descriptor
 from tests.conftest import Indexed, Ran
+from tests.support.live import client_of, serving
 from tests.support.toy_extensions import Colours, forget, no_extensions  # noqa: F401
 
 
@@ -200,3 +202,21 @@ def test_likeness_is_the_cosine_and_photos_without_a_row_come_last() -> None:
         kept.likeness(np.array([1, 0, 0], np.float32), np.array([3, 5, 7])), [0.5**0.5, -1, 0], atol=1e-3
     )
     assert kept.row_of(5) is None and kept.kept(np.array([7])).numbers.tolist() == [7]
+
+
+@pytest.mark.slow
+def test_requests_have_the_option_too(made: library.Collection, tmp_path: Path) -> None:
+    names = list(_rows(made))
+    np.savez(tmp_path / "rows.npz", names=np.array(names), vectors=np.eye(len(names), 48) + 0.1)
+    made.add_global_descriptors(tmp_path / "rows.npz")
+    how = {"global_descriptors": "alone"}
+    with serving(made.folder, tmp_path / "cache") as address, client_of(address) as client:
+        answer = client.get("/api/search", params={"q": made.photo(names[0]).number, **how}).json()
+        assert answer["results"][0]["name"] == names[0] and answer["global_descriptors"] == "alone"
+        assert len(answer["results"]) == min(20, len(names)) and not any(one["found"] for one in answer["results"])
+        photo = Path(made.photo(names[0]).path)
+        request = json.dumps({"queries": [{"upload": 0}], **how})
+        sent = [("photos", ("a.jpg", photo.read_bytes() + b" ")), ("request", (None, request))]
+        refused = client.post("/api/search", files=sent)  # type: ignore[arg-type]
+        assert 400 <= refused.status_code < 500 and "come from a file, which has none of" in refused.text
+        assert client.get("/api/search", params={"q": 1, "global_descriptors": "some"}).status_code == 422
