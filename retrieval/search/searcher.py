@@ -16,7 +16,7 @@ from retrieval.matching.verification import NOTHING, Verification
 from retrieval.matching.verifiers import OWN
 from retrieval.search.engines.contract import Engine, load_engine, settle
 from retrieval.search.engines.other_verifier import OtherVerifier
-from retrieval.search.engines.registry import UNVERIFIED, VerifiedPhotos, find_engine
+from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, near_places, strongest
 from retrieval.search.global_ranking import LikenessEngine, shortlisted
 from retrieval.search.options import ALONE, NO_GLOBAL, SHORTLIST, SearchOptions
@@ -64,8 +64,6 @@ class Searcher:
 
     def __init__(self, collection: Collection, options: SearchOptions, engine: SearchEngine | None = None) -> None:
         self.collection = collection
-        if options.global_descriptors == ALONE:
-            options = replace(options, engine=UNVERIFIED, turns=1)
         self.options = settle(options, collection)
         if engine is not None and self.options.verifier != OWN:
             raise CairnError("Another verifier works on one machine: leave out {--cluster} or {--verifier}.")

@@ -220,3 +220,15 @@ def test_requests_have_the_option_too(made: library.Collection, tmp_path: Path) 
         refused = client.post("/api/search", files=sent)  # type: ignore[arg-type]
         assert 400 <= refused.status_code < 500 and "come from a file, which has none of" in refused.text
         assert client.get("/api/search", params={"q": 1, "global_descriptors": "some"}).status_code == 422
+
+
+@pytest.mark.slow
+def test_a_benchmark_measures_them(made: library.Collection, indexed: Indexed) -> None:
+    made.add_global_descriptors(Colours(), workers=1)
+    mean = {}
+    for how in ("none", "shortlist", "alone"):
+        done = library.evaluate_retrieval(
+            indexed.photos, indexed.gt, collection=made.folder, global_descriptors=how, turns=1, workers=1
+        )
+        mean[how] = done.mean_ap
+    assert mean["none"] == mean["shortlist"] > mean["alone"] > 0
