@@ -82,6 +82,7 @@ from retrieval.library.reports import BackedUp as BackedUp
 from retrieval.library.reports import Check as Check
 from retrieval.library.reports import Compacted as Compacted
 from retrieval.library.reports import Damage as Damage
+from retrieval.library.reports import DescribedGlobally as DescribedGlobally
 from retrieval.library.reports import Edited as Edited
 from retrieval.library.reports import Imported as Imported
 from retrieval.library.reports import Info as Info
@@ -118,6 +119,7 @@ __all__ = [
     "CollectionNotFound",
     "Compacted",
     "Damage",
+    "DescribedGlobally",
     "Descriptor",
     "Edited",
     "ExtensionMissing",

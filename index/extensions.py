@@ -48,6 +48,7 @@ KINDS = {
     ),
     "extractor": ExtensionKind("cairn.extractors", ("name", "dim", "geometry", "fingerprint", "extract")),
     "features": ExtensionKind("cairn.features", ("recognises", "open")),
+    "global_descriptor": ExtensionKind("cairn.global_descriptors", ("name", "dim", "fingerprint", "describe")),
     "protocol": ExtensionKind("cairn.protocols", ("recognises", "read")),
     "verifier": ExtensionKind("cairn.verifiers", ("verify",)),
 }
@@ -136,7 +137,8 @@ def register(kind: str, extension: Any, name: str = "") -> str:
     Parameters
     ----------
     kind : str
-        ``descriptor``, ``detector``, ``engine`` (a class), ``extractor``, ``features``, ``protocol`` or ``verifier``.
+        ``descriptor``, ``detector``, ``engine`` (a class), ``extractor``, ``features``, ``global_descriptor``,
+        ``protocol`` or ``verifier``.
     extension : object
         Follows the contract of its kind, which ``cairn.testing`` checks.
     name : str

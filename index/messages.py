@@ -18,6 +18,7 @@ _PLACE = re.compile(r"\{(\w+|(?:--|cairn )[^{}]+)\}")
 _FUNCTIONS = {
     "cairn check": "Collection.check",
     "cairn evaluate patches": "cairn.evaluate_patches",
+    "cairn global": "Collection.add_global_descriptors",
     "cairn group": "Collection.group",
     "cairn index": "Collection.add",
     "cairn info": "Collection.info",

@@ -16,7 +16,7 @@ from index.progress import Progress
 from index.similarity import SimilarityMatrix
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import AUGMENTATION
+from retrieval.collection.layout import AUGMENTATION, GLOBAL
 from retrieval.metadata.pages import stem_of
 from retrieval.search.engines.contract import settle
 from retrieval.search.engines.registry import VerifiedPhotos, find_engine
@@ -69,7 +69,8 @@ class QueryRun:
             search["similarity"] = SimilarityMatrix.load(self._search.similarity).describe()
         queries = [(query.name, query.box, *self._junk_of(query)) for query in self._truth.queries]
         files = [self._path(query) for query in self._truth.queries]
-        borrowed = sorted((self._collection.folder / AUGMENTATION).rglob("*"))
+        folder = self._collection.folder
+        borrowed = sorted([*(folder / AUGMENTATION).rglob("*"), *folder.glob(GLOBAL)])
         return key_of(
             {
                 "content": self._collection.content.key,

@@ -20,6 +20,7 @@ from retrieval.catalogue.schema import FILE, SegmentRow
 from retrieval.catalogue.segment_rows import segments_and_tombstones, segments_in
 from retrieval.collection.augmentation import Augmentation, Basis, open_augmentation
 from retrieval.collection.content import Content
+from retrieval.collection.global_rows import GlobalRows, read_global, stamp
 from retrieval.collection.identity import keep_identity
 from retrieval.collection.layout import (
     DESCRIPTOR,
@@ -80,6 +81,7 @@ class _Read:
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # with its key
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by identity of a segment
     content: Content | None = None
+    described: tuple[tuple[int, int] | None, GlobalRows | None] = (None, None)  # and what tells the file from others
 
 
 @dataclass(frozen=True)
@@ -341,6 +343,14 @@ class Collection:
     def augmentation(self) -> Augmentation | None:
         """Borrowed features; None if there are none, or if they are damaged or of another vocabulary."""
         return self.content.augmentation
+
+    @property
+    def global_rows(self) -> GlobalRows | None:
+        """The global descriptors as they are now; None if there are none. Raises CairnError if they are damaged."""
+        now = stamp(self.folder)
+        if now != self._read.described[0]:
+            self._read.described = now, read_global(self.folder)
+        return self._read.described[1]
 
     @property
     def segments(self) -> list[Segment]:

@@ -23,6 +23,9 @@ SNAPSHOT = "catalogue.snapshot"
 AUGMENTATION = "augmentation"
 """Folder of what photos borrow of those that show the same; it can be made again at any time."""
 
+GLOBAL = "global.npz"
+"""Global descriptors of the photos."""
+
 STATISTICS = "collection.statistics"
 """What a search must know of all postings; it can be made again at any time."""
 
@@ -68,6 +71,9 @@ SIGNATURE_KEY = "cairn.signature"
 
 STORAGE_KEY = "cairn.storage"
 """Setting: where the files of the collection are sent for other machines; where it is not set, they see its folder."""
+
+GLOBAL_KEY = "cairn.global"
+"""Setting: it is written whenever the global descriptors have changed."""
 
 AUGMENTATION_KEY = "cairn.augmentation"
 """Setting: whether photos borrow features of others; it is written whenever what they borrow has changed."""

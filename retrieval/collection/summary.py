@@ -8,6 +8,7 @@ import numpy as np
 from index.attributes import some_of
 from index.errors import CairnError
 from index.segments.description import segment_bytes
+from index.text import printable
 from index.vocabulary import VocabularyFacts
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.exclusions import exclusions_in
@@ -74,6 +75,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         if vocabulary
         else None,
         "augmentation": _augmentation(collection),
+        "global_descriptors": _global_descriptors(collection),
         "date_added": None if added is None else {"first": added[0], "last": added[1]},
         "missing": len(collection.catalogue.read(missing_photos)),
         "featureless": collection.catalogue.read(names_without_features),
@@ -121,6 +123,36 @@ def _augmentation(collection: Collection) -> dict[str, Any] | None:
         facts["bytes"] += sum(segment.bytes.values())
     total = collection.catalogue.read(counts_of_photos)["features"]
     return facts | {"bytes_per_feature": round(facts["bytes"] / total, 2) if total else 0.0}
+
+
+def _global_descriptors(collection: Collection) -> dict[str, Any] | None:
+    """What global descriptors there are, and of how many photos; None if there are none."""
+    facts: dict[str, Any] = {"name": "", "extension": None, "dim": 0, "photos": 0, "bytes": 0, "damaged": False}
+    try:
+        kept = collection.global_rows
+    except CairnError:
+        return facts | {"damaged": True}
+    if kept is None:
+        return None
+    photos = int(np.isin(collection.catalogue.read(numbers_of), kept.numbers).sum())
+    return facts | {
+        "name": kept.name,
+        "extension": kept.place,
+        "dim": kept.dim,
+        "photos": photos,
+        "bytes": kept.rows.nbytes + kept.numbers.nbytes,
+    }
+
+
+def describe_global(facts: Mapping[str, Any]) -> str:
+    """Say what global descriptors there are, from what `describe_collection` gives of them, in a line."""
+    if facts["damaged"]:
+        return "damaged, and not used: run cairn repair, then cairn global"
+    source = facts["extension"] or "from a file, which describes no other photos"
+    return (
+        f"{facts['photos']} photos described by {printable(facts['name'])} ({printable(source)}), {facts['dim']} "
+        f"dimensions: {facts['bytes'] / 1e6:.2f} MB"
+    )
 
 
 def _sizes(collection: Collection) -> tuple[list[SegmentRow], dict[str, int]]:

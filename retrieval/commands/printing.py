@@ -100,7 +100,7 @@ def _endings(counted: list[tuple[str, int]]) -> str:
 
 def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
     """Say what `describe_collection` tells of a collection."""
-    from retrieval.collection.summary import describe_augmentation
+    from retrieval.collection.summary import describe_augmentation, describe_global
 
     say(f"{collection}: {facts['images']} photos, {facts['features']} features, {facts['segments']} segments")
     if added := facts["date_added"]:
@@ -127,6 +127,8 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
     say(f"a feature    {facts['bytes_per_feature']:10.2f} bytes")
     if (augmentation := facts["augmentation"]) is not None:
         say(f"augmentation {describe_augmentation(augmentation)}")
+    if (rows := facts["global_descriptors"]) is not None:
+        say(f"global       {describe_global(rows)}")
     if facts["missing"]:
         say(f"missing      {facts['missing']} photos whose files were gone: connect the drive and index again; if they")
         say("             were moved, index the folder where they are now, and their content tells which they are; if")

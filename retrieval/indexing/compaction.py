@@ -30,6 +30,7 @@ from retrieval.collection.sealing import changed
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound, is_there, open_segment
 from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
+from retrieval.indexing.describing import compact_global
 from retrieval.photos.listing import CACHE
 from retrieval.photos.thumbnails import forget_thumbnails
 from retrieval.photos.tiles import forget_tiles
@@ -86,6 +87,7 @@ def compact(
             tell(STEP, done, total)
         tell(STEP, total, total)
         _compact_augmentation(collection)
+        compact_global(collection)
         collection.catalogue.shrink()
         known = collection.catalogue.read(known_contents)
         thumbnails = forget_thumbnails(collection.folder / CACHE, known)

@@ -37,6 +37,7 @@ from retrieval.collection.layout import (
     AUGMENTATION,
     BACKUP,
     DESCRIPTOR,
+    GLOBAL,
     IMPROVEMENT,
     IMPROVEMENT_PICTURE,
     INCOMING,
@@ -68,7 +69,7 @@ _FORMAT = 1
 _IDENTITY = re.compile("[0-9a-f]{32}")
 # Optional files that are replaced as a whole when they change. The options are last: without them, leftovers of a first
 # run are no collection.
-_REPLACED = (DESCRIPTOR, GROUPS, STATISTICS, IMPROVEMENT, IMPROVEMENT_PICTURE, OPTIONS)
+_REPLACED = (DESCRIPTOR, GLOBAL, GROUPS, STATISTICS, IMPROVEMENT, IMPROVEMENT_PICTURE, OPTIONS)
 _LOOKS = 10  # how often a collection is copied again whose segments are merged meanwhile
 _SETTLED = 3  # attempts if the collection changes after its catalogue was copied
 _BLOCK = 1 << 26  # bytes

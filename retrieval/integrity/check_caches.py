@@ -2,10 +2,11 @@
 
 import re
 
-from index.errors import CairnError
+from index.errors import CairnError, LaterVersion
 from retrieval.collection.augmentation import look_at_augmentation
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import AUGMENTATION, STATISTICS
+from retrieval.collection.global_rows import read_global
+from retrieval.collection.layout import AUGMENTATION, GLOBAL, STATISTICS
 from retrieval.collection.statistics import is_of_later_format, read_statistics
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import groups_are_whole
@@ -24,6 +25,7 @@ def check_caches(findings: Findings, address: str | None) -> None:
     """
     _check_statistics(findings, address)
     _check_augmentation(findings)
+    _check_global(findings)
     _check_groups(findings)
     _check_thumbnails(findings)
 
@@ -63,6 +65,27 @@ def _check_augmentation(findings: Findings) -> None:
         findings.damage(file, "What photos borrow of others is not what was written.", remedy)
     for name in state.others:
         findings.note(f"{AUGMENTATION}/{name} is left by a killed process, or in use; cairn group removes it.")
+
+
+def _check_global(findings: Findings) -> None:
+    path = findings.folder / GLOBAL
+    if not path.is_file():
+        return
+    findings.was_read(1, size_of(path))
+    findings.tell(size_of(path))
+    for _ in range(2):  # it may be replaced meanwhile
+        try:
+            read_global(findings.folder)
+            return
+        except LaterVersion:
+            return
+        except CairnError:
+            continue
+    findings.damage(
+        GLOBAL,
+        "The global descriptors are not what was written.",
+        f"Run cairn repair {findings.folder}, which deletes them, then cairn global, which describes the photos again.",
+    )
 
 
 def _check_groups(findings: Findings) -> None:

@@ -25,9 +25,11 @@ from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
 from retrieval.collection.augmentation import empty_augmentation
 from retrieval.collection.collection import Collection
+from retrieval.collection.global_rows import remove_global
 from retrieval.collection.layout import (
     AUGMENTATION,
     DESCRIPTOR,
+    GLOBAL,
     OPTIONS,
     SEAL,
     SEGMENTS,
@@ -177,6 +179,9 @@ class _Repair:
             if one.file == GROUPS:
                 path.unlink(missing_ok=True)
                 self._done(GROUPS, "deleted: cairn group finds the groups again")
+            elif one.file == GLOBAL:
+                remove_global(self.folder)
+                self._done(GLOBAL, "deleted: cairn global describes the photos again")
             elif one.file.startswith(f"{CACHE}/"):
                 path.unlink(missing_ok=True)
                 self._done(one.file, "deleted: it is made again when it is shown")

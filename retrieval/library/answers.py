@@ -171,6 +171,8 @@ class Answer(_Drawn, Sequence[Result]):
         The photos, the best first.
     engine, expand : str
         Methods of ranking and of query expansion.
+    global_descriptors : str
+        Use of global descriptors: none, shortlist, fused or alone.
     augmented : bool
         Whether photos were scored with features borrowed from linked ones.
     similarity : dict or None
@@ -201,6 +203,7 @@ class Answer(_Drawn, Sequence[Result]):
     results: tuple[Result, ...]
     engine: str
     expand: str
+    global_descriptors: str
     augmented: bool
     similarity: dict[str, Any] | None
     filter: dict[str, Any] | None
@@ -258,7 +261,8 @@ class Answer(_Drawn, Sequence[Result]):
             "query": self.query,
             "box": boxes[0] if len(boxes) == 1 else None,
             "boxes": boxes,
-            **some_of(self, "engine", "expand", "augmented", "similarity", "filter", "passing", "turned", "sure"),
+            **some_of(self, "engine", "expand", "global_descriptors", "augmented", "similarity"),
+            **some_of(self, "filter", "passing", "turned", "sure"),
             "missing_shards": list(self.missing_shards),
             "results": [one.to_dict() for one in self.results],
             "seconds": self.seconds,
@@ -366,6 +370,7 @@ def make_answer(
         ),
         engine=searcher.options.engine,
         expand=searcher.options.expand,
+        global_descriptors=searcher.options.global_descriptors,
         augmented=searcher.index.borrows,
         similarity=searcher.describe_similarity(),
         filter=wanted.describe() if wanted else None,

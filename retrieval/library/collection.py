@@ -16,6 +16,7 @@ import numpy as np
 
 from index.attributes import shared_by
 from index.errors import CairnError
+from index.extensions import named
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
 from index.parallel import one_thread, processes
@@ -37,6 +38,7 @@ from retrieval.library.reports import (
     BackedUp,
     Check,
     Compacted,
+    DescribedGlobally,
     Imported,
     Info,
     MovedRoot,
@@ -221,6 +223,7 @@ class Collection(Decisions):
             A path does not exist, the vocabulary does not fit, or nothing can be fetched from any address.
         """
         from retrieval.indexing.adding import index_photos
+        from retrieval.indexing.describing import describe_new
         from retrieval.library.books import keep_book_metadata
 
         paths, addresses = _paths_and_addresses(photos)
@@ -247,6 +250,7 @@ class Collection(Decisions):
                     max_pages=whole("max_pages", max_pages, 1) if max_pages is not None else None,
                     progress=tell,
                 )
+                report.notes += describe_new(self.opened, processes(workers), tell)
             keep_book_metadata(self.opened, paths)
             if pages is not None:
                 pages.keep_metadata(self.opened, is_whole=not report.left)
@@ -362,7 +366,7 @@ class Collection(Decisions):
                 raise CairnError("There must be as many boxes as photos: None stands for a whole photo.")
             yield self.search(photo, box, **how)
 
-    @takes_options(SearchOptions, leave=("expand", "every_turn", "soft"))
+    @takes_options(SearchOptions, leave=("expand", "every_turn", "soft", "global_descriptors"))
     def match(
         self,
         photo: "Given",
@@ -405,7 +409,7 @@ class Collection(Decisions):
         with self._lock:
             return self._steadily(match)
 
-    @takes_options(SearchOptions, leave=("expand", "every_turn", "soft"))
+    @takes_options(SearchOptions, leave=("expand", "every_turn", "soft", "global_descriptors"))
     def impressions(
         self,
         photos: "Iterable[Given]",
@@ -1053,6 +1057,87 @@ class Collection(Decisions):
             augmentation_emptied=report.forgotten,
             seconds=rounded(report.seconds),
         )
+
+    def add_global_descriptors(self, source: Any, *, workers: int = 0, progress: Telling = None) -> DescribedGlobally:
+        """Give photos global descriptors: a row for each photo, of what it looks like as a whole.
+
+        ``search(..., global_descriptors="fused")`` then takes them into account.
+
+        Parameters
+        ----------
+        source : str, path-like or global descriptor
+            Name of an extension of the kind ``global_descriptor``, or an object that keeps its contract: it describes
+            photos that lack a row, and `add` those that come. Or a file, whose rows replace all others: an .npz of
+            ``names`` (N,) and ``vectors`` (N, D), or an .npy (N, D) with the names in a text file of its name.
+        workers : int
+            Processes; 0: one for each core.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        DescribedGlobally
+
+        Raises
+        ------
+        CollectionLocked
+            Another process is changing the collection.
+        CairnError
+            There is no such extension or file, or none of its names is that of a photo.
+        """
+        from retrieval.foreign.global_descriptors import KIND
+        from retrieval.indexing.describing import describe_photos
+
+        with self._lock, telling(progress, INDEXING) as tell:
+            place = os.fspath(source) if isinstance(source, os.PathLike) else named(KIND, source)
+            report = describe_photos(self.opened, place, processes(workers), tell)
+            return DescribedGlobally(images=self.opened.catalogue.read(count_indexed), **vars(report))
+
+    def photos_like(
+        self, words: str, *, top: int = 20, where: PhotoFilter | Mapping[str, Any] | None = None
+    ) -> list[tuple[Photo, float]]:
+        """Find the photos that look like what words say, by global descriptors that describe words, too.
+
+        Parameters
+        ----------
+        words : str
+            Such as "a red door in snow".
+        top : int
+            Most photos.
+        where : Filter or mapping, optional
+            Which photos are looked through.
+
+        Returns
+        -------
+        list of (Photo, float)
+            The best first, with the cosine between the rows of words and photo: nothing confirms any.
+
+        Raises
+        ------
+        CairnError
+            What described the photos describes no words.
+        """
+        from retrieval.library.photos import photos_there
+        from retrieval.search.global_ranking import photos_like
+
+        wanted = filter_from(where) or PhotoFilter()
+        with self._lock:
+            found = dict(photos_like(self.opened, words, wanted, whole("top", top, 1)))
+            photos = photos_there(self.opened.catalogue, list(found), cache_of(self.folder))
+        return [(photo, round(found[photo.number], 4)) for photo in photos]
+
+    def remove_global_descriptors(self) -> None:
+        """Remove the global descriptors that `add_global_descriptors` gave.
+
+        Raises
+        ------
+        CollectionLocked
+            Another process is changing the collection.
+        """
+        from retrieval.indexing.describing import drop_global
+
+        with self._lock:
+            drop_global(self.opened)
 
     def info(self) -> Info:
         """Return the facts of the collection, such as numbers of photos and bytes for each feature.

@@ -85,6 +85,8 @@ class Group(Sequence[Photo]):
 class Groups(Sequence[Group]):
     """All groups of a collection: a sequence of `Group`, the largest first.
 
+    ``pandas.DataFrame(group.to_dict() for group in groups)`` has a row for each.
+
     Attributes
     ----------
     groups : tuple of Group

@@ -44,6 +44,7 @@ INDEXING = {
     "extract": "Features (photos)",
     "vocabulary": "Vocabulary (%)",
     "index": "Indexing (photos)",
+    "describe": "Global descriptors (photos)",
 }
 """Titles of the steps of indexing."""
 

@@ -125,6 +125,8 @@ class Info(Report):
         Words, recall_at_1, fingerprint, trained_on, imbalance, drift; None if there is no vocabulary yet.
     augmentation : dict or None
         Features borrowed from linked photos.
+    global_descriptors : dict or None
+        Name, extension, dim, photos that have one, bytes, and whether they are damaged; None if there are none.
     date_added : dict or None
         First and last.
     missing, removed : int
@@ -152,6 +154,7 @@ class Info(Report):
     signature: str | None
     vocabulary: dict[str, Any] | None
     augmentation: dict[str, Any] | None
+    global_descriptors: dict[str, Any] | None
     date_added: dict[str, str] | None
     missing: int
     featureless: list[str]
@@ -276,6 +279,29 @@ class Retrained(Report):
     dropped: list[dict[str, str]]
     augmentation_emptied: bool
     seconds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class DescribedGlobally(Report):
+    """What `Collection.add_global_descriptors` did.
+
+    Attributes
+    ----------
+    images : int
+        Photos that the collection holds.
+    described, photos : int
+        Photos that were described now, and that have a global descriptor now.
+    failed : list of dict
+        Name and reason of photos that could not be described.
+    unknown : list of str
+        Names of a file that no photo has, or several.
+    """
+
+    images: int
+    described: int
+    photos: int
+    failed: list[dict[str, str]]
+    unknown: list[str]
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.segment_rows import segments_and_tombstones
 from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
+from retrieval.collection.global_rows import stamp
 from retrieval.library.answers import Answer, make_answer
 from retrieval.library.matches import Match, make_match
 from retrieval.library.text_alone import refuse_text_alone
 from retrieval.search.answers import AnsweredQuery, LeftOut, QueryImage, make_query, mirrored_of
 from retrieval.search.engines.registry import BEST, find_engine
-from retrieval.search.options import SearchOptions
+from retrieval.search.options import NO_GLOBAL, SearchOptions
 from retrieval.search.photos import NotHere
 from retrieval.search.query import Query
 from retrieval.search.searcher import Searcher
@@ -148,9 +149,8 @@ class Searches:
         for one in [*asked, *(mirrored_of(asked) if options.mirrored else ())]:
             query, seconds = self._query(searcher, one)
             try:
-                found.append(
-                    AnsweredQuery(query, searcher.search(query.views, among, region=query.region, top=top), seconds)
-                )
+                answer = searcher.search(query.views, among, region=query.region, top=top, global_row=query.global_row)
+                found.append(AnsweredQuery(query, answer, seconds))
             finally:
                 query.rest()
         return make_answer(
@@ -187,7 +187,8 @@ class Searches:
         """
         named = options.engine
         geometric = named if named == BEST else find_engine(named).explained_by or named
-        searcher = self.searcher(replace(options, engine=geometric, expand="none", every_turn=True, mirrored=False))
+        changes: dict[str, Any] = {"expand": "none", "every_turn": True, "mirrored": False}
+        searcher = self.searcher(replace(options, engine=geometric, global_descriptors=NO_GLOBAL, **changes))
         if options.mirrored:
             (asked,) = mirrored_of([asked])
         query, _ = self._query(searcher, asked)
@@ -221,6 +222,7 @@ class Searches:
             asked.max_pixels,
             asked.is_away,
             asked.mirrored,
+            options.global_descriptors != NO_GLOBAL and stamp(self.collection.folder),
             id(self.collection.extractor),  # it reads the features of another program; the query keeps it alive
         )
         query = self._queries.pop(key, None)
@@ -238,4 +240,4 @@ def _state(collection: Collection) -> object:
     """A value that differs if the collection has changed."""
     rows, removed = collection.catalogue.read(segments_and_tombstones)
     key = augmentation_key(collection.folder, collection.basis) if rows else None
-    return [(row.id, row.folder, row.created) for row in rows], removed, key
+    return [(row.id, row.folder, row.created) for row in rows], removed, key, stamp(collection.folder)

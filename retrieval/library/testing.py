@@ -279,6 +279,51 @@ def check_extractor(extractor: Any) -> None:
     features(np.full((64, 64), 128.0))
 
 
+def check_global_descriptor(descriptor: Any) -> None:
+    """Check that an object describes images as a whole as Cairn asks of a global descriptor.
+
+    It has ``name``, ``dim`` and ``fingerprint``, which is another one whenever rows would be others, and
+    ``describe(image)``: from an upright RGB image (H, W, 3) uint8 of any size to ``dim`` finite numbers, which are
+    compared by their angle. It may have ``describe_words(text)``, which gives such a row of a text.
+
+    Parameters
+    ----------
+    descriptor : object
+
+    Raises
+    ------
+    AssertionError
+        The contract is not kept; the message says in what.
+    """
+    from retrieval.foreign.global_descriptors import KIND, row_by
+
+    check_contract(KIND, descriptor)
+    _check_fingerprint(descriptor)
+
+    def row(image: NDArray[np.uint8], by: Any = descriptor) -> NDArray[np.float32]:
+        kept = image.copy()
+        try:
+            found = row_by(by, image)
+        except CairnError as error:
+            raise AssertionError(f"of an image of {image.shape[1]} by {image.shape[0]} pixels, {error}") from error
+        _expect(np.array_equal(image, kept), "describe() changes the image that it is given")
+        return found
+
+    grey = np.rint(_texture()).astype(np.uint8)
+    image = np.ascontiguousarray(np.dstack([grey, grey // 2, 255 - grey]))
+    found = row(image)
+    _expect(bool(found.any()), "an image with much in it has a row of zeros")
+    for by in (descriptor, deepcopy(descriptor)):  # worker processes get a copy
+        _expect(np.array_equal(row(image, by), found), "the same image gives another row the second time, or by a copy")
+    near, other = (row(np.ascontiguousarray(one)) for one in (image[2:-2, 2:-2], 255 - image[::2, ::3]))
+    _expect(float(found @ near) > float(found @ other), "an image is less like its middle than its negative")
+    for shape in ((97, 61), (16, 16), (1, 1)):
+        row(np.ascontiguousarray(image[: shape[0], : shape[1]]))
+    if hasattr(descriptor, "describe_words"):
+        said = [row_by(descriptor, text) for text in ("a red door", "a red door", "")]
+        _expect(np.array_equal(said[0], said[1]), "the same words have another row the second time")
+
+
 def _check_recognises(kind: str, form: Any, path: Path) -> None:
     check_contract(kind, form)
     _expect(form.recognises(path) is True, f"recognises({path}) is not True")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import has_rejections, rejected_for
@@ -18,8 +19,11 @@ from retrieval.catalogue.photo_lookup import PhotoNotFound, photo_called
 from retrieval.catalogue.photos import photo_of_content, photo_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.foreign.global_descriptors import described
 from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.options import ImageOptions
+from retrieval.search.global_ranking import load_global
+from retrieval.search.options import NO_GLOBAL
 from retrieval.search.photos import NotHere
 from retrieval.search.query import Box, PhotoUnusable, Query, QuerySource, extract_query, recall_described, recall_query
 from retrieval.search.searcher import RankedAnswer, Searcher
@@ -127,19 +131,26 @@ def search_photo(
     start = time.perf_counter()
     query = make_query(searcher, image)
     extract = time.perf_counter() - start
-    answer = searcher.search(query.views, among, region=query.region, top=top)
+    answer = searcher.search(query.views, among, region=query.region, top=top, global_row=query.global_row)
     query.rest()
     return AnsweredQuery(query, answer, extract)
 
 
 def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None = None) -> Query:
     """Make a query from indexed features if they suffice, else from its file, read by `image` or by the options of the
-    collection.
+    collection; with its global descriptor, if the search needs it.
     """
+    image = image or searcher.collection.options.image
+    if searcher.options.global_descriptors == NO_GLOBAL:
+        return _local_query(searcher, asked, image)
+    row = _global_row(searcher.collection, asked, image)  # first: it says sooner that it cannot be had
+    return replace(_local_query(searcher, asked, image), global_row=row)
+
+
+def _local_query(searcher: Searcher, asked: QueryImage, image: ImageOptions) -> Query:
     if asked.is_away and asked.row is not None:
         return _stored_query(searcher, asked, asked.row)
     collection, options = searcher.collection, searcher.options
-    image = image or collection.options.image
     source = QuerySource(collection.extractor, image, asked.path, asked.box, mirrored=asked.mirrored)
     # If the collection limits features per photo, a box has too few of them indexed.
     is_indexed = asked.box is None or not collection.options.features.regions.max_features
@@ -165,6 +176,39 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
         signed=options.signed,
         keep_descriptors=searcher.engine.needs_descriptors,
     )
+
+
+def _global_row(collection: Collection, asked: QueryImage, image: ImageOptions) -> NDArray[np.float32]:
+    """The global descriptor (D,) of a query: stored, or computed from its file."""
+    kept = collection.global_rows
+    if kept is None:
+        raise CairnError(
+            "{folder} has no global descriptors: give it some by {cairn global}.", folder=collection.folder
+        )
+    if asked.row is not None and asked.box is None and not asked.mirrored:
+        row = kept.row_of(asked.row.number)
+        if row is not None:
+            return row
+    if kept.place is None:
+        raise CairnError(
+            "The global descriptors of {folder} come from a file, which has none of {name}: search for a whole photo "
+            "that it has, or leave out {--global-descriptors}.",
+            folder=collection.folder,
+            name=f"a part of {asked.name}" if asked.box is not None else asked.name,
+        )
+    if asked.is_away:
+        raise _unusable(asked, "its file is not there")
+    extension = load_global(kept)
+    try:
+        return described(extension, asked.path, image, asked.box, mirrored=asked.mirrored)
+    except CairnError as error:
+        raise _unusable(asked, str(error)) from error
+
+
+def _unusable(asked: QueryImage, reason: str) -> PhotoUnusable:
+    unusable = PhotoUnusable(f"The query {asked.name!r} cannot be used: {reason}.")
+    unusable.path = asked.path
+    return unusable
 
 
 def _stored_query(searcher: Searcher, image: QueryImage, row: ImageRow) -> Query:

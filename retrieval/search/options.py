@@ -9,7 +9,15 @@ from index.errors import CairnError
 from index.options.declaration import Option, check, options_of
 from index.options.panels import SEARCH, TURNED
 from index.text import one_of
-from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS, describe_engines, find_engine
+from retrieval.search.engines.registry import (
+    BEST,
+    DEFAULT,
+    ENGINES,
+    EXPANSIONS,
+    UNVERIFIED,
+    describe_engines,
+    find_engine,
+)
 
 # What computes is imported when it is needed: --help needs none of it.
 if TYPE_CHECKING:
@@ -18,6 +26,9 @@ if TYPE_CHECKING:
     from index.word_weights import ScoringOptions
     from retrieval.matching.verification import VerificationOptions
     from retrieval.search.expansion import ExpansionOptions
+
+
+NO_GLOBAL, SHORTLIST, FUSED, ALONE = "none", "shortlist", "fused", "alone"
 
 
 def _voting() -> "VotingOptions":
@@ -126,6 +137,17 @@ class SearchOptions:
             extends="verifier",
         ),
     ] = "own"
+    global_descriptors: Annotated[
+        str,
+        Option(
+            "What global descriptors do, which cairn global gives a collection: none (nothing), shortlist (only the "
+            "photos nearest by them are searched), fused (their likeness raises scores), or alone (they rank, and "
+            "nothing is verified).",
+            SEARCH,
+            metavar="NAME",
+            names=(NO_GLOBAL, SHORTLIST, FUSED, ALONE),
+        ),
+    ] = NO_GLOBAL
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
     second_view: float = 0.75  # upright and a turn are both verified where their weighted scores are so near
@@ -162,6 +184,16 @@ class SearchOptions:
             from retrieval.matching.verifiers import find_verifier
 
             find_verifier(self.verifier)
+        if self.global_descriptors not in (NO_GLOBAL, SHORTLIST, FUSED, ALONE):
+            raise CairnError(
+                f"global_descriptors is {NO_GLOBAL}, {SHORTLIST}, {FUSED} or {ALONE}, and not "
+                f"{self.global_descriptors!r}."
+            )
+        verifies = self.engine not in (BEST, UNVERIFIED) or (self.expand, self.verifier) != ("none", "own")
+        if self.global_descriptors == ALONE and verifies:
+            raise CairnError(
+                "Global descriptors that rank alone verify nothing: leave out {--engine}, {--expand} and {--verifier}."
+            )
         expands = self.engine == BEST or find_engine(self.engine).expands
         if self.expand not in EXPANSIONS:
             raise CairnError(f"There is no expansion {self.expand!r}; choose one of {', '.join(EXPANSIONS)}.")

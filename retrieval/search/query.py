@@ -58,6 +58,7 @@ class Query:
     source: "QuerySource | None" = None  # where views at other turns come from
     remarks: Remarks = NONE  # of how its file was read
     mirrored: bool = False  # whether the views are of its mirror image
+    global_row: NDArray[np.float32] | None = None  # (D,): its global descriptor, where the search needs it
 
     @property
     def side(self) -> int:

@@ -14,11 +14,12 @@ from retrieval.catalogue.photos import names_of
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification
 from retrieval.matching.verifiers import OWN
-from retrieval.search.engines.contract import load_engine, settle
+from retrieval.search.engines.contract import Engine, load_engine, settle
 from retrieval.search.engines.other_verifier import OtherVerifier
 from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, near_places, strongest
-from retrieval.search.options import SearchOptions
+from retrieval.search.global_ranking import LikenessEngine, shortlisted
+from retrieval.search.options import ALONE, NO_GLOBAL, SHORTLIST, SearchOptions
 from retrieval.search.photos import SearchedPhotos
 from retrieval.search.probability import calibration_of
 from retrieval.search.ranking import Hit, Names, Ranking, Tried, by_score
@@ -66,6 +67,8 @@ class Searcher:
         self.options = settle(options, collection)
         if engine is not None and self.options.verifier != OWN:
             raise CairnError("Another verifier works on one machine: leave out {--cluster} or {--verifier}.")
+        if engine is not None and self.options.global_descriptors != NO_GLOBAL:
+            raise CairnError("Global descriptors work on one machine: leave out {--cluster} or {--global-descriptors}.")
         if engine is None:
             engine = own = load_engine(self.options.engine)(collection, self.options)
             if self.options.verifier != OWN:
@@ -90,9 +93,10 @@ class Searcher:
         *,
         region: NDArray[np.float64] | None = None,
         top: int | None = None,
+        global_row: NDArray[np.float32] | None = None,
     ) -> RankedAnswer:
         """Rank the photos of the collection for a query. Raises ValueError if it is to be expanded, and `region` is not
-        given.
+        given, or if global descriptors count, and `global_row` is not given, the query's own (D,).
 
         `among` (n,): only these photos are ranked, verified and used for expansion; their scores are those among all
         photos, and unknown numbers are ignored. `region`: x0, y0, x1, y1 of the query in units of the longer side; only
@@ -103,8 +107,19 @@ class Searcher:
         """
         if self.options.expand != "none" and region is None:
             raise ValueError("expansion needs the region of the query")
+        engine, how = self.engine, self.options.global_descriptors
+        if how != NO_GLOBAL:
+            kept, numbers = self.collection.global_rows, self.index.image_numbers
+            if kept is None or global_row is None or len(global_row) != kept.dim:
+                raise ValueError("global descriptors need that of the query")
+            likeness = kept.likeness(global_row, numbers)
+            if how == SHORTLIST:
+                among = shortlisted(likeness, numbers, among, self.options.verification.depth)
+            else:
+                assert isinstance(engine, Engine)  # others work elsewhere
+                engine = LikenessEngine(engine, likeness, alone=how == ALONE)
         with one_thread():
-            return _Search(self, views, among, top).run(region)
+            return _Search(self, engine, views, among, top).run(region)
 
     def aligned(self, answers: Sequence[RankedAnswer], *, match_all: bool, top: int) -> list[Ranking]:
         """Rank the same photos in several answers, so that the rankings can be compared.
@@ -137,7 +152,12 @@ class _Search:
     """State of one search: scores and verifications so far."""
 
     def __init__(
-        self, searcher: Searcher, views: Sequence[View], among: NDArray[np.integer] | None, top: int | None
+        self,
+        searcher: Searcher,
+        engine: SearchEngine,
+        views: Sequence[View],
+        among: NDArray[np.integer] | None,
+        top: int | None,
     ) -> None:
         self._searcher = searcher
         self._options = searcher.options
@@ -145,7 +165,7 @@ class _Search:
         self._names: Names = lambda numbers: catalogue.read(names_of, numbers)
         self._views = views
         self._top = top
-        self._board = searcher.engine.scoreboard(len(views), among)
+        self._board = engine.scoreboard(len(views), among)
         self._weights = turned_weights(len(views), self._options.turned)
         # Scores by signatures are reliable: once several photos in a row fail verification, so do all that follow.
         self._ranks_well = find_engine(searcher.options.engine).signed

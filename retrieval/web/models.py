@@ -83,7 +83,7 @@ class _HowToMatch(BaseModel):
     )
 
 
-_RANKED = ("expand", "every_turn", "soft")  # what decides the ranking, and nothing of one match
+_RANKED = ("expand", "every_turn", "soft", "global_descriptors")  # what decides the ranking, and nothing of one match
 HowToMatch = create_model(
     "HowToMatch", __base__=_HowToMatch, __doc__="How a query is answered.", **_parameters(but=_RANKED)
 )
@@ -396,6 +396,7 @@ class SearchAnswer(BaseModel):
     boxes: list[list[float] | None] = Field(description="Of each photo of the query.")
     engine: str
     expand: str
+    global_descriptors: str = Field(description="What they did: none, shortlist, fused or alone.")
     augmented: bool = Field(description="Whether photos were scored with what they borrow of others.")
     similarity: dict[str, Any] | None
     filter: dict[str, Any] | None = Field(description="What the photos had to fulfil, where that was asked for.")

@@ -88,3 +88,17 @@ def disk_like(path: Path, dim: int = 16) -> Path:
     drawn[-1] = 0
     drawn[-1, :, 3:12, 3:12] = 4 * _blob() / 3
     return write_model(path, {"unet": (drawn, np.zeros(dim + 1), 1)})
+
+
+def text_encoder(path: Path, table: np.ndarray) -> Path:
+    """The mean of the rows (V, D) of a table that tokens name, as text encoders give one of a text."""
+    gather = b"".join(_field(1, one) for one in ("table", "input_ids")) + _field(2, "rows") + _field(4, "Gather")
+    axes = _field(1, "axes") + _field(8, 1) + _field(20, 7)
+    flat = _field(1, "keepdims") + _field(3, 0) + _field(20, 2)
+    mean = _field(1, "rows") + _field(2, "text_embeds") + _field(4, "ReduceMean") + _field(5, axes) + _field(5, flat)
+    shape = _field(1, _field(1, 1)) + _field(1, _field(2, "length"))
+    ids = _field(1, "input_ids") + _field(2, _field(1, _field(1, 7) + _field(2, shape)))
+    graph = _field(1, gather) + _field(1, mean) + _field(2, "text") + _field(5, _tensor("table", table))
+    graph += _field(11, ids) + _field(12, _value("text_embeds", (1, table.shape[1])))
+    path.write_bytes(_field(1, 7) + _field(8, _field(1, "") + _field(2, 13)) + _field(7, graph))
+    return path

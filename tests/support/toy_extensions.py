@@ -70,6 +70,28 @@ def no_extensions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     extensions._loaded.cache_clear()
 
 
+class Colours:
+    """A global descriptor: mean colours of an image's parts, four by four, less the mean of all."""
+
+    name, dim = "colours", 48
+
+    def __init__(self, mark: str = "colours-1") -> None:
+        self.fingerprint = mark
+
+    def describe(self, image: np.ndarray) -> np.ndarray:
+        rows, columns = (np.linspace(0, size, 5).astype(int) for size in image.shape[:2])
+        parts = [
+            image[top : max(bottom, top + 1), left : max(right, left + 1)].mean(axis=(0, 1))
+            for top, bottom in zip(np.minimum(rows[:-1], len(image) - 1), rows[1:], strict=True)
+            for left, right in zip(np.minimum(columns[:-1], image.shape[1] - 1), columns[1:], strict=True)
+        ]
+        return np.concatenate(parts) - 120.0
+
+    def describe_words(self, text: str) -> np.ndarray:
+        of_words = {"red": (1, -1, -1), "green": (-1, 1, -1), "blue": (-1, -1, 1)}
+        return np.tile(sum((np.array(of_words[one]) for one in text.split() if one in of_words), np.zeros(3)), 16)
+
+
 class Nearest:
     """A verifier: nearest descriptors, and Cairn's geometry. A matching network can be plugged in the same way."""
 

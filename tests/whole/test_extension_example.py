@@ -5,6 +5,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -14,9 +15,12 @@ import cairn as library
 from index.errors import CairnError
 from index.extensions import ExtensionMissing
 from retrieval.collection.options import read_options
-from retrieval.library.testing import check_extractor
+from retrieval.library.testing import check_extractor, check_global_descriptor
 from tests.conftest import Indexed, Ran
-from tests.support.onnx_models import aliked_like, disk_like, superpoint_like
+from tests.support.browser import chromium as chromium
+from tests.support.browser import draw_box, visiting, wait_for_results
+from tests.support.live import serving
+from tests.support.onnx_models import aliked_like, disk_like, superpoint_like, text_encoder, write_model
 from tests.support.paths import ROOT
 from tests.support.toy_extensions import forget, install
 
@@ -35,7 +39,8 @@ def example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     yield model
     monkeypatch.undo()
     forget(monkeypatch)
-    sys.modules.pop("cairn_onnx_features", None)
+    for name in ("cairn_onnx_features", "cairn_onnx_global"):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -106,6 +111,50 @@ def test_a_collection_made_with_it_is_searched_by_photos_files_and_boxes(
         library.open(made)
 
 
+def test_photos_are_found_by_words_with_a_pair_of_encoders(
+    example: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    tokenizers = pytest.importorskip("tokenizers")
+    known = {"other": 0, "red": 1, "green": 2, "blue": 3}
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(known, unk_token="other"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    words.save(str(tmp_path / "tokenizer.json"))
+    colours = np.eye(3).reshape(3, 3, 1, 1)
+    monkeypatch.setenv("CAIRN_ONNX_GLOBAL", str(write_model(tmp_path / "i.onnx", {"mean": (colours, np.zeros(3), 1)})))
+    monkeypatch.setenv("CAIRN_ONNX_TEXT", str(text_encoder(tmp_path / "t.onnx", np.vstack([np.zeros(3), np.eye(3)]))))
+    for place, name in enumerate(("blue", "green", "red")):  # OpenCV writes BGR
+        plain = np.zeros((64, 64, 3), np.uint8)
+        plain[..., place] = 255
+        cv2.imwrite(str(photos / f"{name}.png"), plain)
+    from cairn_onnx_global import OnnxGlobal
+
+    check_global_descriptor(OnnxGlobal())
+    with library.create(tmp_path / "c.cairn", words=50, max_features=200) as collection:
+        collection.add(photos, workers=1)
+        collection.add_global_descriptors("onnx", workers=1)
+        for name in ("red", "green", "blue"):
+            assert collection.photos_like(f"a {name} door", where={"name": ".png"})[0][0].name == f"{name}.png"
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_collection_made_with_it_is_searched_in_a_browser(
+    example: Path, photos: Path, tmp_path: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{EXAMPLE}:{tmp_path / 'site'}:{ROOT}")  # of the server's processes
+    with library.create(tmp_path / "c.cairn", features_from="onnx", words=200) as collection:
+        collection.add(photos, workers=1)
+    cv2.imwrite(str(tmp_path / "part.jpg"), cv2.imread(str(photos / "coffee_001.jpg"))[64:, 32:])
+    with serving(tmp_path / "c.cairn", tmp_path / "cache") as address, visiting(chromium, address) as visit:
+        page = visit.open("/search")
+        page.locator("#upload").set_input_files(tmp_path / "part.jpg")
+        page.wait_for_selector(".box-canvas")
+        draw_box(page, (40, 40, 300, 300))
+        page.locator("#run-box").click()
+        assert wait_for_results(page)[0] == "coffee_001.jpg"
+
+
 def test_an_extractor_that_fails_fails_its_photo_alone(photos: Path, tmp_path: Path) -> None:
     class Corners:
         name, dim, geometry, fingerprint = "corners", 4, "scales", "1"
@@ -132,8 +181,28 @@ def test_an_extractor_that_fails_fails_its_photo_alone(photos: Path, tmp_path: P
 
 
 def test_it_is_short() -> None:
-    lines = (EXAMPLE / "cairn_onnx_features.py").read_text(encoding="utf-8").splitlines()
-    assert sum(bool(line.strip()) for line in lines) <= 60
+    for name in ("cairn_onnx_features.py", "cairn_onnx_global.py"):
+        lines = (EXAMPLE / name).read_text(encoding="utf-8").splitlines()
+        assert sum(bool(line.strip()) for line in lines) <= 60
+
+
+def test_a_network_that_describes_photos_as_a_whole_ranks_photos_uploads_and_boxes(
+    example: Path, photos: Path, tmp_path: Path, cairn: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAIRN_ONNX_GLOBAL", str(aliked_like(tmp_path / "whole.onnx")))
+    monkeypatch.setenv("CAIRN_ONNX_SIDE", "64")
+    from cairn_onnx_global import OnnxGlobal
+
+    check_global_descriptor(OnnxGlobal())
+    made = tmp_path / "c.cairn"
+    with library.create(made, words=50, max_features=200) as collection:
+        collection.add(photos, workers=1)
+    assert "4 photos described" in cairn("global", made, "onnx", "--workers", 1).out
+    assert "described by whole (cairn_onnx_global:OnnxGlobal)" in cairn("info", made).out
+    cv2.imwrite(str(tmp_path / "small.png"), cv2.resize(cv2.imread(str(photos / "cat_001.jpg")), None, fx=0.5, fy=0.5))
+    how = ("--global-descriptors", "alone", "--json")
+    for asked in ((tmp_path / "small.png",), ("cat_001.jpg",), (tmp_path / "small.png", "--box", 5, 5, 300, 220)):
+        assert cairn("query", made, *asked, *how).json["results"][0]["name"] == "cat_001.jpg"
 
 
 @pytest.mark.slow

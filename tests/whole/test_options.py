@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
 FUNCTIONS: Mapping[Callable[..., Any], tuple[tuple[type, ...], tuple[str, ...]]] = {
     public.create: ((CollectionOptions,), ()),
     public.Collection.search: ((SearchOptions,), ()),
-    public.Collection.match: ((SearchOptions,), ("expand", "every_turn", "soft")),
+    public.Collection.match: ((SearchOptions,), ("expand", "every_turn", "soft", "global_descriptors")),
     public.Collection.retrain: ((RetrainOptions,), ()),
     public.evaluate_retrieval: (MEASURED, NOT_MEASURED),
     public.mine: ((MiningChoices,), ()),
@@ -80,7 +80,7 @@ def test_a_function_has_every_option_as_it_is_declared(function: Callable[..., A
 
 @pytest.mark.parametrize("model", [HowToSearch, HowToMatch])
 def test_a_request_has_every_option_that_names_no_file(model: type[BaseModel]) -> None:
-    of_one_match = {"expand", "every_turn", "soft"} if model is HowToMatch else set()
+    of_one_match = {"expand", "every_turn", "soft", "global_descriptors"} if model is HowToMatch else set()
     for declared in _taken((SearchOptions,), ()):
         field = model.model_fields.get(declared.name)
         if declared.name == "similarity":

@@ -24,6 +24,8 @@ from tests.support.paths import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
+CONDA_NAMES = {"opencv-contrib-python-headless": "py-opencv", "prometheus-client": "prometheus_client"}
+
 # What a stranger may write; the last lines are wrong, and nothing else.
 CLIENT = """\
 from pathlib import Path
@@ -203,3 +205,22 @@ def test_a_type_checker_finds_the_types_of_an_installed_wheel(built: Built, tmp_
         (last - 1, "attr-defined"),
         (last, "attr-defined"),
     ], done.stdout
+
+
+def test_the_conda_recipe_needs_and_gives_what_the_project_does() -> None:
+    jinja2, yaml = pytest.importorskip("jinja2"), pytest.importorskip("yaml")
+    text = (ROOT / "deploy" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    recipe = yaml.safe_load(jinja2.Template(text).render(PYTHON="python"))
+    declared = PROJECT["project"]
+    assert recipe["package"] == {"name": declared["name"], "version": declared["version"]}
+    python = f"python {declared['requires-python']}"
+    wanted = [re.fullmatch(r"([\w-]+)(.*)", one).groups() for one in declared["dependencies"]]  # type: ignore[union-attr]
+    assert recipe["requirements"]["run"] == [
+        python,
+        *(f"{CONDA_NAMES.get(name, name)} {bounds}" for name, bounds in wanted),
+    ]
+    (build,) = PROJECT["build-system"]["requires"]
+    assert recipe["requirements"]["host"] == [python, "pip", build.replace(">=", " >=")]
+    assert recipe["build"]["entry_points"] == [f"{name} = {place}" for name, place in declared["scripts"].items()]
+    assert (recipe["about"]["license"], recipe["about"]["summary"]) == (declared["license"], declared["description"])
+    assert (ROOT / "deploy" / "conda" / recipe["source"]["path"] / recipe["about"]["license_file"]).is_file()

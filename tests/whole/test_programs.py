@@ -77,3 +77,12 @@ def test_copies_are_hidden(folder: Path) -> None:
         hidden = program("without_copies")["hide_copies"](collection)
         kinds = {name: kind for group in collection.groups() for name, kind in group.kinds.items()}
     assert sorted(hidden) == sorted(name for name, kind in kinds.items() if kind in ("copy", "turned"))
+
+
+@pytest.mark.filterwarnings("error")
+def test_groups_make_a_table_without_a_warning(folder: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    with library.open(folder) as collection:
+        groups = collection.group(workers=1)
+        table = pandas.DataFrame(group.to_dict() for group in groups)
+    assert table["group"].tolist() == [group.number for group in groups] and len(table.explode("photos")) > len(groups)

@@ -21,6 +21,9 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")])
 NOTEBOOKS = sorted(DOCS.glob("examples/*.ipynb"))
 _NUMBER = re.compile(r"[\d.,]*\d")
+_OUTPUT = re.compile(r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+_NUMBERS = re.compile(r"(?<![\w/.-])-?\d+\.?\d*(?:e[+-]\d+)?(?![\w/-])")
+_MARK = "-- the next block --"
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -80,13 +83,44 @@ def test_a_notebook_has_no_outputs_and_may_be_read_by_any_version(path: Path) ->
 )
 def test_python_on_a_page_runs(path: Path, album: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").symlink_to(album / "photos")
-    (tmp_path / "page.py").write_text("\n\n".join(_blocks(path)), encoding="utf-8")
+    between = f"\n\nprint({_MARK!r})\n\n"
+    (tmp_path / "page.py").write_text(between.join(_blocks(path)), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
     ran = subprocess.run(
         [sys.executable, "page.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout
+    assert ran.stdout.replace(_MARK, "").strip()
+    if path.suffix == ".md":
+        printed = [one.strip("\n") for one in ran.stdout.split(_MARK)]
+        for (block, shown), said in zip(_OUTPUT.findall(path.read_text(encoding="utf-8")), printed, strict=True):
+            assert not shown or is_as_shown(said, shown.strip("\n")), f"{block}\nprints\n{said}\nand not\n{shown}"
+
+
+def is_as_shown(said: str, shown: str) -> bool:
+    """Whether an output is what a page shows: words are the same, numbers nearly, seconds any; … stands for the rest
+    of a line.
+    """
+    lines, others = said.splitlines(), shown.splitlines()
+    return len(lines) == len(others) and all(map(_is_line, lines, others))
+
+
+def _is_line(said: str, shown: str) -> bool:
+    if shown.endswith("…"):
+        return said.startswith(shown.rstrip("… "))
+    words, same = ("".join(_NUMBERS.sub("#", one).split()) for one in (said, shown))
+    numbers, expected = ([float(one) for one in _NUMBERS.findall(line)] for line in (said, shown))
+    is_near = "'total':" in shown or numbers == pytest.approx(expected, rel=0.2, abs=0.1)
+    return words == same and is_near
+
+
+def test_outputs_are_compared_with_tolerance() -> None:
+    assert is_as_shown("a.jpg 318 [ 2.6 -1]", "a.jpg 301 [2.61   -1.]")
+    assert not is_as_shown("a.jpg 318", "b.jpg 318") and not is_as_shown("a.jpg 318", "a.jpg 200")
+    assert is_as_shown(
+        "Error: what is wrong\n{'extract': 0.1, 'total': 9.0}", "Error: what …\n{'extract': 7, 'total': 1}"
+    )
+    assert not is_as_shown("one\ntwo", "one")
 
 
 @pytest.mark.slow

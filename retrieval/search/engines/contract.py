@@ -17,8 +17,8 @@ from index.inverted import InvertedIndex, ScoringOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.matching.geometries import suited
 from retrieval.matching.verification import Verification
-from retrieval.search.engines.registry import BEST, ENGINES, PREFERRED, VerifiedPhotos, find_engine
-from retrieval.search.options import SearchOptions
+from retrieval.search.engines.registry import BEST, ENGINES, PREFERRED, UNVERIFIED, VerifiedPhotos, find_engine
+from retrieval.search.options import ALONE, SearchOptions
 from retrieval.search.scoreboard import Begun, LocalScoreboard, Scoreboard
 from retrieval.search.views import View
 
@@ -174,6 +174,8 @@ def settle(options: SearchOptions, collection: Searchable) -> SearchOptions:
     """
     verification = suited(options.verification, collection.options.features.regions.detector)
     options = replace(options, verification=verification)
+    if options.global_descriptors == ALONE:
+        options = replace(options, engine=UNVERIFIED, turns=1)
     if options.engine != BEST:
         return options
     by_words = options.similarity is not None or options.soft > 1 or options.scoring != ScoringOptions()

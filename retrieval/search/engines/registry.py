@@ -15,6 +15,8 @@ BEST = "best"
 
 PREFERRED = ("signatures-sp", "tf-idf-sp")
 DEFAULT = BEST
+UNVERIFIED = "tf-idf"
+"""An engine of any collection that verifies nothing."""
 
 
 class VerifiedPhotos(Enum):
