@@ -48,7 +48,7 @@ class CodedLists:
 
     @staticmethod
     def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-        """Names of arrays of unsigned numbers that do not fit the others; only the first need be correct."""
+        """Names of arrays of unsigned numbers that do not fit the others; only the first name is reliable."""
         images = len(arrays["image_numbers"])
         starts = arrays["posting_starts"]
         if not are_bounds(arrays["offsets"], images):
