@@ -115,8 +115,7 @@ class Cluster:
                     )
 
     def check_versions(self) -> None:
-        """Raise VersionsDiffer if a worker has another version of a package that results depend on than this process.
-        """
+        """Raise VersionsDiffer if a worker has other versions of packages that results depend on than this process."""
         for worker, versions in self._versions().items():
             compare_versions(own_versions(), versions, worker)
 
