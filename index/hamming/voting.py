@@ -134,14 +134,14 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
         raise CairnError("Signatures have bytes by fours, and these have {length}: run {cairn check}.", length=length)
     codes = as_numbers(features.signatures.reshape(number * several, length)).take(order, axis=0).astype(np.uint64)
     query = AskedSignatures(distinct, firsts, counts, codes, most)
-    query_features, matched_words = (order // several).astype(np.int32), words[order].astype(np.int32)
+    query_features, query_words = (order // several).astype(np.int32), words[order].astype(np.int32)
 
     def match_segment(segment: Segment, places: NDArray[np.int64], first_rank: int = 0) -> SignedMatches:
         check_length(segment, length)
         near = segment.near(query, first_rank)
         photos = places.astype(np.int32).take(near.images)
         return SignedMatches(
-            query_features.take(near.rows), photos, matched_words.take(near.rows), near.ranks, near.distances
+            query_features.take(near.rows), photos, query_words.take(near.rows), near.ranks, near.distances
         )
 
     parts = [

@@ -45,11 +45,11 @@ def index_with(
     """Index photos with a descriptor and its own vocabulary, unless already done; return the collection. `staged`:
     folder of features extracted earlier, which are used if they are of this descriptor.
     """
-    known = find_descriptor(descriptor)
+    resolved = find_descriptor(descriptor)
     described = {
         "photos": [(row.path, row.size, row.mtime_ns) for row in photos],
-        "descriptor": known.fingerprint,
-        "options": replace(options, descriptor=known.name),
+        "descriptor": resolved.fingerprint,
+        "options": replace(options, descriptor=resolved.name),
     }
     folder = work / f"{fingerprint({}, described)[:16]}.cairn"
     work.mkdir(parents=True, exist_ok=True)
