@@ -26,7 +26,8 @@ from index.postings.sorted_lists import (
     take_ranges,
 )
 
-# Average number of postings of a list, which may cover several words: the overhead of a list is about three features.
+# Least average number of postings of a list, which may cover several words: a list takes the room of about three
+# features more.
 _LEAST_ENTRIES = 16
 _SORTED_AT_ONCE = 1 << 22  # features, while postings are made
 
