@@ -246,7 +246,7 @@ def is_place(name: str) -> bool:
 
 
 def refuse_missing(kind: str, name: str) -> None:
-    """Raise ExtensionMissing if a name is the place of an extension that is not available here."""
+    """Raise ExtensionMissing if a name that was not found is the place of an extension, as a collection stores it."""
     if is_place(name):
         raise ExtensionMissing(
             "The {what} {name} is neither installed nor registered here: install the package that declares it, or "

@@ -45,7 +45,7 @@ class IndexedImages:
         return np.split(places, self.starts[1:-1]) if self.segments else []
 
     def features(self, image_number: int) -> ImageFeatures:
-        """The features of an image, as views of its segment. Raises KeyError if there is no such image."""
+        """The features of an image, as views of its segment. Raises KeyError if it does not exist or was removed."""
         return self.features_of([image_number])[0]
 
     def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:

@@ -240,8 +240,8 @@ class InvertedIndex(WordWeights):
             if self.lent:
                 dots += more
             cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
-            # In 32 bits the cosine of a vector with itself is exactly 1. A similarity with an almost zero diagonal
-            # overflows them.
+            # In 32 bits the cosine of a vector with itself is exactly 1. With an almost zero diagonal a
+            # similarity gives scores too large for them.
             row[:] = np.minimum(cosines, np.finfo(np.float32).max)
         return scores
 

@@ -28,7 +28,7 @@ def number_of_lists(points: int, factor: float) -> int:
 
 
 def read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int | None, ...]]]) -> dict[str, NDArray[Any]]:
-    """Read arrays written by `save_arrays`, of these types and shapes; raises any exception if they differ.
+    """Read arrays written by `save_arrays`, of these types and shapes; raises some exception if they differ.
 
     A length of None can be any.
     """

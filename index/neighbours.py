@@ -18,7 +18,7 @@ from index.kernels.products import squared_distances
 DESCRIPTION_FILE = "search.json"
 INDEX_FILE = "search.npz"
 EARLIER_INDEX_FILE = "search.index"
-"""Index file of earlier versions, written by faiss. It is never read: faiss trusts such files."""
+"""Index file of earlier versions, written by faiss. It is never loaded: faiss trusts such files."""
 MOST_SEED = 2**63 - 1
 # faiss expands the square of a distance, and so rounds: this many extra candidates are compared exactly.
 _ROUNDED = 4
@@ -192,12 +192,12 @@ class NearestNeighbours(abc.ABC):
         return self._candidates(queries, k)
 
     def _write(self, file: Path) -> bool:
-        """Write the index; return False if rebuilding it is quick."""
+        """Write the index and return True; False, without a file, if rebuilding it is quick."""
         return False
 
     def _read(self, contents: bytes) -> None:
-        """Read an index written by `_write` for the same points; may raise any exception. The contents are not trusted:
-        an attacker could have made the checksum too.
+        """Read an index written by `_write` for the same points; raises some exception for others. The contents are not
+        trusted: an attacker could have made the checksum too.
         """
         self._build()
 

@@ -74,11 +74,11 @@ def run(
 ) -> Iterator[T]:
     """Run tasks in parallel, and yield their results. Unread results wait in memory.
 
-    With one worker or one task, they run lazily in this process. Raises BrokenProcessPool if a process was killed, for
-    example for lack of memory; errors of tasks are raised here too. After an error no process is running. `tasks`:
-    functions without arguments, pickled for processes; large arrays in them are shared, not copied. `threads`: threads
-    of this process in place of processes, for work that releases the interpreter lock; in order, and one task at a
-    time. `batch`: tasks per process at a time; by default more if they are quick.
+    With one worker, or tasks for one only, they run lazily in this process. Raises BrokenProcessPool if a process was
+    killed, for example for lack of memory; errors of tasks are raised here too. After an error no process is running.
+    `tasks`: functions without arguments, pickled for processes; large arrays in them are shared, not copied. `threads`:
+    threads of this process in place of processes, for work that releases the interpreter lock; in order, and one task
+    at a time. `batch`: tasks per process at a time; by default more if they are quick.
     """
     if not isinstance(workers, int) and threads:
         workers = os.cpu_count() or 1
@@ -135,7 +135,7 @@ def _close(results: Generator[Any, None, None]) -> None:
 
 
 def _begin_work() -> None:
-    """Prepare a worker process, which has one core."""
+    """Prepare a worker process, which may use one core: the others belong to other workers."""
     import cv2
 
     end_with_parent()

@@ -89,8 +89,8 @@ class SimilarityMatrix:
     def apply(
         self, words: NDArray[np.integer], weights: NDArray[np.floating]
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Multiply a sparse vector w of distinct ascending words (m,) by R: the words (n,) where R w may be nonzero,
-        ascending, and R w of each. Its sums run over `words` in ascending order.
+        """Multiply a sparse vector w of distinct ascending words (m,) by R: `words` and all that R relates to them by
+        more than 0 (n,), ascending, and R w of each. Its sums run over `words` in ascending order.
         """
         offsets, related, values = self._rows
         words = np.asarray(words, dtype=np.int64)

@@ -33,7 +33,7 @@ class WordWeights:
         Size of the vocabulary.
     options : ScoringOptions
     photos : int
-        Number of images of the frequencies.
+        Number of images that the document frequencies are counted over.
     document_frequency : ndarray, shape (words,), int64
     idf : ndarray, shape (words,), float64
     """

@@ -29,8 +29,8 @@ HELLO = 5.0  # seconds that a scheduler has to answer
 PATIENCE = 120.0  # seconds to wait for a lost scheduler or lost workers
 
 
-# Settings of workers on this machine. All but the first make Dask monitor itself less often, which takes a seventh of a
-# core.
+# Settings of workers on this machine. All but the first make Dask monitor itself less often: by default that takes a
+# seventh of a core.
 _LOCAL = {
     "distributed.scheduler.allowed-failures": 2,  # workers that may die at a task before the task is blamed
     "distributed.worker.profile.enabled": False,
@@ -42,7 +42,7 @@ _LOCAL = {
 
 
 class ClusterError(Unreachable):
-    """A cluster that cannot be reached, has no workers, or has other versions of packages."""
+    """A cluster that cannot be reached, has no workers, or does not see a folder of this machine."""
 
 
 class Cluster:
@@ -59,8 +59,8 @@ class Cluster:
 
     @classmethod
     def connect(cls, address: str, *, patience: float = PATIENCE) -> Self:
-        """Connect to a cluster. Raises ClusterError if the address is invalid, nothing answers there, it has no
-        workers, or they have other versions than this process.
+        """Connect to a cluster. Raises ClusterError if the address is invalid, nothing answers there, or it
+        has no workers; VersionsDiffer if they have other versions of packages than this process.
         """
         cluster = cls(check_address(address), patience=patience)
         try:
@@ -92,7 +92,8 @@ class Cluster:
     ) -> Iterator[T]:
         """Run tasks on the workers, and give their results as they come: see `index.parallel.run`. A task is run again
         if its worker dies, or the scheduler is lost and comes back, so running it twice must do no harm. Raises
-        ClusterError if the scheduler or the last worker does not come back, or workers die at a task.
+        ClusterError if the scheduler does not come back, WorkerDied if the last worker does not, or workers die at a
+        task.
 
         `tasks`: functions without arguments, picklable by reference. `instead`: returns the result of a task at which
         worker after worker died; without it, that is an error.
@@ -114,7 +115,7 @@ class Cluster:
                     )
 
     def check_versions(self) -> None:
-        """Raise ClusterError if a worker has another version of a package that results depend on."""
+        """Raise VersionsDiffer if a worker has other versions of packages that results depend on than this process."""
         for worker, versions in self._versions().items():
             compare_versions(own_versions(), versions, worker)
 
@@ -166,7 +167,7 @@ class Cluster:
         if local and self._local is None:
             import dask
 
-            # First: Python may start this process itself, and then lets Ctrl-C through again.
+            # Outside `without_interrupt`: whoever starts the tracker lets Ctrl-C through to its thread again.
             resource_tracker.ensure_running()
             # The thread that starts the workers is made here.
             with dask.config.set(_LOCAL), without_interrupt():

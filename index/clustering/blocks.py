@@ -59,7 +59,7 @@ class Reserve:
         self.numbers = np.empty(0, np.int64)
 
     def add(self, points: NDArray[np.float32], distances: NDArray[np.float32], numbers: NDArray[np.int64]) -> None:
-        """Consider further points. Of points at equal distance, the one with the lower number must come first."""
+        """Consider points that come after those before. Of equal distances, the lower number must come first."""
         least = self.distances[-1] if len(self.distances) == self._size else np.float32(0)
         largest = np.flatnonzero(distances > least)
         largest = largest[np.argsort(-distances[largest], kind="stable")[: self._size]]

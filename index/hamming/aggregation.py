@@ -122,18 +122,18 @@ class _AggregatedLists:
         """
         from scipy.sparse._sparsetools import csc_matvec  # see `InvertedIndex.score_many`
 
-        selected_lists = np.flatnonzero(rows >= 0)
-        lengths = np.diff(self._bounds)[selected_lists]
-        some = concatenated_ranges(self._bounds[selected_lists], lengths)
-        differing = _bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[selected_lists], lengths), some)
+        common = np.flatnonzero(rows >= 0)
+        lengths = np.diff(self._bounds)[common]
+        some = concatenated_ranges(self._bounds[common], lengths)
+        differing = _bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[common], lengths), some)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         csc_matvec(
             len(total),
-            len(selected_lists),
+            len(common),
             ends,
             self._images[some],
             selected[differing],
-            weights[self._words[selected_lists]],
+            weights[self._words[common]],
             total,
         )
 

@@ -38,7 +38,7 @@ def best_matches(
     """Select the best match of each feature with each photo: rows (K,) ordered by photo and query feature. First each
     feature of the query keeps its best match with a photo, then each feature of the photo; ties go to the first by
     query feature, word and rank. No two matches (see `SignedMatches`) agree in photo, feature, word and rank. `images`,
-    `features`: upper bounds of photos and query features.
+    `features`: exclusive upper bounds of photos and query features.
     """
     number = len(photos)
     order = _stable_order(photos, _stable_order(query, np.arange(number), features), images)

@@ -13,8 +13,8 @@ from index.postings.sorted_lists import concatenated_ranges
 from index.postings.word_lists import first_of_kind
 from index.segments.segment import Segment
 
-# Most query features of one word that are compared with the index, fewer if very many photos have the word. More are
-# one texture, such as a wall of tiles, which would make far too many pairs.
+# At most this many query features of one word are compared with the index, fewer if very many photos have the word.
+# More are one texture, such as a wall of tiles, which would make far too many pairs.
 _OF_A_WORD = 64
 _OF_ALL = 1 << 20  # at most this, times the number of photos that have the word
 BORROWED = 1 << 24
@@ -31,7 +31,7 @@ class VotingOptions:
     # Limit of the summed document frequency of all second and further words of a query. Above it the most common words
     # are left out: they take most of the time of a search in a large collection, and their votes weigh little.
     beside: int = 1 << 20
-    radius: float = 0.34  # largest fraction of differing bits in a match: 22 of 64, as in the paper
+    radius: float = 0.34  # largest fraction of differing bits of a match that votes: 22 of 64, as in the paper
     sigma: float = 0.25  # of the Gaussian weight of that fraction: a quarter of the bits, as in the paper
     words: float = 0.0075  # weight of the cosine of words, added to a photo's share of the query's votes
 
@@ -133,14 +133,14 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
         raise CairnError("Signatures have bytes by fours, and these have {length}: run {cairn check}.", length=length)
     codes = as_numbers(features.signatures.reshape(number * several, length)).take(order, axis=0).astype(np.uint64)
     query = AskedSignatures(distinct, firsts, counts, codes, most)
-    query_features, matched_words = (order // several).astype(np.int32), words[order].astype(np.int32)
+    query_features, query_words = (order // several).astype(np.int32), words[order].astype(np.int32)
 
     def match_segment(segment: Segment, places: NDArray[np.int64], first_rank: int = 0) -> SignedMatches:
         check_length(segment, length)
         near = segment.near(query, first_rank)
         photos = places.astype(np.int32).take(near.images)
         return SignedMatches(
-            query_features.take(near.rows), photos, matched_words.take(near.rows), near.ranks, near.distances
+            query_features.take(near.rows), photos, query_words.take(near.rows), near.ranks, near.distances
         )
 
     parts = [

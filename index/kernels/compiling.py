@@ -55,7 +55,7 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
     """Compile a function for parameters of these types, when its module is imported.
 
     Arguments of other types raise TypeError, so that nothing is compiled during a request. Without parameters the
-    function is inlined into its callers in the module.
+    function is compiled together with its callers in the module.
 
     Division by zero gives infinity or NaN, as in NumPy. The interpreter lock is released meanwhile.
 
@@ -74,8 +74,8 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
         if hasattr(DefaultOptions, _NOT_FROM_C):
             options[_NOT_FROM_C] = True
         if not parameters:
-            inlined: F = jit(**options)(function)  # inlined into cached functions
-            return inlined
+            part: F = jit(**options)(function)  # cached with its callers
+            return part
         with cache_settings():
             for _ in range(2):
                 cached: Any = None

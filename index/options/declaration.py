@@ -92,7 +92,7 @@ class Declared:
 
     def _one(self, value: Any) -> Any:
         if self.item is bool:
-            if type(value).__name__ not in ("bool", "bool_"):  # also a NumPy integer, without importing NumPy
+            if type(value).__name__ not in ("bool", "bool_"):  # also NumPy's, without importing NumPy
                 raise CairnError(f"{self.name} is True or False, and not {value!r}.")
             return bool(value)
         if self.item is int:

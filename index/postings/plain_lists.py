@@ -26,7 +26,7 @@ class PlainLists:
 
     @staticmethod
     def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-        """Names of arrays of unsigned numbers that do not fit the others; only the first need be correct."""
+        """Names of arrays of unsigned numbers that do not fit the others; only the first name is reliable."""
         words = arrays["posting_words"]
         if (words[1:] <= words[:-1]).any():
             yield "posting_words"

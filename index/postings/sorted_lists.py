@@ -79,7 +79,7 @@ class SortedLists:
         low_bytes, high_bytes = _sizes(lists, entries, self.universe, self._bits)
         if low_bytes + high_bytes != len(encoded) - _HEADER.itemsize:
             raise ValueError("encoded lists are not as long as they say")
-        self.starts, self.entries = starts, entries  # copied: the file may change
+        self.starts, self.entries = starts, entries  # `entries` as read now: the file may change
         self._zeros = _zeros(self.universe, self._bits)
         low, high = np.split(encoded[_HEADER.itemsize :], [low_bytes])
         self._low, self._high = low, high

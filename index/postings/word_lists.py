@@ -26,7 +26,8 @@ from index.postings.sorted_lists import (
     take_ranges,
 )
 
-# Average number of postings of a list, which may cover several words: the overhead of a list is about three features.
+# Least average number of postings of a list, which may cover several words: a list takes the room of about three
+# features more.
 _LEAST_ENTRIES = 16
 _SORTED_AT_ONCE = 1 << 22  # features, while postings are made
 
@@ -48,7 +49,7 @@ class CodedLists:
 
     @staticmethod
     def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-        """Names of arrays of unsigned numbers that do not fit the others; only the first need be correct."""
+        """Names of arrays of unsigned numbers that do not fit the others; only the first name is reliable."""
         images = len(arrays["image_numbers"])
         starts = arrays["posting_starts"]
         if not are_bounds(arrays["offsets"], images):

@@ -18,7 +18,8 @@ KEPT = 0.8
 # Share of components that fit eight signed bits; the rest are clipped.
 WITHIN = 0.9999
 MOST = 127
-# Points from which principal components are learnt, and most points a list for learning the lists.
+# Values (points times dimensions) from which principal components are learnt, and most points a list for learning the
+# lists.
 _SAMPLE = 1 << 23
 _LIST_SAMPLE = 64
 # The scan chooses more lists than requested: at most this multiple.
@@ -111,7 +112,7 @@ class IvfSearch(NearestNeighbours):
         return neighbours.astype(np.int64)
 
     def _nearest_lists(self, packed: NDArray[np.int32], probes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The lists to scan for queries (n, w), nearest first, and their numbers (n,)."""
+        """The lists to scan for queries (n, w), the nearest before the others, and how many are for each query (n,)."""
         from index.scanning.scan_kernels import nearest_lists
 
         lists = np.empty((len(packed), min(self._lists, _ROOM * probes)), np.int32)

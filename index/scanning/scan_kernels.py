@@ -202,10 +202,10 @@ def _least_of_largest(scores: Any, wanted: Any) -> Any:
 def nearest_lists(
     codes: NDArray[np.uint8], biases: NDArray[np.int32], queries: NDArray[np.int32], wanted: int, lists: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Choose at least `wanted` lists whose centres are nearest to each query; return their numbers (n,). The bound is
-    found among the best of every four, so there may be more, up to the width of `lists` (n, w), which is filled with
-    the lists, nearest first. `codes`, `biases` (b 32 d,): of the centres, in b blocks; `queries` (n, d / 4): bytes with
-    a sign, by the four.
+    """Choose at least `wanted` lists whose centres are nearest to each query; return how many for each (n,). The bound
+    is found among the best of every four, so there may be more, up to the width of `lists` (n, w), which is filled with
+    the lists: the nearest, then the others in no order. `codes`, `biases` (b 32 d,): of the centres, in b blocks;
+    `queries` (n, d / 4): bytes with a sign, by the four.
     """
     number, most = lists.shape
     there, groups = len(biases), 4 * queries.shape[1] // GROUP

@@ -143,8 +143,8 @@ _MAKERS = {
 
 
 _Block = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
-"""Words, ascending over all blocks; the position of the image of each; the number of features of both, by default
-one."""
+"""Words, ascending over all blocks; the position of the image of each; the number of features of both, None: one
+each."""
 
 
 def _plain_blocks(folder: Path) -> Iterator[_Block]:

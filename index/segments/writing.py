@@ -44,8 +44,8 @@ def write_segment(
 
     `image_numbers` (n,) ascend; `words` (n_i,) and `columns` (n_i, ...) are of each image's features; an image may have
     none. Columns have one dtype and one shape a feature throughout; `signature`, of unsigned bytes, is stored in the
-    order of the postings. In each image features are sorted stably by word. `notes` and `elongations` are written
-    unless they are trivial.
+    order of the postings. In each image features are sorted stably by word. Empty `notes`, and `elongations`
+    that are all 1, are not written.
     """
     folder = Path(folder)
     numbers, words = _checked_images(image_numbers, words)

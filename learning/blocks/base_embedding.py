@@ -120,7 +120,7 @@ def _errors(
         part = slice(start, start + _PAIRS)
         squared = np.square(embedded[first[part]] - embedded[second[part]]).cumsum(axis=1)
         distances[:, part] = squared[:, np.array(dims) - 1].T
-    return [fpr95(ones, match) for ones in distances]
+    return [fpr95(row, match) for row in distances]
 
 
 def _provenance(sources: Sequence[PatchFolder], options: EmbeddingOptions, chosen: EmbeddingRecord) -> dict[str, Any]:

@@ -35,7 +35,7 @@ TRIALS, EMBEDDED = "powell.json", "embeddings.json"
 
 _MOMENTS = 20_000  # training patches for the stored mean and covariance of descriptors
 _LARGEST_MOMENTS = 1_024  # largest row length for which they are stored
-_MOST_DIMENSIONS = 128  # default dimensions to try
+_MOST_DIMENSIONS = 128  # most dimensions to try by default
 _FEWEST_DIMENSIONS, _STEP = 8, 4
 
 

@@ -189,7 +189,7 @@ def _leading(matrix: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
 
 
 def _oriented(projection: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Flip directions so that their largest entry is positive: solvers leave the sign open."""
+    """Flip directions so that their entry of largest magnitude is positive: solvers leave the sign open."""
     largest = np.abs(projection).argmax(axis=1)
     return np.asarray(projection * np.sign(projection[np.arange(len(projection)), largest])[:, None])
 

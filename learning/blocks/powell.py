@@ -97,7 +97,7 @@ def maximise_area(
     evaluations. The best one is the result: the method may end elsewhere. `area` must be deterministic.
 
     `parameters`: the parameters to learn and their limits. Positive ones are searched on a logarithmic scale, so that
-    one step suits small and large values. `trials`: the recorded evaluations.
+    one step suits small and large values. `trials`: evaluations recorded earlier; new ones are added.
     """
     options, trials = options or PowellOptions(), trials or Trials()
     evaluated: list[Trial] = []

@@ -33,7 +33,7 @@ SIGNED = ("lbgm", "lbgm-diag")
 """Kinds with a learnt similarity, which may have negative eigenvalues."""
 
 PLAIN = ("bgm", "ssc")
-"""Kinds whose rows are the responses of the weak learners."""
+"""Kinds whose rows are the answers of the weak learners, 1 or -1."""
 
 _MOMENTS = 20_000  # training patches for the stored mean and covariance of descriptors
 _BATCH = 1_024  # patches evaluated at a time
@@ -194,7 +194,7 @@ def pair_list(sources: Sequence[PatchFolder], split: str) -> PairList:
 
 
 def _answers(sources: Sequence[PatchFolder], split: str, learners: WeakLearners) -> PairResponses:
-    """Responses of weak learners on all patches in the pairs of a split."""
+    """Answers (1 or -1) of weak learners on all patches in the pairs of a split."""
     used, first, second, match = patches_used([getattr(source, split) for source in sources])
     answers = []
     for source, numbers in zip(sources, used, strict=True):

@@ -30,7 +30,7 @@ class MetricOptions:
     """Stochastic gradient descent on the exponential loss (equation 5), in the paper's way or in ours.
 
     Ours has -½ (h - h')ᵀ A (h - h') for f. For a diagonal A that is equation 4 up to a constant. Otherwise
-    rows differ in length hᵀ A h, and descriptors are compared by distance. Responses shared by all patches cancel. (The
+    rows differ in length hᵀ A h, and descriptors are compared by distance. Answers shared by all patches cancel. (The
     paper's way: form inner, kept eigenvalues, comparison inner, start 1, offset
     False, positive False.)
     """
@@ -55,7 +55,7 @@ class MetricOptions:
 
 @dataclass(frozen=True)
 class PairResponses:
-    """Pairs of rows of weak learners' responses."""
+    """Pairs of rows of weak learners' answers."""
 
     answers: NDArray[np.int8]  # (U, P) int8: h, 1 or -1, of each patch
     first: NDArray[np.int64]  # (M,) int: row of a pair's first patch
@@ -83,7 +83,7 @@ class PairResponses:
         return float(np.exp(np.minimum(exponents, _LARGEST)).mean())
 
     def error(self, embedding: NDArray[np.float32], signs: NDArray[np.float32] | None = None) -> float:
-        """FPR95 of the pairs, with responses embedded by Bᵀ (d, P): by distances, or with W by f (equation 7)."""
+        """FPR95 of the pairs, with answers embedded by Bᵀ (d, P): by distances, or with W by f (equation 7)."""
         rows = embed(self.answers, embedding)
         if signs is not None:
             return fpr95(-signed_products(rows.__getitem__, self.first, self.second, signs), self.match)
@@ -100,7 +100,7 @@ class BoostedMetric:
     losses: list[float]  # of equation 5 on validation pairs, likewise
     chosen: int  # index of the chosen metric in these
     similarity_error: float  # FPR95 of validation pairs by f with all dimensions
-    # (P, P), of the training responses, if variance is kept.
+    # (P, P), of the training answers, if variance is kept.
     covariance: NDArray[np.float64] | None = None
     signed: bool = False  # compared by signed inner products
 
@@ -119,7 +119,7 @@ class BoostedMetric:
 
 
 def embed(answers: NDArray[np.int8], embedding: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return Bᵀ h (U, d) float32 of responses (U, P) for Bᵀ (d, P) (equation 8)."""
+    """Return Bᵀ h (U, d) float32 of answers (U, P) for Bᵀ (d, P) (equation 8)."""
     with one_thread():
         return answers.astype(np.float32) @ embedding.T.astype(np.float32)
 
@@ -261,8 +261,8 @@ def embedding_of(
     matrix: NDArray[np.float64], dim: int, covariance: NDArray[np.float64] | None = None
 ) -> NDArray[np.float32]:
     """Embedding (d, P) float32 of the positive part of A, scaled so that no row h gets longer than 1; fewer than
-    ``dim`` rows if fewer eigenvalues are positive. With the `covariance` (P, P) of the responses h, the principal axes
-    of A^½ h are kept; without it A's largest eigenvalues (equations 6 and 8), as if the responses were independent.
+    ``dim`` rows if fewer eigenvalues are positive. With the `covariance` (P, P) of the answers h, the principal axes
+    of A^½ h are kept; without it A's largest eigenvalues (equations 6 and 8), as if the answers were independent.
 
     `matrix`: a symmetric matrix, or the diagonal of one.
     """
@@ -300,7 +300,7 @@ def _signed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def covariance_of(answers: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Covariance (P, P) float64 of responses h (U, P)."""
+    """Covariance (P, P) float64 of answers h (U, P)."""
     total = np.zeros((answers.shape[1],) * 2)
     for start in range(0, len(answers), _PAIRS):
         rows = answers[start : start + _PAIRS].astype(np.float32)
@@ -311,7 +311,7 @@ def covariance_of(answers: NDArray[np.int8]) -> NDArray[np.float64]:
 
 
 def principal_axes(answers: NDArray[np.int8], dim: int) -> NDArray[np.float32]:
-    """Return the principal axes (d, P) float32 of responses h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
+    """Return the principal axes (d, P) float32 of answers h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
     with one_thread():
         vectors = np.linalg.eigh(covariance_of(answers))[1]
     axes = _signed(vectors[:, ::-1][:, :dim].T)

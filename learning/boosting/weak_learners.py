@@ -20,7 +20,7 @@ LEVELS = 256
 """Number of levels of a rounded response; thresholds lie between levels."""
 
 MOST_BYTES = 6 << 30
-"""Memory for the responses of all candidates on all pairs, on a machine with twice as much."""
+"""Most memory for the responses of all candidates on all pairs, on a machine with twice as much."""
 
 USUAL_CANDIDATES = 8_192
 """Candidates drawn at a time, if memory allows."""

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-_NEAR = 1e-6  # corners of curvature below this, relative to the largest response, are not refined
+_NEAR = 1e-6  # corners of less curvature, relative to their response, are not refined
 
 
 @dataclass(frozen=True)

@@ -95,12 +95,12 @@ def _label_views(
         if first is None or noise is None:
             detections, patches = detect(photo, options)
         else:
-            transferred = jitter(first.transfer(homography), rule, noise, image)
+            jittered = jitter(first.transfer(homography), rule, noise, image)
             # Nothing smaller than a detector finds: it would span only a few pixels.
-            points = np.flatnonzero(transferred.sides >= first.sides.min(initial=np.inf))
-            rows, patches = cut(photo, keypoint_space(photo), transferred.take(points))
+            points = np.flatnonzero(jittered.sides >= first.sides.min(initial=np.inf))
+            rows, patches = cut(photo, keypoint_space(photo), jittered.take(points))
             points = points[rows]
-            detections = transferred.take(points)
+            detections = jittered.take(points)
         if first is None:
             first = detections
             points = np.arange(len(detections))

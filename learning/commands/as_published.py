@@ -53,8 +53,8 @@ def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[...,
         @wraps(command)
         def mounted(context: typer.Context, **values: Any) -> None:
             if values["as_published"]:
-                of_paper = given(context)
-                values |= {name: value for name, value in choices(values).items() if name not in of_paper}
+                of_user = given(context)
+                values |= {name: value for name, value in choices(values).items() if name not in of_user}
             command(**values)
 
         first = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

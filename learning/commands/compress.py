@@ -34,8 +34,8 @@ def compress(
         return
     assert code is not None
     kind, _, method = report["method"].partition("-")
-    size = options["bits"] or options["product"]
-    unused = f" of {size}, one byte a dimension" if report["bits"] < size else ""
+    requested = options["bits"] or options["product"]
+    unused = f" of {requested}, one byte a dimension" if report["bits"] < requested else ""
     say(
         f"{out}: {kind} code ({method}) of {report['bits']} bits{unused}: {code.bytes} bytes instead of "
         f"{4 * code.source_dim}; {report['seconds']:.1f} s"

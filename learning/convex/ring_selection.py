@@ -125,7 +125,7 @@ def refine(
     dim = dim_of(pool, selection.weights, orientations)
     step = selection
     while dim > limit:
-        # A step does not go below the limit.
+        # No step aims below the limit.
         wanted = max(limit, int(dim * options.keep))
         rings = largest_contributions(pool, step.weights * means[1], orientations, wanted)
         if not len(rings):

@@ -63,8 +63,8 @@ class Learner(ABC, Generic[Kind]):
 def learn_stages(
     learner: Learner[Kind], stage: str, base: str, pooling: Pooling | None
 ) -> tuple[LearntModel, Kind | None, Kind | None]:
-    """Learn the requested stages in turn. Returns the descriptor, and the chosen model of each stage that was
-    learnt.
+    """Learn the requested stages in turn. Returns the descriptor, and the chosen model of the pooling and of the
+    projection or whitening; None for one that was not learnt.
     """
     chosen: Kind | None = None
     projected: Kind | None = None

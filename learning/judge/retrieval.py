@@ -45,11 +45,11 @@ def index_with(
     """Index photos with a descriptor and its own vocabulary, unless already done; return the collection. `staged`:
     folder of features extracted earlier, which are used if they are of this descriptor.
     """
-    known = find_descriptor(descriptor)
+    resolved = find_descriptor(descriptor)
     described = {
         "photos": [(row.path, row.size, row.mtime_ns) for row in photos],
-        "descriptor": known.fingerprint,
-        "options": replace(options, descriptor=known.name),
+        "descriptor": resolved.fingerprint,
+        "options": replace(options, descriptor=resolved.name),
     }
     folder = work / f"{fingerprint({}, described)[:16]}.cairn"
     work.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def index_with(
         if staged is not None and not collection.has_vocabulary:
             target = Staging(folder / STAGING, collection.extractor, collection.options.image)
             target.take(staged / target.folder.name)
-        files = dict.fromkeys(file_of(row.path) for row in photos)  # all its pages are indexed
+        files = dict.fromkeys(file_of(row.path) for row in photos)  # all pages of each are indexed
         index_photos(collection, [*files], workers=workers, progress=progress)
         if not collection.catalogue.read(counts_of_photos)["indexed"]:
             raise CairnError("None of the photos can be indexed, so that no search can be judged by them.")
@@ -88,15 +88,15 @@ def search_boxes(
             row = rows.get(paths[query.photo])
             sure: set[int] = set()
             if row is not None:
-                view = make_query(searchers[0], QueryImage(row.name or "", Path(row.path), query.box, row))
+                described = make_query(searchers[0], QueryImage(row.name or "", Path(row.path), query.box, row))
                 positives = {own[number] for number in query.positives}
                 ignored = {own[number] for number in query.ignored}
                 for which, searcher in enumerate(searchers):
-                    hits = searcher.search(view.views, region=view.region).hits
+                    hits = searcher.search(described.views, region=described.region).hits
                     precisions[place, which] = average_precision(hits.ordered.tolist(), positives, ignored)
                 if shown is not None:
                     sure = {hit.number for hit in hits[: len(hits.found)] if hit.found}
-                view.rest()
+                described.rest()
             if shown is not None:
                 shown.append(frozenset(number for number in query.positives if own[number] in sure))
             if progress is not None:

@@ -37,7 +37,7 @@ class Tracks:
         return self._track[first:last], self._places[first:last]
 
     def shared(self, tracks: NDArray[np.int32], photos: Iterable[int]) -> dict[int, int]:
-        """Count the tracks in each photo."""
+        """Count how many of some tracks each of some photos has."""
         wanted = np.unique(tracks)
         return {photo: int(np.isin(wanted, self.of(photo)[0]).sum()) for photo in photos}
 

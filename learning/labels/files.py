@@ -229,7 +229,7 @@ def _read_table(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> L
 
 
 def _is_title(lines: Sequence[tuple[str, str]], photos: _Photos) -> bool:
-    """Return whether the first line holds column titles: it names no photo, and no other line has its label."""
+    """Return whether the first line holds column titles: it could not name a photo, and no other line has its label."""
     called, label = lines[0]
     if Path(called).suffix or photos.has(called):
         return False

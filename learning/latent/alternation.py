@@ -133,11 +133,11 @@ def alternate(
         new_parameters = problem.learn(features, matches[features])
         positive, negative = problem.distances(new_parameters)
         penalty = problem.penalty(new_parameters)
-        of_found = positive[matches] - problem.negatives.least(negative)
-        value = _mean_loss(of_found[features]) + penalty
+        new_margins = positive[matches] - problem.negatives.least(negative)
+        value = _mean_loss(new_margins[features]) + penalty
         if parameters is not None and value > objective:
             break
-        before, parameters, objective, margins = objective, new_parameters, value, of_found
+        before, parameters, objective, margins = objective, new_parameters, value, new_margins
         log("parameters")
 
         matches, margins = _match(problem, positive, negative)
@@ -162,7 +162,7 @@ def _match(
 
 
 def nearest_batch(near: NDArray[np.float32], far: NDArray[np.float32], starts: NDArray[np.int64]) -> Batch:
-    """Make a batch of RDA: rows (B, N) of matches, and (M, N) of negatives, grouped by feature from `starts`."""
+    """Make a batch of RDA: rows (B, N) of matches, and (M, N) of negatives, a feature's from its start in `starts`."""
 
     def counts(
         one: NDArray[np.float32], other: NDArray[np.float32]
@@ -177,7 +177,7 @@ def nearest_counts(
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Mean hinge loss max(d_near - min d_far + 1, 0) of features against their nearest negatives, its slope (B,) by
     each distance to a match, and minus a subgradient (M,) by each distance to a negative. `near` (B,), `far` (M,):
-    squared distances, grouped by feature from `starts`.
+    squared distances to the match and to the negatives of each feature, which begin at `starts` (B,).
     """
     rows = GroupedRows(np.append(starts, len(far))).nearest(far)
     margins = near.astype(np.float64) - far[rows]

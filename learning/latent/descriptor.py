@@ -68,7 +68,7 @@ class UnlabelledOptions:
     pooling_features: int = 12_000  # training features of pooling regions
     projection_features: int = 40_000  # and projections
     validation_features: int = 8_000  # for choosing models
-    pooling_negatives: int = 5  # nearest negatives of each feature in use
+    pooling_negatives: int = 5  # nearest negatives used of each feature
     projection_negatives: int = 10
     random_negatives: int = 1  # in addition
     rounds: int = 2  # rounds of searching the nearest negatives: by rootSIFT or the base, then by the best model

@@ -46,7 +46,7 @@ def learn_boosted(
     {patches}
     {published}
     note : callable
-        Called before the work begins if memory limits the number of candidates.
+        Called with a sentence before the work begins if memory limits the number of candidates.
     {progress}
     {options}
 

@@ -343,7 +343,7 @@ class Settled:
     dim: int  # of the projected descriptor, at most
     norm: str  # of the metric
     pooling: "Pooling | None"  # regions to project
-    channels: "ChannelOptions"  # channels of patches
+    channels: "ChannelOptions"  # of making channels of patches
 
 
 def settle(

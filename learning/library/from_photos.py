@@ -42,7 +42,7 @@ MINING = "mining"
 """Subfolder of that for intermediate results of mining."""
 
 JUDGED = "judged"
-"""Subfolder of a run's folder for the collections that judge a descriptor."""
+"""Subfolder of a run's folder for the collections by which a descriptor is judged."""
 
 STEPS = {
     "features": "Features",

@@ -189,7 +189,7 @@ class _Improving:
         return done
 
     def _state(self) -> str:
-        """Stored results are valid as long as photos, regions and seed are the same."""
+        """Fingerprint of photos, regions and seed; stored results are valid as long as it stays the same."""
         photos = [(row.number, row.sha256) for row in self.collection.catalogue.read(all_indexed)]
         own = self.collection.options
         regions = {"features": own.features, "image": own.image}

@@ -21,7 +21,7 @@ _OBJECTIVE = {"margin": "margin", "smooth": "smooth", "ridge_words": "ridge_diag
 _TRIPLETS = {"total": "triplets", "hard": "hard", "lower": "lower", "random": "random"}
 
 ALL = -1
-"""Word for "all" in place of a number."""
+"""Value that stands for "all" in place of a number."""
 
 
 def _count(text: str) -> int:

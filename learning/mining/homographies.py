@@ -77,18 +77,18 @@ def find_map(first: PhotoPoints, second: PhotoPoints, options: MapOptions) -> Ph
             return None
         frames1 = frames_of(_take(first.features, pairs[:, 0]), first.side)
         frames2 = frames_of(_take(second.features, pairs[:, 1]), second.side)
-        match = verify(frames1, frames2, pairs, options.verification)
-        if match.transform is None or match.inliers < options.inliers:
+        verified = verify(frames1, frames2, pairs, options.verification)
+        if verified.transform is None or verified.inliers < options.inliers:
             return None
         # Pairs are one-to-one and sorted by the first photo's feature, and inliers are some of them.
-        agreed = np.searchsorted(pairs[:, 0], match.matches[:, 0])
+        agreed = np.searchsorted(pairs[:, 0], verified.matches[:, 0])
         source, target = frames1.centres.astype(np.float64), frames2.centres.astype(np.float64)
-        matrix = refine_map(source, target, match.transform, agreed, options)
+        matrix = refine_map(source, target, verified.transform, agreed, options)
     # Verification works in units of the longer side, with the corner of the top-left pixel at the origin.
     into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, first.side]]) / first.side
     out = np.array([[second.side, 0, -0.5], [0, second.side, -0.5], [0, 0, 1]])
     matrix = out @ matrix @ into
-    return PhotoMap(matrix / matrix[2, 2], match.inliers)
+    return PhotoMap(matrix / matrix[2, 2], verified.inliers)
 
 
 def refine_map(
@@ -98,9 +98,9 @@ def refine_map(
     agreed: NDArray[np.int64],
     options: MapOptions,
 ) -> NDArray[np.float64]:
-    """Refine the affine map (2, 3) of a plane to the projective or affine map (3, 3) with most inliers (N, 2); return
+    """Refine the affine map (2, 3) of a plane to the projective or affine map (3, 3) with most inliers; return
     the affine one if no other is better. `agreed` (K,): its inliers by verification's larger tolerance. `source`,
-    `target`: points of all the tentative matches.
+    `target` (N, 2): points of all the tentative matches.
     """
     best = np.vstack([affine, [0, 0, 1]])
     most = int(np.count_nonzero(_agreeing(best, source, target, options.tolerance)))

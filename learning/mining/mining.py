@@ -53,11 +53,11 @@ class MiningOptions:
     views: int = 0  # number of photos with a rendered view; 0: see `photo_source.VIEWS`
     view: ViewOptions = field(default_factory=ViewOptions)  # how views differ from their photos
     propose: str | None = None  # random or ranking; None: ranking if the source is a collection with a vocabulary
-    map: MapOptions = field(default_factory=MapOptions)  # thresholds for pairs
+    map: MapOptions = field(default_factory=MapOptions)  # the maps of pairs, and which pairs are kept
     overlaps: Overlaps = field(default_factory=Overlaps)  # thresholds for positives and negatives
     least: int = 500  # least reference features of a file
     seed: int = 0
-    descriptor: str = "rootsift"  # seed of estimating the maps
+    descriptor: str = "rootsift"  # descriptor whose matches give the maps
     features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
     image: ImageOptions = field(default_factory=ImageOptions)  # how photos are read
     # Ratio of the patches' side to that of the measurement regions, whose overlap defines positives. More surroundings

@@ -22,9 +22,9 @@ def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale
 def expose(
     picture: NDArray[np.floating], rng: np.random.Generator, blur: float, gamma: float, noise: float
 ) -> NDArray[np.uint8]:
-    """Change the light of a picture (H, W), 0..255, and return uint8; blur every second one on average, and add noise
-    to every second. `picture` (H, W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most.
-    `noise`: standard deviation of the noise, grey values, at most.
+    """Change the light of a picture (H, W), 0..255, and return uint8; at random, one in two is blurred, and one in two
+    gets noise. `picture` (H, W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most. `noise`:
+    standard deviation of the noise, grey values, at most.
 
     `gamma`: standard deviation of the logarithm of the gamma exponent.
     """

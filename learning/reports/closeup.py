@@ -179,11 +179,11 @@ def _choose(matches: MinedMatches, pair: int, photos: tuple[Photo, Photo], scale
         kinds, rows = _shown_matches(matches, x, region, patches[near], projected[near])
         if "positive" not in kinds:
             continue
-        projection = project_matches(region, targets[near[rows]], kinds, matches.homographies[pair])
-        choice = _Choice(pair, x, region, projection)
+        putative = project_matches(region, targets[near[rows]], kinds, matches.homographies[pair])
+        choice = _Choice(pair, x, region, putative)
         if choice.complete:
             return choice
-        if best is None or len({match.kind for match in projection}) > len({match.kind for match in best.matches}):
+        if best is None or len({match.kind for match in putative}) > len({match.kind for match in best.matches}):
             best = choice
     return best
 

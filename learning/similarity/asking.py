@@ -53,13 +53,13 @@ def ask_ground_truths(
                 stem=shown(query.stem),
                 query=shown(query.name),
             )
-        query_view = make_query(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
-        words.append(np.asarray(query_view.views[0].words))
+        described = make_query(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
+        words.append(np.asarray(described.views[0].words))
         query_numbers.update(numbers.get(query.stem, ()))
         kept_queries.append(query)
     if not kept_queries:
         raise CairnError(f"No photo that {', '.join(map(str, folders))} asks with is in the collection.")
-    one = {stem: query_view[0] for stem, query_view in numbers.items()}
+    one = {stem: found[0] for stem, found in numbers.items()}
     return MeasuredQueries(
         tuple(query.name for query in kept_queries),
         tuple(words),

@@ -36,9 +36,9 @@ class SimilarityOptions:
 
         The paper uses a plain hinge on Ŝ of equation 3 without a ridge, descends in M, starting at a diagonal of
         tf-idf, takes all true positives below each false one, holds out four photos of every object that has more, and
-        takes the best iteration on them. It does not state the margin γ, the numbers of random triplets and iterations,
-        N, or the solver and its steps. The limit of hard triplets of a query, its equal share of 20 million, is ours:
-        the paper has 19.1 million triplets in all, including random ones.
+        takes the best iteration on them, without a refit. It does not state the margin γ, the numbers of random
+        triplets and iterations, N, or the solver and its steps. The limit of hard triplets of a query, its equal share
+        of 20 million, is ours: the paper has 19.1 million triplets in all, including random ones.
         """
         return SimilarityOptions(
             neighbours=2,

@@ -20,7 +20,7 @@ class ObjectiveOptions:
     """Options of the objective."""
 
     margin: float = 0.1  # γ of equation 4
-    power: int = 1  # margin on 2: Ŝ of equation 3, as in the paper; 1: its square root, a cosine
+    power: int = 1  # of what the margin separates: 2: Ŝ of equation 3, as in the paper; 1: its root, a cosine
     smooth: float = 0.5  # width of the parabola that rounds the hinge's corner, in margins; 0: the paper's hinge
     ridge_diagonal: float = 1e-5  # ridge of R(u, u) towards tf-idf, relative to an initial loss of 1; 0: the paper
     ridge_pairs: float = 1e-3  # ridge of R(u, v) towards 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_matrix":
     """Images' tf-idf vectors, each divided by its Euclidean norm, sorted by word, without words of weight 0; an image
-    without words is an empty row.
+    without others is an empty row.
     """
     return word_vectors(index, (np.asarray(index.images.features(number).words) for number in numbers.tolist()))
 
