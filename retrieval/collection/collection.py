@@ -203,7 +203,7 @@ class Collection:
 
     @property
     def descriptor_source(self) -> str:
-        """Name or absolute path of the descriptor, for `find_descriptor`."""
+        """Name or path of the descriptor, for `find_descriptor` without the collection's folder."""
         named = descriptor_of(self.vocabulary_folder) or self.options.descriptor
         file = model_file(named, self.folder) if named.endswith(".npz") else None
         return str(file) if file is not None else named

@@ -104,7 +104,7 @@ class Staging:
         )
 
     def take(self, folder: Path, key: str = "*") -> None:
-        """Link or copy the features of a photo, or of all, from another folder of the same extractor, if it has them."""
+        """Link or copy the features of a photo, or of all, from another folder of the same extractor, if there."""
         # Sorted, the geometry comes last: a photo is staged once both files exist.
         for path in sorted(folder.glob(f"{key}.*.npy")):
             link = self.folder / path.name

@@ -268,9 +268,9 @@ class _Search:
     def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
         """Verify the photos of the best scores; return the results and the known ones, by number.
 
-        If scores are reliable, photos are verified in batches until none of the last `patience` passes. Each photo is tried
-        with the view of its best score; both upright and a turn are tried if their scores are close. If one photo is
-        found beyond doubt, its view is tried with all.
+        If scores are reliable, photos are verified in batches until none of the last `patience` passes. Each photo is
+        tried with the view of its best score; both upright and a turn are tried if their scores are close. If one photo
+        is found beyond doubt, its view is tried with all.
         """
         weights = turned_weights(len(self._views), self._options.turned_candidate)
         options = self._options.verification
