@@ -87,7 +87,7 @@ def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None
 
 
 def mirrored_of(images: Sequence[QueryImage]) -> list[QueryImage]:
-    """Query with the mirror images of photos; raises CairnError if a file is missing, as they need it."""
+    """Query with the mirror images of photos, made from their files; raises CairnError if one is missing."""
     for one in images:
         if one.is_away:
             raise PhotoUnusable(
