@@ -459,7 +459,7 @@ def _is_first(path: Path) -> bool:
 
 
 def find_vocabulary(source: Path) -> Path:
-    """Return the vocabulary's folder of a collection, or `source` itself if it is one; no vocabulary is read.
+    """Return the vocabulary's folder of a collection, or `source` itself if it is no collection; none is read.
 
     The folder `vocabulary` of a retrained collection stands for its current one.
     """
