@@ -184,7 +184,7 @@ class _Search:
         self._since = now
 
     def _look(self, which: Sequence[int]) -> None:
-        """Score with some views, which must not have been scored before."""
+        """Score with some views that were not scored before."""
         if isinstance(self._views, LazyViews):
             self._views.make(which)
         new = [self._views[one] for one in which]
@@ -327,7 +327,7 @@ class _Search:
         """Score again with the features that the best verified photos add; return the results with those of expansion.
 
         Photos that the query alone does not find are verified by the added features too, if their new scores are among
-        the best. Those that pass add their own features in the next round, but do not count as found.
+        the best. Those that pass add their own features in the next round, and rank behind the found ones.
         """
         options = self._options.expansion
         sources = self._sources(results)
