@@ -168,8 +168,8 @@ def plot_similarities(
         for scores, part, label, colour in zip(
             both, parts, ("matching", "not matching"), ("tab:green", "tab:blue"), strict=True
         ):
-            positive = part if linear else part[part > 0]
-            counts, _ = np.histogram(np.clip(positive, bins[0], bins[-1]), bins)
+            binned = part if linear else part[part > 0]
+            counts, _ = np.histogram(np.clip(binned, bins[0], bins[-1]), bins)
             shares.append(counts / max(len(scores), 1))
             none = f", {100 * np.mean(part == 0):.0f}% at 0" if len(part) and not linear else ""
             axes.stairs(100 * shares[-1], bins, fill=True, alpha=0.5, color=colour, label=f"{label}{none}")
@@ -192,7 +192,7 @@ def _trimmed(scores: NDArray[np.floating], share: float) -> NDArray[np.floating]
 
 
 def _logarithmic(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Inner borders of bins of positive scores (M,)."""
+    """Borders of bins that positive scores (M,) lie in, except the outermost ones."""
     positive = scores[scores > 0]
     low, high = np.quantile(positive, [0.001, 0.999]) if len(positive) else (0.1, 1.0)
     return np.geomspace(low, max(high, low * 1.01), 60)
@@ -224,7 +224,7 @@ def check_plot(path: Path) -> None:
 
 
 def new_plot(path: Path, width: float, height: float) -> "Figure":
-    """Return an empty figure, in inches, for a valid path."""
+    """Return an empty figure, its size in inches; raises a CairnError if no plot can be written to the path."""
     check_plot(path)
     return new_figure(width, height)
 

@@ -57,7 +57,8 @@ class RelatedPhotos:
 
     name: str
     folders: tuple[Path, ...]
-    shown: Callable[[str], tuple[frozenset[str], str, bool]]  # by stem: scenes, source, whether others of it may be
+    # by stem: scenes, source, and whether other photos of the source may show the same, too
+    shown: Callable[[str], tuple[frozenset[str], str, bool]]
 
     def same(self, one: str, other: str) -> bool | None:
         """Whether two photos (stems) show the same object; None if unknown."""

@@ -248,7 +248,7 @@ class _Bench:
     def measure(
         self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, seen: frozenset[str] | None = None
     ) -> SimilarityFigures:
-        """Search a collection with a similarity file, or with tf-idf; if photos are `seen`, only for `UNSEEN`."""
+        """Search a collection with a similarity file, or with tf-idf, then only for `UNSEEN` if photos are `seen`."""
         ways = self.ways if file is not None or seen is None else []
         if self.told_unseen and seen is not None:
             ways = [*ways, UNSEEN]

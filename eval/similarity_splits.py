@@ -92,7 +92,7 @@ def group_queries(queries: Sequence[GroundTruthQuery]) -> list[list[GroundTruthQ
 
 
 def _telling(queries: Sequence[GroundTruthQuery]) -> list[GroundTruthQuery]:
-    """Leave out queries with positives of several distinct objects, whose own object is unclear."""
+    """Leave out queries with two photos that are the only positives of others: their own object is unclear."""
     alone = frozenset[str]().union(*(query.positives for query in queries if len(query.positives) == 1))
     return [query for query in queries if len(query.positives & alone) < 2]
 

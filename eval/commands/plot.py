@@ -70,14 +70,14 @@ def roc(
     from retrieval.descriptors.registry import find_descriptor
 
     check_plot(out)
-    descriptions: dict[str, Any] = {name: find_descriptor(name) for name in compared.descriptor or []}
-    descriptions |= {str(path): read_descriptions(path) for path in compared.descriptions or []}
-    descriptions |= {str(path): read_descriptions(path, binary=True) for path in compared.binary_descriptions or []}
-    if not descriptions:
+    sources: dict[str, Any] = {name: find_descriptor(name) for name in compared.descriptor or []}
+    sources |= {str(path): read_descriptions(path) for path in compared.descriptions or []}
+    sources |= {str(path): read_descriptions(path, binary=True) for path in compared.binary_descriptions or []}
+    if not sources:
         raise CairnError("There is nothing to draw: name a --descriptor, or a file of --descriptions.")
     shares = _footprints(compared.footprint or [], compared.descriptor or [])
     curves = {}
-    for name, one in descriptions.items():
+    for name, one in sources.items():
         with progress_bars(quiet, {"describe": name}) as tell:
             share = shares.get(name, 1.0)
             report = evaluate_patches(folder, one, pairs, tell, footprint=share, max_pairs=max_pairs, seed=seed)

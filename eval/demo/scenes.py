@@ -48,7 +48,7 @@ class ViewRecipe:
     pitch: float = 0.0  # rotation about the horizontal axis; random sign
     roll: float = 0.0  # rotation in the image plane; random sign
     scale: float = 1.0  # 1: the longer side covers _SIZE pixels when seen from the front
-    outside: float = 0.0  # shift of the centre out of the picture, relative to the object's size
+    outside: float = 0.0  # share of the object's extent pushed out of the picture
     occluders: int = 0  # clutter laid over the object
     gain: float = 1.0  # exposure
     gamma: float = 1.0  # contrast curve; above 1 is darker

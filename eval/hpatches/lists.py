@@ -19,8 +19,8 @@ QUERIES, DISTRACTORS = 10_000, 20_000
 """Patches for queries and for the database of retrieval."""
 
 _DRAWN_IMAGES = 5  # the benchmark draws pairs from the reference and four of the five others (`np.arange(5)`)
-_CONTRAST = 10  # least standard deviation of grey values of a patch for retrieval
-_SPLITS = ("full", "illum", "view")  # tasks without a list
+_CONTRAST = 10  # standard deviation of grey values that a patch for retrieval exceeds
+_SPLITS = ("full", "illum", "view")  # splits that need no list
 
 
 @dataclass(frozen=True)

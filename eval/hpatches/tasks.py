@@ -132,11 +132,11 @@ def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step
     A patch with a wrong nearest neighbour is never found, so recall ends below 1.
     """
     ap: dict[str, dict[str, float]] = {}
-    precisions: dict[str, dict[str, float]] = {}
+    shares: dict[str, dict[str, float]] = {}
     for done, name in enumerate(lists.sequences, start=1):
         reference = rows.of(name, "ref")
         numbers = np.arange(len(reference))
-        ap[name], precisions[name] = {}, {}
+        ap[name], shares[name] = {}, {}
         for noise, letter in NOISE.items():
             figures = []
             for image in range(1, TARGETS + 1):
@@ -145,9 +145,9 @@ def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step
                 right = nearest == numbers
                 area = ranked_precision(distances[numbers, nearest], right, len(numbers))
                 figures.append((area, float(right.mean())))
-            ap[name][noise], precisions[name][noise] = np.mean(figures, axis=0).tolist()
+            ap[name][noise], shares[name][noise] = np.mean(figures, axis=0).tolist()
         progress("matching", done, len(lists.sequences))
-    return Matching(ap, precisions)
+    return Matching(ap, shares)
 
 
 def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Retrieval:

@@ -22,7 +22,7 @@ class CalibrationOutcome:
     # by kind: right and wrong photos of this level
     found: dict[str, tuple[int, int]]
     likely: dict[str, tuple[int, int]]
-    # by kind: mean prediction, share of right ones, and number of photos, for deciles with photos
+    # by kind: mean prediction, share of right ones, and number of photos, of each tenth from 0 to 1 with photos
     deciles: dict[str, list[tuple[float, float, int]]]
 
 
@@ -54,20 +54,20 @@ def calibrate(outcomes: Mapping[str, QueryOutcome]) -> tuple[Calibration, Calibr
 
 
 def _judge(
-    log_odds: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[np.bool_], kinds: list[str]
+    likelihood: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[np.bool_], kinds: list[str]
 ) -> CalibrationOutcome:
     of = np.array(kinds)
-    sure = mapped & (log_odds >= FOUND)
+    sure = mapped & (likelihood >= FOUND)
     certain, maybe, deciles = {}, {}, {}
     for kind in dict.fromkeys(kinds):
         here = of == kind
         certain[kind], maybe[kind] = (
             (int((some & right).sum()), int((some & ~right).sum()))
-            for some in (here & sure, here & ~sure & (log_odds >= LIKELY))
+            for some in (here & sure, here & ~sure & (likelihood >= LIKELY))
         )
-        tenth = np.minimum((10 * log_odds).astype(int), 9)
+        tenth = np.minimum((10 * likelihood).astype(int), 9)
         deciles[kind] = [
-            (float(log_odds[some].mean()), float(right[some].mean()), int(some.sum()))
+            (float(likelihood[some].mean()), float(right[some].mean()), int(some.sum()))
             for some in (here & (tenth == step) for step in range(10))
             if some.any()
         ]

@@ -42,7 +42,7 @@ _WEIGHED = 200  # photos of an answer to record
 _TOLD = 0.05  # least probability of recorded photos
 
 
-_WARM: set[str] = set()  # parts opened by this process
+_WARM: set[str] = set()  # parts searched by this process
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class QueryOutcome:
         tuple[float | None, float, bool]
     ]  # log odds by geometry (None: no map), contrast, right: more of them
     turned: bool  # whether it was turned
-    seconds: float  # processor time of the query alone
+    seconds: float  # processor time that the query would take alone
 
 
 class KeptViews(PlacedViews):

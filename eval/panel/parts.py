@@ -109,7 +109,7 @@ def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
 
 
 def _groups(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
-    """Queries: a few photos of each group, evenly spread."""
+    """A few photos of each group, evenly spread, are the queries for its others."""
     (known,) = find_photo_sets(root, ["unlabelled"])
     paths = {path.stem: path for path in photos.photos}
     scenes: dict[str, list[tuple[str, str]]] = defaultdict(list)  # stem and group

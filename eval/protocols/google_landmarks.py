@@ -113,7 +113,7 @@ def _prediction(path: Path, line: int, cells: Sequence[str]) -> tuple[str, float
 
 
 def _rows(path: Path, column: str) -> Iterator[tuple[int, str, list[str], str]]:
-    """Line number, photo, value and usage in lower case; "" without such a column."""
+    """Line number, photo, items of its cell, and usage in lower case, "" without that column."""
     photos = set()
     names: list[str] | None = None
     for line, cells in _lines(path):

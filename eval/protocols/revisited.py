@@ -110,7 +110,7 @@ def _stem(name: str) -> str:
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """A list, a tuple, or a one-dimensional integer array as a list; None for anything else."""
+    """A list, a tuple, or an array with one axis longer than 1 at most, as a list; None for anything else."""
     if isinstance(value, np.ndarray):
         return list(value.reshape(-1).tolist()) if value.size == max(value.shape, default=0) else None
     return list(value) if isinstance(value, list | tuple) else None

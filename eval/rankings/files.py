@@ -36,7 +36,7 @@ class Rankings:
     notes: list[str] = field(default_factory=list)
     # the same for rankings of a single protocol, by its name
     protocols: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    # names of photos that are distractors, whatever their names
+    # names of photos that are not in the ground truth, even if it has such a name
     distractors: set[str] = field(default_factory=set)
 
 

@@ -26,7 +26,7 @@ from retrieval.search.query import Box
 from retrieval.search.searcher import Searcher
 
 Described = tuple[Path, tuple[Path, ...]]
-"""Folder of another program's features, and the folders of photos whose names they have."""
+"""Path of another program's features, and the folders that the names of photos in them are relative to."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SearchTask:
 
 @dataclass(frozen=True)
 class Answered:
-    """The answer to one search: numbers of all photos of the database, (N,) uint32, best first."""
+    """The answer to one search: numbers of all photos but the excluded ones, (N,) uint32, best first."""
 
     key: str
     ranking: NDArray[np.uint32]
@@ -99,8 +99,8 @@ def _ask(searcher: Searcher, job: SearchTask) -> Answered:
     among = None
     if len(job.without):
         among = np.setdiff1d(searcher.index.image_numbers, job.without)
-    answer = search_photo(searcher, ask_with_file(searcher.collection, job.path.stem, job.path, job.box), among)
-    ranking = np.asarray(answer.answer.hits.ordered, np.uint32)
+    searched = search_photo(searcher, ask_with_file(searcher.collection, job.path.stem, job.path, job.box), among)
+    ranking = np.asarray(searched.answer.hits.ordered, np.uint32)
     return Answered(job.key, ranking, time.perf_counter() - start)
 
 

@@ -171,7 +171,7 @@ def _kept_aside(files: list[Path], error: CairnError) -> CairnError:
 
 
 def fill_up(source: Path, target: Path) -> None:
-    """Move missing files from one folder into another, and remove the first."""
+    """Move files that another folder lacks, or has empty, from a folder into it, and remove the first."""
     if not target.exists():
         _move(source, target)
         return

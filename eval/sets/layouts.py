@@ -1,7 +1,7 @@
 """Locate the published sets below a folder, in whichever of the common layouts they were unpacked.
 
-A set is searched in folders with one of its names (``oxford5k``, ``roxford5k``, ``paris``, …), in any case of letters,
-below the root or in ``test``, ``datasets`` or ``data`` there; then in the root itself. Within such a home:
+A set is looked for in folders with one of its names (``oxford5k``, ``roxford5k``, ``paris``, …), in any case of
+letters, below the root or in ``test``, ``datasets`` or ``data`` there; then in the root itself. Within such a home:
 
 - Oxford5K and Paris6K: photos in ``images``, ``jpg``, ``oxbuild_images``, ``paris`` (a folder for each landmark) or in
   the home itself; ground truth in ``gt``, ``gt_files_170407``, ``paris_120310`` or there too.
@@ -251,7 +251,7 @@ def _part(name: str, root: Path, wanted: str | None = None) -> LocatedSet:
     folders = [root] if root.name.lower() == name else []
     folders += [home / name for home in homes_of("phototour", root)]
     for folder in folders:
-        for inner in (folder, folder / name):  # the archives have no folder; users may unpack them into a new one
+        for inner in (folder, folder / name):  # the archives have no folder; some unpack them into one of the same name
             if (inner / "info.txt").is_file():
                 return LocatedSet(name, inner, (), None)
     raise CairnError(f"There are no patches of {name} below {root}: {get_command(wanted or name, root)} gets them.")

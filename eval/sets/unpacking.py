@@ -81,7 +81,7 @@ def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None
 
 @contextmanager
 def whole_folder(folder: Path, *, strip: bool) -> Iterator[Path]:
-    """Yield a folder for unpacking, then rename it, or its only subfolder (`strip`)."""
+    """Yield a folder for unpacking; then rename it, or its only subfolder (`strip`). After an error nothing stays."""
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)

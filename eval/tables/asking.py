@@ -38,9 +38,9 @@ class ChargedViews(PlacedViews):
 class SharedQuery:
     """A query for several engines that need the same views."""
 
-    def __init__(self, searcher: Searcher, view: QueryImage) -> None:
+    def __init__(self, searcher: Searcher, image: QueryImage) -> None:
         start = time.process_time()
-        self._query = make_query(searcher, view)
+        self._query = make_query(searcher, image)
         self._upright = time.process_time() - start
         self._costs: dict[float, float] = {}
 

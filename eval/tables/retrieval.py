@@ -362,15 +362,15 @@ def _score(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job]) -> S
         stems = stems_of(collection.catalogue.read(all_indexed), named_photos(cells[0].photos.asked))
         searchers = [Searcher(collection, cell.search) for cell in cells]
         for query, path, ways in jobs:
-            view = ask_with_file(collection, query.stem, path, query.box)
+            image = ask_with_file(collection, query.stem, path, query.box)
             if cells[0].files:
-                view = replace(view, row=None)
+                image = replace(image, row=None)
             shared: dict[tuple[int, bool], SharedQuery] = {}  # by the data of a query that a search needs
             for place in ways:
                 searcher = searchers[place]
                 needs = searcher.options.signed, searcher.engine.needs_descriptors
                 if needs not in shared:
-                    shared[needs] = SharedQuery(searcher, view)
+                    shared[needs] = SharedQuery(searcher, image)
                 answer, seconds = shared[needs].search(searcher)
                 score = average_precision(ranking_of(answer, stems), query.positives, query.junk)
                 scores.append((place, query.name, score, round(seconds, 5)))

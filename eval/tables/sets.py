@@ -163,8 +163,8 @@ def find_set(root: Path, name: str) -> RetrievalSet:
     """Find a set below a folder of sets, by the name of its folder; raises CairnError if it is not found.
 
     The set `HARD` is landmarks, each box shrunk to half its width and height, among the photos of other sets. It shows
-    gains and losses by rotated queries on upright photos, which easier sets no longer show. The set `SOLID` has groups
-    of unlabelled photos of non-planar objects, among all of them and the distractors.
+    what rotated queries gain, and what they cost upright photos, where the easier sets are solved. The set `SOLID` has
+    groups of unlabelled photos of non-planar objects, among all of them and the distractors.
     """
     if name == SOLID:
         return _find_solid(root)

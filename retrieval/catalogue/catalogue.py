@@ -138,12 +138,12 @@ class Catalogue:
             yield session
 
     def read(self, function: Callable[Concatenate[Session, P], T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Call a function that takes a session first in a transaction that reads."""
+        """Call a function, with a session first, in a transaction that reads; return its result."""
         with self.reading() as session:
             return function(session, *arguments, **options)
 
     def write(self, function: Callable[Concatenate[Session, P], T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Call a function that takes a session first in a transaction that writes."""
+        """Call a function, with a session first, in a transaction that writes; return its result."""
         with self.writing() as session:
             return function(session, *arguments, **options)
 

@@ -101,15 +101,15 @@ def parse_condition(text: str) -> tuple[str, str]:
 
 def fields_of(wanted: PhotoFilter) -> dict[str, Any]:
     """The fields of a filter for addresses and forms; `retrieval.library.filters.filter_of` is the inverse."""
-    fields = {name: getattr(wanted, one.path[0]) for name, one in options_of(FieldFilter).items()}
-    fields |= {"hidden": wanted.hidden, "album": wanted.album}
-    fields["where"] = [f"{key}={value}" for key, value in wanted.where]
+    values = {name: getattr(wanted, one.path[0]) for name, one in options_of(FieldFilter).items()}
+    values |= {"hidden": wanted.hidden, "album": wanted.album}
+    values["where"] = [f"{key}={value}" for key, value in wanted.where]
     for name in ("near", "within"):
         place = getattr(wanted, name)
-        fields[name] = ",".join(repr(float(number)) for number in asdict(place).values()) if place is not None else None
+        values[name] = ",".join(repr(float(number)) for number in asdict(place).values()) if place is not None else None
     return {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in fields.items()
+        for name, value in values.items()
         if value or (name == "album" and value is not None)
     }
 

@@ -155,7 +155,7 @@ def add_tag(session: Session, numbers: Sequence[int], tag: str) -> None:
 
 
 def tidy_metadata(session: Session) -> None:
-    """Delete metadata of missing images; rewrite effective values of all others, and all words."""
+    """Delete metadata of images that do not exist; rewrite effective values of all others, and all words."""
     gone = MetadataRow.number.not_in(sa.select(ImageRow.number))
     session.execute(sa.delete(MetadataRow).where(gone), execution_options=_BULK)
     _write_columns(session, list(session.scalars(sa.select(MetadataRow.number).distinct())))
@@ -179,7 +179,7 @@ def copy_imported(session: Session, old_number: int, new_number: int) -> None:
 def find_tombstones(session: Session, images: Iterable[ImageRow], others: sa.Select[Any]) -> dict[int, int]:
     """Removed images with imported values, by the numbers of images of the same content or path.
 
-    `others`: numbers of other images to consider, with other data.
+    `others`: numbers of further images to consider, such as those with decisions.
 
     If there are several, content takes precedence over path, then the one added last.
     """

@@ -17,7 +17,7 @@ LONGEST_NAME = 1000
 
 
 def short_name(name: str) -> str:
-    """Shorten a name so that it fits into every database: beginning and end, with a hash between them.
+    """Shorten a name if it does not fit into every database: beginning and end, with a hash between them.
 
     >>> len(short_name("folder/" * 400 + "1.jpg"))
     1000

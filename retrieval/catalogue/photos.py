@@ -59,7 +59,7 @@ class KnownPhotos(Mapping[str, Known]):
         self, rows: NDArray[np.void], odd: Mapping[int, str], paths_of: Callable[[Sequence[int]], Mapping[int, str]]
     ) -> None:
         self._rows, self._odd, self._paths_of = rows, odd, paths_of
-        # If several photos have one path, the last one counts.
+        # If several photos have one path, an indexed one counts before a failed one, then the last.
         self._order = np.lexsort((rows["number"], rows["indexed"], rows["hash"]))
         self._hashes = rows["hash"][self._order]
         is_last = np.ones(len(rows), bool)

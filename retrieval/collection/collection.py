@@ -205,7 +205,7 @@ class Collection:
 
     @property
     def descriptor_source(self) -> str:
-        """Name or absolute path of the descriptor, for `find_descriptor`."""
+        """Name or path of the descriptor, for `find_descriptor` without the collection's folder."""
         named = descriptor_of(self.vocabulary_folder) or self.options.descriptor
         file = model_file(named, self.folder) if named.endswith(".npz") else None
         return str(file) if file is not None else named
@@ -469,7 +469,7 @@ def _is_first(path: Path) -> bool:
 
 
 def find_vocabulary(source: Path) -> Path:
-    """Return the vocabulary's folder of a collection, or `source` itself if it is one; no vocabulary is read.
+    """Return the vocabulary's folder of a collection, or `source` itself if it is no collection; none is read.
 
     The folder `vocabulary` of a retrained collection stands for its current one.
     """

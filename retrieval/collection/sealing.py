@@ -262,7 +262,7 @@ def _sealed(folder: Path, name: str, earlier: Seal | None) -> SealedFile:
 
 
 def _seen_again(path: Path, before: SealedFile) -> SealedFile:
-    """The earlier seal of a file, with its current time: it may be a copy, with the same contents."""
+    """The earlier seal of a file, with its current time if that is new and the contents are the same, as of a copy."""
     try:
         state = path.stat()
         if (state.st_size, state.st_mtime_ns) == (before.bytes, before.mtime_ns) or hash_file(path) != before.sha256:

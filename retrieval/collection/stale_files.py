@@ -44,7 +44,9 @@ def remove_unfinished_work(collection: Collection) -> None:
 
 
 def _remove_orphans(collection: Collection) -> bool:
-    """Remove segments that the catalogue does not name; False if they may belong to another collection."""
+    """Remove segments that the catalogue does not name; False, with none removed, if some of them are complete, and one
+    that it names is missing: they may not come from a killed run.
+    """
     orphans = collection.catalogue.read(orphans_in, collection.folder / SEGMENTS)
     whole = [path for path in orphans if not path.name.endswith(TEMPORARY_SUFFIX)]
     for path in whole:

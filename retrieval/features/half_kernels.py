@@ -8,8 +8,8 @@ from index.kernels.compiling import FLOAT32, UINT16, UINT32, array, compiled, wr
 
 @compiled(array(FLOAT32), array(UINT32), written(UINT16), makes_arrays=False)
 def round_to_half(values: NDArray[np.float32], bits: NDArray[np.uint32], halves: NDArray[np.uint16]) -> None:
-    """Round to the nearest half, ties to even; larger values than the largest half become infinite. `values` (N,)
-    float32. `bits` (N,) uint32: the same memory. `halves` (N,) uint16: bits of the halves; output.
+    """Round to the nearest half, ties to even; values too large for one become infinite. `values` (N,) float32.
+    `bits` (N,) uint32: the same memory. `halves` (N,) uint16: bits of the halves; output.
     """
     for place in range(len(values)):
         sign = (bits[place] >> np.uint32(16)) & np.uint32(0x8000)

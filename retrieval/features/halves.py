@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDEN = np.float32(2.0**112)  # ratio of the exponent biases
+_WIDEN = np.float32(2.0**112)  # 2 to the difference of the exponent biases
 
 
 def to_half(rows: NDArray[np.float32]) -> NDArray[np.float16]:

@@ -1,4 +1,4 @@
-"""The stored features of a photo of a collection, in the order in which they are exported."""
+"""The stored features of a photo of a collection, in the order in which callers get them."""
 
 from dataclasses import dataclass
 

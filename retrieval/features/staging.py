@@ -59,7 +59,7 @@ class Staging:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def key(self, path: Path, content: str) -> str:
-        """Key of a photo: its content, and its features in files if other programs described it."""
+        """Key of a photo: its content; and its path, as other programs may describe equal files differently."""
         if not self.extractor.reads_files:
             return content
         return f"{content}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
@@ -104,7 +104,7 @@ class Staging:
         )
 
     def take(self, folder: Path, key: str = "*") -> None:
-        """Move the features of a photo, or of all, from another folder of the same extractor, if it has them."""
+        """Link or copy the features of a photo, or of all, from another folder of the same extractor, if there."""
         # Sorted, the geometry comes last: a photo is staged once both files exist.
         for path in sorted(folder.glob(f"{key}.*.npy")):
             link = self.folder / path.name

@@ -62,7 +62,7 @@ def index_photos(
     A photo of known content whose old file is gone has moved: it keeps its number. A photo whose file is gone from one
     of the folders is marked as missing, and stays searchable. Photos that cannot be read do not stop the run; the
     report lists the reasons. No photo is begun later than `time_limit` seconds after discovery; the next run resumes,
-    and every run adds at least one photo. `vocabulary`: a collection, or the vocabulary folder of one, whose vocabulary
+    and every run does at least one more. `vocabulary`: a collection, or the vocabulary folder of one, whose vocabulary
     is copied instead of training one. `again`: also add photos that were removed for good; each leaves the list of
     exclusions once it is added or has failed. `exclude`, `include`: patterns of files to skip in folders, or to take
     all the same, from now on: see `Passing`. `films`, `frame_every`: whether films in folders are taken from now on,
@@ -83,7 +83,7 @@ def index_photos(
             files = find_new(collection, paths, again, report, tell, preparer.checksums, max_pages)
         _refuse_undescribed(collection, files)
         remove_leftovers(collection)
-        # The time limit begins after discovery, which takes equally long in every run: each must add some photos.
+        # The time limit begins after discovery, which takes equally long in every run: each must get further.
         steps = _Steps(report, tell, len(files), time_limit)
         merger = TierMerger(collection)
         done = 0
@@ -128,7 +128,7 @@ class _Steps:
         self._report, self._tell = report, tell
         self._end = time.monotonic() + time_limit if time_limit is not None else float("inf")
         self._ready: set[Path] = set()  # extracted photos: some are reported twice, for the vocabulary and a segment
-        self._goes_further = False  # whether it added more than earlier runs
+        self._goes_further = False  # whether it did more than earlier runs
 
     def extracted(self, file: FoundFile, one: Staged) -> None:
         """Report an extracted photo; raises `_TimeIsUp` if it is the last one within the time limit."""
@@ -215,8 +215,9 @@ def _make_vocabulary(
     extracted: Callable[[FoundFile, Staged], None],
     tell: Progress,
 ) -> bool:
-    """Train the vocabulary on a random sample of the photos, streamed from disk; False if no photo has features. All
-    are then recorded as failed, and added by the next run that adds photos with features.
+    """Train the vocabulary on a random sample of the photos, or of those below the folder `sample_from`, streamed
+    from disk; False if no photo has features. All are then recorded as failed, and added by the next run that adds
+    photos with features.
     """
     options = collection.options
     rng = np.random.default_rng(options.seed)

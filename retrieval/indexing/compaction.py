@@ -103,7 +103,7 @@ def compact(
 
 
 def _compact_augmentation(collection: Collection) -> None:
-    """Drop borrowed features of removed photos from disk.
+    """Delete borrowed features that are no longer valid, so that those of removed photos leave the disk.
 
     Borrowed features that are damaged, or of an earlier vocabulary or a later version, are deleted: they can be made
     again. If another process is finding links, it does this itself.

@@ -227,7 +227,7 @@ class _Survey:
         unknown: Iterator[tuple[int, str, Path, os.stat_result]],
         checksums: Callable[[Iterable[Path]], Iterator[str | CairnError | OSError]],
     ) -> tuple[list[FoundFile], list[PhotoMove]]:
-        """Read files; return those that are new or changed, and moves of the others."""
+        """Read files; return those that are new or changed, and the unchanged ones as moves."""
         files: list[FoundFile] = []
         moves: list[PhotoMove] = []
         listed, read = tee(unknown)

@@ -138,7 +138,7 @@ def link_neighbours(
     predicted distance, and error allowed in any case; largest ratio of the areas by which two maps enlarge; side of a
     cell that counts as one place. Returns `rows` (B, matches), the matches used, padded with -1; `pieces` (B, matches),
     place in `rows` of the first match of each one's piece; `links` (B, 2), number of matches less that of pieces, and
-    the same summed over all shifts; 0 if there are too few matches or half are by chance.
+    the same summed over all shifts; both 0 if there are fewer than `least` or half are by chance.
     """
     photos, size = len(starts) - 1, 8
     while size < 2 * matches:

@@ -57,7 +57,7 @@ def agreeing(
     limit: float,
     scale_limit: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Matches that agree with a map (2, 3), and squared symmetric transfer errors (K,) of all; none if it is singular.
+    """Matches that agree with a map (2, 3), none if it is singular, and squared symmetric transfer errors (K,) of all.
     `points` (4, K): places in query and photo; `scales` (K,): logarithms of the scales of the matches' own maps.
     `limit`, `scale_limit`: square of the threshold; largest difference of logarithms of scale.
     """

@@ -55,7 +55,7 @@ class VerificationOptions:
     min_inliers: int = 4  # fewest matches that verify
     false_alarms: float = 1e-3  # largest expected number of equally good hypotheses among as many chance matches
     unsure_alarms: float = 1e-6  # the same for unsure photos, which rank before those that only share words
-    evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how remaining maps are weighed
+    evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how the maps that pass this are weighed
     shortlist: ShortlistOptions = field(default_factory=ShortlistOptions)  # preselection of many photos
     local: LocalOptions = field(default_factory=LocalOptions)  # verification of photos that one map cannot decide
     drawn: int = 600  # hypotheses of two matches for a pair of photos, at most

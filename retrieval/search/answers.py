@@ -39,7 +39,7 @@ class QueryImage:
     name: str  # its name in the answer
     path: Path
     box: Box | None = None  # part to search for; None: all of it
-    row: ImageRow | None = None  # if it is a photo of the collection whose file is unchanged
+    row: ImageRow | None = None  # photo of the collection with this content, or whose file is missing
     content: str | None = None  # SHA-256 of the file, if known
     is_away: bool = False  # its file is missing: the stored features are used
     max_pixels: int | None = None  # largest size of its file; None: as for photos of the collection
@@ -91,7 +91,7 @@ def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None
 
 
 def mirrored_of(images: Sequence[QueryImage]) -> list[QueryImage]:
-    """Query with the mirror images of photos; raises CairnError if a file is missing, as stored features do not do."""
+    """Query with the mirror images of photos, made from their files; raises CairnError if one is missing."""
     for one in images:
         if one.is_away:
             raise PhotoUnusable(

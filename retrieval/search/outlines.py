@@ -43,7 +43,7 @@ def found_region(
 
 
 def project_outline(corners: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Map the corners (4, 2) of a box to a photo, clockwise on the screen, where y points down; None if the homography
+    """Map the corners (4, 2) of a box, clockwise on the screen, where y points down, to a photo; None if the homography
     is no view of the box (see `found_region`).
     """
     # In plain numbers, here and below: NumPy takes ten times as long for so few corners.

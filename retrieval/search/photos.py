@@ -28,7 +28,7 @@ class FeatureReader(Protocol):
         """The signatures (n, B) of the features of a photo; raises KeyError if it is not indexed."""
 
     def feature_counts(self, image_numbers: Sequence[int], /) -> NDArray[np.int64]:
-        """Numbers of features of some photos; raises KeyError if one is not indexed."""
+        """How many features each of some photos has; raises KeyError if one is not indexed."""
 
 
 class SearchedPhotos(Protocol):

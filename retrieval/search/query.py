@@ -245,7 +245,7 @@ def recall_query(
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))
-    # Frames of upright patches determine the regions. Their strengths are not stored: regions from all words serve.
+    # Frames of upright patches determine the regions. Their strengths are not stored: some from all words are used.
     if collection.options.features.upright:
         source.know(partial(_spread_regions, view.frames, max(width, height)))
     signatures = collection.signatures if signed else None

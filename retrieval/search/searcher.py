@@ -167,9 +167,9 @@ class _Search:
         self._top = top
         self._board = engine.scoreboard(len(views), among)
         self._weights = turned_weights(len(views), self._options.turned)
-        # Scores by signatures are reliable: once several photos in a row fail verification, so do all that follow.
+        # Scores by signatures are reliable: once several photos in a row fail verification, so do all after them.
         self._ranks_well = find_engine(searcher.options.engine).signed
-        self._turned = False  # whether others than the upright one were
+        self._turned = False  # whether views at other turns were searched
         self._known: dict[tuple[int, int], Verification] = {}  # by number and view
         self._seconds = {"extract": 0.0, "search": 0.0, "verify": 0.0}
         self._since = time.perf_counter()
@@ -204,7 +204,7 @@ class _Search:
         self._since = now
 
     def _look(self, which: Sequence[int]) -> None:
-        """Score with the given views, except those that were scored before."""
+        """Score with some views that were not scored before."""
         if isinstance(self._views, LazyViews):
             self._views.make(which)
         new = [self._views[one] for one in which]
@@ -288,9 +288,9 @@ class _Search:
     def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
         """Verify the photos of the best scores; return the results and the known ones, by number.
 
-        If scores are reliable, photos are verified in batches until a whole batch fails. Each photo is tried with the
-        view of its best score; both upright and a turn are tried if their scores are close. If one photo is found
-        beyond doubt, its view is tried with all.
+        If scores are reliable, photos are verified in batches until none of the last `patience` passes. Each photo is
+        tried with the view of its best score; both upright and a turn are tried if their scores are close. If one photo
+        is found beyond doubt, its view is tried with all.
         """
         weights = turned_weights(len(self._views), self._options.turned_candidate)
         options = self._options.verification
@@ -347,7 +347,7 @@ class _Search:
         """Score again with the features that the best verified photos add; return the results with those of expansion.
 
         Photos that the query alone does not find are verified by the added features too, if their new scores are among
-        the best. Those that pass add their own features in the next round, and come last in the answer.
+        the best. Those that pass add their own features in the next round, and rank behind the found ones.
         """
         options = self._options.expansion
         sources = self._sources(results)
@@ -435,7 +435,7 @@ class _Search:
 
 
 def _is_more(one: Tried, other: Tried | None) -> bool:
-    """Whether a photo was verified better with one view than with another; never if it was not verified."""
+    """Whether more matches of a photo agree with one view than with another; never if none do."""
     return one.verification.strength > (other.verification if other is not None else NOTHING).strength
 
 

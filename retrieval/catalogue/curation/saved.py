@@ -205,7 +205,7 @@ def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: i
     search : int
     finds : iterable of Find
     asked_to : int or None
-        For a standing search of new photos: the number that they were searched up to; its finds are new, and get its
+        For a standing search of new photos: the number below which all were searched; its finds are new, and get its
         tag. None: a user searched all photos, and sees the finds; earlier finds that are no longer found are deleted,
         unless they have a category.
 

@@ -52,7 +52,7 @@ class ImportedTable:
     columns: Columns
     rows: list[TableRow] = field(default_factory=list)
     unmatched: list[dict[str, str | int]] = field(default_factory=list)  # line, name, reason: rows without a photo
-    warnings: list[dict[str, str | int]] = field(default_factory=list)  # line, column, reason: ignored values
+    warnings: list[dict[str, str | int]] = field(default_factory=list)  # line, column, reason: suspect values
     notes: list[str | Message] = field(default_factory=list)  # sentences
 
 

@@ -119,7 +119,7 @@ class MatchingEngine(Engine):
         matches: "_Matches",
         known: Mapping[int, Verification],
     ) -> Iterator[tuple[int, Verification]]:
-        """Verify some photos piece by piece, without a single map; return those with more matches than before."""
+        """Verify piece by piece those photos that have no single map; return those with more matches than before."""
         options = self.verification
         so_far = [known.get(place, NOTHING) for place in places]
         wanted = np.array([one.transform is None for one in so_far], np.bool_)
@@ -135,7 +135,7 @@ class MatchingEngine(Engine):
     def _recounts(
         self, places: Sequence[int], match: Callable[[Sequence[int], int], "_Matches"]
     ) -> Iterator[tuple[Frames, Frames, NDArray[np.int32]]]:
-        """Match the photos at some places, in batches, by as many features as inliers are counted among."""
+        """Match the photos at some places, in batches, with at most `max_counted` matches each."""
         for start in range(0, len(places), _COUNTED_AT_ONCE):
             some = places[start : start + _COUNTED_AT_ONCE]
             matches = match(some, self.verification.max_counted)
