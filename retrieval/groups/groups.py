@@ -222,11 +222,15 @@ def form_groups(
     relations |= {copy.pair: Registered(copy.kind, None) for copy in copies} | dict(registered)
     picture = _join(rows, same)
     alike: defaultdict[int, set[int]] = defaultdict(set)
-    for one, other in registered:
-        alike[picture[one]].add(picture[other])
-        alike[picture[other]].add(picture[one])
+    wholes: defaultdict[int, set[int]] = defaultdict(set)
+    for pair, relation in registered.items():
+        for one, other in (pair, pair[::-1]):
+            if relation.kind != PART:
+                alike[picture[one]].add(picture[other])
+            elif relation.derived == one:
+                wholes[picture[one]].add(picture[other])
     # Photos of one picture, or nearly, have the same links: they count once when links are compared.
-    node = _join(rows, {*same, *near, *registered})
+    node = _join(rows, {*same, *near, *registered} - _of_pages(registered, {*links, *same}))
     strength: dict[tuple[int, int], float] = {}
     for (one, other), link in links.items():
         ends = node[one], node[other]
@@ -241,18 +245,18 @@ def form_groups(
     linked = Counter(group_of[one] for one, other in {*links, *same} if group_of[one] == group_of[other])
     groups = sorted((one for one in together.values() if len(one) > 1), key=lambda one: (-len(one), min(one)))
     apart = {(one, other) for one, other in rejected if first_of.get(one, one) != first_of.get(other, other)}
-    derived = {one.derived for one in registered.values()}
+    derived = {picture[one.derived] for one in registered.values() if one.derived is not None}
     shots: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # similar ones, by the group they are in
     for pair in near - relations.keys() - apart:
         if group_of[pair[0]] == group_of[pair[1]]:
             shots[group_of[pair[0]]].append(pair)
 
     def key(number: int) -> tuple[bool, bool, tuple[object, ...]]:
-        return number in derived, number in grey, original_first(rows[number])
+        return picture[number] in derived, number in grey, original_first(rows[number])
 
     formed = []
     for number, members in enumerate(groups, start=1):
-        duplicates = _kept_apart(_duplicates(sorted(members, key=key), picture, alike), apart)
+        duplicates = _kept_apart(_duplicates(sorted(members, key=key), picture, alike, wholes), apart)
         kinds = _kinds(duplicates, relations)
         faded = {copy for copy, original in duplicates.items() if copy in grey and original not in grey}
         kinds = {copy: GREY if kind == COPY and copy in faded else kind for copy, kind in kinds.items()}
@@ -328,13 +332,32 @@ def _pair(one: int, other: int) -> tuple[int, int]:
     return min(one, other), max(one, other)
 
 
-def _duplicates(ordered: Sequence[int], picture: Mapping[int, int], alike: Mapping[int, set[int]]) -> dict[int, int]:
+def _of_pages(
+    registered: Mapping[tuple[int, int], Registered], linked: Several[tuple[int, int]]
+) -> set[tuple[int, int]]:
+    """The pairs of a part and a page or wall, which shows several pictures: two parts that are not linked."""
+    parts: defaultdict[int, list[int]] = defaultdict(list)
+    for (one, other), relation in registered.items():
+        if relation.kind == PART and relation.derived is not None:
+            parts[one + other - relation.derived].append(relation.derived)
+    pages = {
+        whole
+        for whole, some in parts.items()
+        if any(_pair(*two) not in linked for two in itertools.combinations(some, 2))
+    }
+    return {_pair(page, part) for page in pages for part in parts[page]}
+
+
+def _duplicates(
+    ordered: Sequence[int], picture: Mapping[int, int], alike: Mapping[int, set[int]], wholes: Mapping[int, set[int]]
+) -> dict[int, int]:
     """For each near duplicate of a group, the best photos first, its original.
 
     Originals represent the photos that are like them.
 
     A photo that is like a near duplicate, but not like its original, is not one itself: in a long row of photos, each
-    like the one before, the last need have nothing in common with the first.
+    like the one before, the last need have nothing in common with the first. `wholes`: pictures that each picture is a
+    part of. A part with near duplicates of its own is the original of these.
     """
     copies: defaultdict[int, list[int]] = defaultdict(list)
     for photo in ordered:
@@ -346,6 +369,13 @@ def _duplicates(ordered: Sequence[int], picture: Mapping[int, int], alike: Mappi
             for other in alike.get(one, ()):
                 if other in copies:
                     repeats.setdefault(other, photos[0])
+    shared = Counter(repeats.values())
+    for one, photos in copies.items():
+        if len(photos) == shared[photos[0]] == 1:
+            whole = next(
+                (other for other in copies if other in wholes.get(one, ()) and repeats[other] in copies[other]), one
+            )
+            repeats[one] = repeats[whole]
     return {photo: repeats[picture[photo]] for photo in sorted(ordered) if repeats[picture[photo]] != photo}
 
 
