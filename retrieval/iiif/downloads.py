@@ -31,7 +31,7 @@ from index.progress import Progress
 from retrieval.collection.layout import UNFINISHED
 from retrieval.curation.uploads import SPARE
 from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT, ChangeStream, read_changes
-from retrieval.iiif.fetching import Fetcher, GoneError, WithheldError, parse_address
+from retrieval.iiif.fetching import SIGN_IN, Fetcher, GoneError, WithheldError, parse_address
 from retrieval.iiif.manifests import ChangePage, IiifManifest, Listing, ManifestPage, read_document
 from retrieval.iiif.pictures import NotIiifError, picture_requests
 
@@ -335,6 +335,9 @@ def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes
         if content is None:
             content = fetcher.fetch(page.image, LARGEST_PICTURE, accept="image/jpeg, image/png, image/*;q=0.5").content
     except CairnError as error:
+        if page.is_protected and type(error) is WithheldError:
+            host = parse_address(page.service or page.image).host
+            return f"{error}: {SIGN_IN.format(host=host)}"
         return _sentence(error, "the page was withdrawn")
     return content if _suffix(content) is not None else "what was sent is no picture (JPEG, PNG, TIFF or WebP)"
 

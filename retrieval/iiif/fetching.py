@@ -19,7 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -29,6 +29,14 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from index.errors import CairnError
 from retrieval.iiif.robots import RobotRules, read_rules
+
+TOKENS = "CAIRN_IIIF_TOKENS"
+"""Variable of the environment with access tokens, HOST=TOKEN, with spaces between them."""
+
+SIGN_IN = (
+    "its library has people sign in; an access token that it gave you is sent where the environment has "
+    f"{TOKENS}={{host}}=TOKEN"
+)
 
 LONGEST_ADDRESS = 4096
 """Characters of an address."""
@@ -48,6 +56,10 @@ class FetchError(CairnError):
 
 class WithheldError(FetchError):
     """A host does not give out what is at an address."""
+
+
+class SignInError(WithheldError):
+    """A host gives what is at an address to those alone who have signed in."""
 
 
 class GoneError(WithheldError):
@@ -72,6 +84,7 @@ class FetchPolicy:
 
     allowed_hosts: Collection[str] = ()  # that may have private addresses
     ignore_robots: Collection[str] = ()  # hosts whose robots.txt is not asked for
+    tokens: Mapping[str, str] = field(default_factory=dict)  # access tokens of hosts (IIIF Authorization Flow)
     redirects: int = 5
     attempts: int = 4
     connect_seconds: float = 10.0  # for each address of a host
@@ -223,6 +236,7 @@ class Fetcher:
 
         self.policy = policy or FetchPolicy()
         self._allowed = {_plain_host(host) for host in self.policy.allowed_hosts}
+        self._tokens = {_plain_host(host): token for host, token in self.policy.tokens.items()}
         self._free = {_plain_host(host) for host in self.policy.ignore_robots}
         try:
             number = version("cairn-search")
@@ -368,7 +382,7 @@ class Fetcher:
         timer.start()
         whole = False
         try:
-            connection.request("GET", there.target, headers=dict(headers))
+            connection.request("GET", there.target, headers={**headers, **self._token(there)})
             answer = connection.getresponse()
             status = answer.status
             if status in _MOVED and (location := answer.getheader("Location")):
@@ -381,6 +395,8 @@ class Fetcher:
                 raise GoneError(f"there is nothing at {name} (status {status})")
             if status in _LATER:
                 raise _LaterError(f"{name} does not answer now (status {status})", _seconds(answer))
+            if status == 401:
+                raise SignInError(f"{name} is not given out (status 401): {SIGN_IN}", host=there.host)
             if status != 200:
                 kind = WithheldError if 400 <= status < 500 else FetchError
                 raise kind(f"{name} is not given out (status {status})")
@@ -406,6 +422,11 @@ class Fetcher:
                     self._idle.setdefault(there[:3], []).append(connection)
             else:
                 connection.close()
+
+    def _token(self, there: _Address) -> dict[str, str]:
+        """The header with the token of a host, which travels by TLS, or to a host that the user names."""
+        token = self._tokens.get(there.host) if there.scheme == "https" or there.host in self._allowed else None
+        return {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def _connection(self, there: _Address) -> tuple[_Plain, bool]:
         """Return a connection, and whether it was kept of an earlier request."""

@@ -83,7 +83,7 @@ def fetch_pages(
     size = NeededSize(image.max_side, image.working_side)
     streams = streams_from(collection.catalogue.setting(STREAMS_KEY))
     allowed, free = ((one,) if isinstance(one, str) else tuple(one) for one in (allow_hosts, ignore_robots))
-    with Fetcher(FetchPolicy(allowed_hosts=allowed, ignore_robots=free)) as fetcher:
+    with Fetcher(FetchPolicy(allowed_hosts=allowed, ignore_robots=free, tokens=_tokens())) as fetcher:
         try:
             top = root if folder is not None else make_folders(root, FOLDER)[0]
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)
@@ -96,6 +96,16 @@ def fetch_pages(
         first = downloads[0]
         raise CairnError("{manifest} cannot be fetched: {reason}.", manifest=first.manifest, reason=first.reason)
     return FetchedPages(root, downloads, notes, streams)
+
+
+def _tokens() -> dict[str, str]:
+    """Access tokens by host, as the environment has them."""
+    from retrieval.iiif.fetching import TOKENS
+
+    pairs = [one.partition("=") for one in os.environ.get(TOKENS, "").split()]
+    if any(not (host and token and token.isascii() and token.isprintable()) for host, _, token in pairs):
+        raise CairnError(f"{TOKENS} has access tokens as HOST=TOKEN, with spaces between them.")
+    return {host: token for host, _, token in pairs}
 
 
 def read_addresses(path: str | os.PathLike[str]) -> list[str]:

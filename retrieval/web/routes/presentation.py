@@ -21,6 +21,7 @@ from retrieval.metadata.columns import CANVAS
 from retrieval.metadata.text import LONGEST_KEY, LONGEST_VALUE
 from retrieval.search.probability import LIKELY
 from retrieval.web.access.limits import SEARCHING
+from retrieval.web.access.viewers import access_service
 from retrieval.web.models import MAX_NUMBER, Filters
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.presentation import MOST, Presentation, Resource, plain, spoken
@@ -201,7 +202,7 @@ def _presentation(request: Request) -> Presentation:
     def size_of(photo: Photo) -> tuple[int, int]:
         return served_sizes(service, photo.width, photo.height)[1][0]
 
-    return Presentation(_root(request), size_of)
+    return Presentation(_root(request), size_of, access_service(request))
 
 
 def _root(request: Request) -> str:
