@@ -450,7 +450,7 @@ class AnswerFiles:
         typer.Option(
             rich_help_panel=OUTPUT,
             metavar="FILE",
-            help="Write what is found as W3C Web Annotations (.jsonld), as cairn annotations does of groups.",
+            help="Write what is found as W3C Web Annotations (.jsonld) or TEI (.xml), as cairn annotations does.",
         ),
     ] = None
 

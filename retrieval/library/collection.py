@@ -695,7 +695,7 @@ class Collection(Decisions):
     def save_annotations(
         self, path: str | os.PathLike[str], *, answer: "Answer | None" = None, progress: Telling = None
     ) -> int:
-        """Write the matches within groups, or what a search has found, as W3C Web Annotations (JSON-LD).
+        """Write the matches within groups, or what a search has found, as W3C Web Annotations (JSON-LD) or TEI (.xml).
 
         Each pair of photos that geometry links is one: a region of each (``FragmentSelector``), the probability that
         they show the same, and the map between them. A photo that came by IIIF is named by its canvas.
@@ -703,7 +703,7 @@ class Collection(Decisions):
         Parameters
         ----------
         path : path-like
-            Output file.
+            Output file; one that ends in ``.xml`` is TEI: a zone for each region, and a link for each pair.
         answer : Answer, optional
             Of a search of this collection, in place of the groups: results that are found, or likely, each from the
             query's box, or all of it, to where that lies.
@@ -722,8 +722,9 @@ class Collection(Decisions):
         CairnError
             It cannot be written there.
         """
-        from index.arrays import save_json
+        from index.arrays import save_bytes, save_json
         from retrieval.library.annotations import annotation_page, answer_page, pairs_of_groups
+        from retrieval.library.tei import matches_text
 
         if answer is not None:
             page = answer_page(answer, lambda name: self.photo(name) if name in self else None)
@@ -731,7 +732,10 @@ class Collection(Decisions):
             with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
                 page = annotation_page(pairs_of_groups(self.opened.catalogue, self.groups()), self.match, tell)
         try:
-            save_json(Path(path), page)
+            if Path(path).suffix.lower() == ".xml":
+                save_bytes(Path(path), matches_text(page).encode())
+            else:
+                save_json(Path(path), page)
         except OSError as error:
             raise CairnError(f"{os.fspath(path)} cannot be written ({error.strerror}): choose another name.") from None
         return len(page["items"])

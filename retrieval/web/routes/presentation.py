@@ -17,6 +17,7 @@ from retrieval.groups.groups import NotGrouped, read_groups
 from retrieval.library.browsing import numbers_of, photo_of_content
 from retrieval.library.filters import Filter
 from retrieval.library.photos import Photo, photos_there
+from retrieval.library.tei import matches_text
 from retrieval.metadata.columns import CANVAS
 from retrieval.metadata.text import LONGEST_KEY, LONGEST_VALUE
 from retrieval.search.probability import LIKELY
@@ -26,6 +27,7 @@ from retrieval.web.models import MAX_NUMBER, Filters
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.presentation import MOST, Presentation, Resource, plain, spoken
 from retrieval.web.problems import ProblemError
+from retrieval.web.routes.exports import TEI, TEI_TYPE, attached
 from retrieval.web.routes.groups import group_of
 from retrieval.web.routes.iiif import linked_data, served_sizes
 from retrieval.web.routes.layout import LayoutParameters
@@ -118,6 +120,14 @@ async def iiif_group_annotations(
     return linked_data(request, {**page, "id": _here(request)})
 
 
+@router.get("/groups/{group}/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
+async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False) -> Response:
+    """Give the matches within a group as TEI: zones, and links between them."""
+    wanted = {"group": group, "photo": None, "own": own, "root": _root(request), "most": MOST_PAIRS}
+    page, _ = await service_of(request).search(request, "group", wanted)
+    return attached(matches_text(page, f"Group {group}").encode(), TEI_TYPE, "matches.xml")
+
+
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
 async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query()]) -> Response:
     """Give what a search finds as a Manifest of the Presentation API 3.0; the parts that match are annotations."""
@@ -142,6 +152,13 @@ async def iiif_search_annotations(
     """Give what a search finds as W3C Web Annotations, as `cairn query --annotations` writes them."""
     page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
     return linked_data(request, {**page, "id": _here(request)})
+
+
+@router.get("/search/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
+async def iiif_search_tei(request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False) -> Response:
+    """Give what a search finds as TEI: zones, and links between them."""
+    page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
+    return attached(matches_text(page).encode(), TEI_TYPE, "matches.xml")
 
 
 @router.get("/{number}/manifest.json", responses=_JSON, response_class=Response)

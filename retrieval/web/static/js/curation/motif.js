@@ -107,8 +107,10 @@ function show() {
     ...choices.map((one) => option(one, counted(number.get(one), one), one === wanted)));
   const books = new Set(shown.map(({ book }) => book)).size;
   at("said").textContent = shown.length ? t("{photos} in {books}", { photos: tn(shown.length, "{n} photo", "{n} photos"), books: tn(books, "{n} book", "{n} books") }) : "";
-  at("csv").href = address(`/api/saved/${id}/finds.csv`) + (wanted === null ? "" : `?${new URLSearchParams({ category: wanted })}`);
-  at("csv").hidden = at("filter").hidden = at("occurrences").hidden = !finds.length;
+  for (const [kind, file] of [["csv", "finds.csv"], ["tei", "finds.xml"]]) {
+    at(kind).href = address(`/api/saved/${id}/${file}`) + (wanted === null ? "" : `?${new URLSearchParams({ category: wanted })}`);
+  }
+  at("csv").hidden = at("tei").hidden = at("filter").hidden = at("occurrences").hidden = !finds.length;
   at("nothing").hidden = finds.length > 0;
   at("rows").replaceChildren(...shown.map(row));
   try { // so that the page of a match leads to the next one
