@@ -103,7 +103,7 @@ def found(
         say(f"{probability:>4}  " + " | ".join(facts))
     say(f"{search}: {len(listed)} photos.")
     if out is not None:
-        say(f"File: {out}")
+        say(f"{'TEI' if out.suffix.lower() == '.xml' else 'Table'}: {out}")
 
 
 @searches.command()

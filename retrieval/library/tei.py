@@ -73,9 +73,10 @@ def matches_text(page: Mapping[str, Any], title: str = "Matches") -> str:
     """
     file = TeiFile(title)
     links = [(file.zone(one["target"]), file.zone(one["body"][0]), one["probability"]) for one in page["items"]]
-    group = SubElement(file.beside, "linkGrp", {"type": "match"}) if links else None
-    for one, other, probability in links:
-        SubElement(group, "link", {"target": f"{one} {other}", "cert": f"{probability:.4f}"})
+    if links:
+        group = SubElement(file.beside, "linkGrp", {"type": "match"})
+        for one, other, probability in links:
+            SubElement(group, "link", {"target": f"{one} {other}", "cert": f"{probability:.4f}"})
     return file.text()
 
 

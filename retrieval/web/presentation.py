@@ -124,17 +124,18 @@ class Presentation:
     def _canvas(self, photo: Photo, notes: Resource | None) -> Resource:
         canvas, service = canvas_address(self.root, photo.number), f"{self.root}/api/iiif/{photo.number}"
         width, height = self.size_of(photo)
+        services: list[Resource] = [{"id": service, "type": "ImageService3", "profile": "level2"}]
         body = {
             "id": f"{service}/full/max/0/default.jpg",
             "type": "Image",
             "format": "image/jpeg",
             "width": width,
             "height": height,
-            "service": [{"id": service, "type": "ImageService3", "profile": "level2"}],
+            "service": services,
         }
         if self.access is not None:  # within the image service, Mirador 4.0 would stop at it: info.json names it there
             named = {"id": self.access["id"], "type": self.access["type"]}
-            body["service"] = [*body["service"], probe_service(f"{service}/probe", named)]
+            services.append(probe_service(f"{service}/probe", named))
         painting = {"id": f"{canvas}/image", "type": "Annotation", "motivation": "painting", "body": body}
         return {
             "id": canvas,
