@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import stat
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
@@ -119,7 +120,7 @@ def find_new(
     order, or why it cannot be read; this process does where it is left out. Of a file `max_pages` are taken.
     """
     survey = _Survey(collection, paths, again, report, max_pages)
-    files, moves = survey.read(survey.unknown(tell), checksums or partial(map, checksum))
+    files, moves = survey.read(survey.unknown(tell), checksums or partial(map, checksum), tell)
     files, led = _without_links(survey.known, files, report)
     moves += led
     files, moved = _recognise(survey.known, files, {str(path) for path in survey.seen})
@@ -226,9 +227,11 @@ class _Survey:
         self,
         unknown: Iterator[tuple[int, str, Path, os.stat_result]],
         checksums: Callable[[Iterable[Path]], Iterator[str | CairnError | OSError]],
+        tell: Progress,
     ) -> tuple[list[FoundFile], list[PhotoMove]]:
         """Read files; give those that are new or changed, and what has touched the others."""
         files: list[FoundFile] = []
+        films = [place for place, (_, path) in enumerate(self._found) if is_film(path)]
         moves: list[PhotoMove] = []
         asked, read = tee(unknown)
         for (number, name, path, status), key in zip(asked, checksums(path for _, _, path, _ in read), strict=True):
@@ -236,11 +239,15 @@ class _Survey:
                 self._fail(number, path, key)
                 continue
             found = FoundFile(path, name, status.st_size, status.st_mtime_ns, key)
+            if is_film(path):  # whose shots take a while to find
+                tell("shots", bisect_left(films, number), len(films))
             try:
                 pages = self.pages.of(found, self.report)
             except CairnError as error:
                 self._fail(number, path, error)
                 continue
+            if is_film(path):
+                tell("shots", bisect_right(films, number), len(films))
             for file in pages:
                 self.seen.add(file.path)
                 before = self.known.get(str(file.path))

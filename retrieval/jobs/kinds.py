@@ -118,7 +118,7 @@ class IndexJob(JobKind):
     effort = 1
     title = said("Add photos")
     changes_photos = True
-    parts: ClassVar[dict[str, float]] = {"look": 0.02, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
+    parts: ClassVar[dict[str, float]] = {"look": 0.02, "shots": 0.1, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
     places: list[Place] = Field(default=[], max_length=MOST)
     manifests: list[Address] = Field(default=[], max_length=MOST)
     films: bool | None = None  # None: as it was

@@ -52,8 +52,6 @@ class Occurrence(Report):
         That somebody put it into.
     region : list of [x, y] or None
         Corners of where it is, in pixels of the photo.
-    latitude, longitude : float or None
-        Of the photo, in degrees.
     """
 
     name: str
@@ -65,8 +63,6 @@ class Occurrence(Report):
     probability: float | None
     category: str | None
     region: list[list[float]] | None = field(hash=False)
-    latitude: float | None = None
-    longitude: float | None = None
 
 
 CATEGORIES = ("same block", "copy", "same motif", "not related")
@@ -95,7 +91,7 @@ def occurrences_of(collection: Collection, search: StoredSearch, category: str |
     for photo in photos:
         find, page = found[photo.number], pages[photo.number]
         facts = (page.book, page.page, page.date, page.place, find.probability, find.category, find.region)
-        listed.append(Occurrence(photo.name, photo.number, *facts, photo.latitude, photo.longitude))
+        listed.append(Occurrence(photo.name, photo.number, *facts))
     return sorted(listed, key=lambda one: (one.date is None, one.date, one.book, one.number))
 
 

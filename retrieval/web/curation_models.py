@@ -119,8 +119,6 @@ class FoundPhoto(Photo):
     book: str = Field(description="By IIIF manifest, the column Item, a file of several pages, or the folder.")
     page_label: str = Field(description="What the page is called in it.")
     place: str | None = Field(description="Where the book was made, or else the photo was taken.")
-    latitude: float | None = Field(description="Of the photo, in degrees north.")
-    longitude: float | None = Field(description="In degrees east.")
 
 
 class Categorised(Numbers):

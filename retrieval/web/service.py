@@ -89,7 +89,7 @@ class ServeOptions:
     roots: tuple[Path, ...] = ()  # folders below which photos may be chosen in the browser
     # Limits of uploads that are kept.
     kept: UploadOptions = field(
-        default_factory=lambda: UploadOptions(photo_bytes=200_000_000, photos=100, requests=4, seconds=600.0)
+        default_factory=lambda: UploadOptions(photo_bytes=2_000_000_000, photos=100, requests=4, seconds=600.0)
     )
     search_jobs: type[WorkerJobs] = SearchJobs  # made with a `ServedCollection`; tests give others
     picture_jobs: type[WorkerJobs] = PictureJobs  # made with nothing

@@ -107,7 +107,7 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
     return [
         FoundPhoto(
             **photo.model_dump(),
-            **some_of(one, "probability", "region", "category", "book", "place", "latitude", "longitude"),
+            **some_of(one, "probability", "region", "category", "book", "place"),
             page_label=one.page,
             found=found[photo.number].found,
             seen=found[photo.number].seen,
