@@ -166,6 +166,7 @@ class Collection(Decisions):
         iiif_folder: str | os.PathLike[str] | None = None,
         allow_hosts: Iterable[str] = (),
         ignore_robots: Iterable[str] = (),
+        check_pictures: bool = False,
         progress: Telling = None,
     ) -> Added:
         """Add photos, and bring up to date what is known of those that are in the collection.
@@ -202,6 +203,8 @@ class Collection(Decisions):
             Hosts that may be asked though their addresses are not those of the public Internet.
         ignore_robots : iterable of str
             Hosts that are asked for what their ``robots.txt`` forbids too: for those who have the library's leave.
+        check_pictures : bool
+            Fetch the pictures of pages that are there, too: a library may have replaced one at its address.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -227,7 +230,8 @@ class Collection(Decisions):
                 if addresses:
                     from retrieval.library.manifests import fetch_pages
 
-                    pages = fetch_pages(self.opened, addresses, iiif_folder, allow_hosts, ignore_robots, tell)
+                    hosts = allow_hosts, ignore_robots
+                    pages = fetch_pages(self.opened, addresses, iiif_folder, *hosts, tell, check_pictures)
                     paths.append(pages.root)
                 report = index_photos(
                     self.opened,

@@ -52,6 +52,7 @@ IDENTIFIERS = (CANVAS, "Identifier")
 Own = Annotated[
     bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
 ]
+Start = Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Pairs that are left out before the first.")]
 GroupNumber = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
 Content = Annotated[str, Path(pattern="^[0-9a-f]{12,64}$", description="Beginning of the SHA-256 of a photo's file.")]
 
@@ -113,19 +114,21 @@ async def iiif_group_annotations(
     group: GroupNumber,
     photo: Annotated[ListedNumber | None, Query(description="Only its matches, of which it is the target.")] = None,
     own: Own = False,
+    start: Start = 0,
 ) -> Response:
-    """Give the matches within a group as W3C Web Annotations, as `cairn annotations` writes them."""
-    wanted = {"group": group, "photo": photo, "own": own, "root": _root(request), "most": MOST_PAIRS}
-    page, _ = await service_of(request).search(request, "group", wanted)
+    """Give the matches within a group as W3C Web Annotations: of 100 pairs, and where the next ones are."""
+    page = await _group_page(request, {"group": group, "photo": photo, "own": own, "start": start})
     return linked_data(request, {**page, "id": _here(request)})
 
 
 @router.get("/groups/{group}/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
-async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False) -> Response:
-    """Give the matches within a group as TEI: zones, and links between them."""
-    wanted = {"group": group, "photo": None, "own": own, "root": _root(request), "most": MOST_PAIRS}
-    page, _ = await service_of(request).search(request, "group", wanted)
-    return attached(matches_text(page, f"Group {group}").encode(), TEI_TYPE, "matches.xml")
+async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False, start: Start = 0) -> Response:
+    """Give the matches within a group as TEI: of 100 pairs, and in a header Link where the next ones are."""
+    page = await _group_page(request, {"group": group, "photo": None, "own": own, "start": start})
+    answer = attached(matches_text(page, f"Group {group}").encode(), TEI_TYPE, "matches.xml")
+    if "next" in page:
+        answer.headers["Link"] = f'<{page["next"]}>; rel="next"'
+    return answer
 
 
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
@@ -191,6 +194,14 @@ def content_page(request: Request, content: Content) -> RedirectResponse:
     if row is None:
         raise ProblemError(404, "No photo of this collection has this content.")
     return RedirectResponse(f"{_root(request)}/photo?number={row.number}", 303)
+
+
+async def _group_page(request: Request, wanted: dict[str, Any]) -> Resource:
+    """Annotations of some pairs of a group, with the address of the next ones."""
+    page, _ = await service_of(request).search(request, "group", {**wanted, "root": _root(request), "most": MOST_PAIRS})
+    following = page.pop("next")
+    more = {} if following is None else {"next": str(request.url.include_query_params(start=following))}
+    return {**page, **more}
 
 
 def _manifest(

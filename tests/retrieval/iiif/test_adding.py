@@ -58,6 +58,11 @@ def test_pages_are_photos_with_what_the_manifest_says(server: IiifServer, tmp_pa
         assert collection.add(address, allow_hosts=HOSTS, workers=1).unchanged == 3
         assert collection.opened.catalogue.revision() == revision  # nothing is written
 
+        server.pictures["p1"] = server.pictures["p1"].rotate(180)  # at the same address
+        checked = collection.add(address, allow_hosts=HOSTS, workers=1, check_pictures=True)
+        assert [(one["fetched"], one["unchanged"]) for one in checked.manifests] == [(1, 2)]
+        assert (checked.added, checked.unchanged) == (1, 2)
+
         collection.edit([photo.name], title="My own title")
         changed = server.manifest(
             "/m",
@@ -108,6 +113,7 @@ def test_what_cannot_be_met_is_one_sentence(
     Path("odd.txt").write_text("https://example.org/1\nfile:///etc/passwd\n")
     ran = cairn("index", "c", *arguments)
     assert ran.code == 2 and sentence in ran.err and ran.err.count("\n") == 1
+    assert not Path("c").exists()
 
 
 def test_an_address_that_gives_no_manifest_is_refused(server: IiifServer, tmp_path: Path) -> None:

@@ -193,6 +193,18 @@ def test_matches_of_a_group_are_annotations_of_canvases(presented: httpx.Client)
     assert np.allclose(ends[0] / ends[0][2], ends[1] / ends[1][2])
 
 
+def test_pairs_of_a_group_come_in_parts(presented: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = fetch(presented, "/api/iiif/groups/1/annotations.json")
+    assert len(whole["items"]) > 1 and whole["startIndex"] == 0 and "next" not in whole
+    monkeypatch.setattr("retrieval.web.routes.presentation.MOST_PAIRS", 1)
+    address, items = "/api/iiif/groups/1/annotations.json", []
+    while address:
+        part = fetch(presented, address)
+        items, address = items + part["items"], part.get("next", "")
+    assert items == whole["items"]
+    assert 'rel="next"' in presented.get("/api/iiif/groups/1/annotations.xml").headers["link"]
+
+
 def test_what_is_not_there_or_too_much_is_one_sentence(
     presented: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +213,6 @@ def test_what_is_not_there_or_too_much_is_one_sentence(
         answer = presented.get(f"/api/iiif/{address}")
         assert answer.status_code == 404 and answer.json()["detail"].endswith((".", "again.")), address
     monkeypatch.setattr("retrieval.web.routes.presentation.MOST", 1)
-    monkeypatch.setattr("retrieval.web.routes.presentation.MOST_PAIRS", 1)
-    for address in ("manifest.json", "groups/1/annotations.json"):
+    for address in ("manifest.json",):
         answer = presented.get(f"/api/iiif/{address}")
         assert MOST > 1 and answer.status_code == 413 and "at most" in answer.json()["detail"], address
