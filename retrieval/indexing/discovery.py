@@ -31,6 +31,7 @@ from retrieval.collection.layout import CHANGES_KEY, PAGES_KEY
 from retrieval.metadata.pages import file_of, is_film, page_content, page_mark, page_path, split_page
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.sidecars import ChangeTimes
+from retrieval.metadata.text_regions import text_changed
 from retrieval.photos.decoding import other_frames, other_pages, read_photo
 from retrieval.photos.listing import PAGED_SUFFIXES, away, is_one_file, leads_elsewhere, list_photos, stays_below
 from retrieval.photos.passing import PassedOver
@@ -124,6 +125,7 @@ def find_new(
     files, led = _without_links(survey.known, files, report)
     moves += led
     files, moved = _recognise(survey.known, files, {str(path) for path in survey.seen})
+    files += survey.marked
     catalogue, sound = collection.catalogue, survey.sound
     if again:
         held = [(path, before.sha256) for path in sound if (before := survey.known.get(path)) and before.sha256]
@@ -158,6 +160,9 @@ class _Survey:
         self.pages = _Pages(collection, paths, again, self.known, max_pages, passing.frame_every)
         self._failures: dict[int, Failure] = {}  # by the file's place in the list
         self._back: list[int] = []
+        self.marked: list[FoundFile] = []  # photos that are what they were, of which other parts are text now
+        self._is_marked = set[Path]()  # files of which that is so
+        self._ignores_text = collection.options.features.ignore is not None
         self._touched: list[tuple[int, Path]] = []  # sound photos of which their files may say more
         self._times, self._changes = ChangeTimes(), _Changes(catalogue)
         for path in paths:
@@ -209,6 +214,9 @@ class _Survey:
         """Whether a file need not be read: it is what it was, was removed for good, or is a link to a photo."""
         before = self.known.get(str(path))
         is_later = self._changes.is_later(str(root), self._times.of(path, status))
+        if self._ignores_text and before is not None and self._changes.is_later(str(root), text_changed(path)):
+            self._is_marked.add(path)
+            is_later = True
         if not is_later and _is_same(before, status) and not self.pages.may_be_more(root, path):
             self.report.unchanged += 1
             self.sound.add(str(path))
@@ -253,6 +261,9 @@ class _Survey:
                 before = self.known.get(str(file.path))
                 if before is None or before.state != INDEXED or before.sha256 != file.key:
                     files.append(file)
+                    continue
+                if path in self._is_marked:
+                    self.marked.append(file)
                     continue
                 self.report.unchanged += 1
                 self.sound.add(str(file.path))
