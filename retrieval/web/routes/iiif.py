@@ -115,7 +115,10 @@ def linked_data(request: Request, told: dict[str, Any]) -> Response:
     # Of several that of the resource is the last; what follows it are own words.
     profile = contexts if isinstance(contexts, str) else [one for one in contexts if isinstance(one, str)][-1]
     kind = f'application/ld+json;profile="{profile}"' if "application/ld+json" in accepted else "application/json"
-    return JSONResponse(told, media_type=kind, headers={"Vary": "Accept", "Cache-Control": "private, no-cache"})
+    headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
+    if VIEWERS in request.scope:  # what is open to everyone is open to pages of all sites
+        headers["Access-Control-Allow-Origin"] = "*"
+    return JSONResponse(told, media_type=kind, headers=headers)
 
 
 @router.get("/{number}/{region}/{size}/{rotation}/{file}", responses=PICTURES, response_class=Response)

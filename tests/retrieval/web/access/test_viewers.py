@@ -115,3 +115,5 @@ def test_nothing_but_manifests_is_open(stranger: httpx.Client, base: str) -> Non
     for closed in ("words?q=a", "search/manifest.json?q=1", "1/full/max/0/default.jpg", "groups/1/annotations.json"):
         assert stranger.get(f"/api/iiif/{closed}").status_code == 401, closed
     assert stranger.post("/api/iiif/1/probe").status_code == 401
+    elsewhere = stranger.get("/api/iiif/1/info.json", headers={"Origin": "https://other.example"})
+    assert elsewhere.headers["access-control-allow-origin"] == "*"
