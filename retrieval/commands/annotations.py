@@ -11,7 +11,7 @@ from retrieval.commands.options import CatalogueAddress, Json, Quiet
 
 def annotations(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Write the annotations here (.jsonld or .json).")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Write them here (.jsonld or .json; .xml: TEI).")],
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -20,7 +20,8 @@ def annotations(
 
     Groups are those of cairn group, as it found them last. Each pair of photos that is linked is an annotation: the
     regions that match in both, with the probability that they show the same, and the map between them. A photo that
-    came by IIIF is named by its canvas; another by its name in the collection.
+    came by IIIF is named by its canvas; another by its name in the collection. A file that ends in .xml is TEI: a zone
+    for each region, and links between them.
     """
     from retrieval.library.opening import open_named
 

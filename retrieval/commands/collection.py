@@ -145,6 +145,14 @@ def index(
             show_default=False,
         ),
     ] = None,
+    check_pictures: Annotated[
+        bool,
+        typer.Option(
+            "--check-pictures",
+            rich_help_panel=IIIF,
+            help="Fetch the pictures of pages that are there, too, as a library may have replaced one at its address.",
+        ),
+    ] = False,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -213,7 +221,7 @@ def index(
     from retrieval.iiif.fetching import is_address
     from retrieval.library.cluster import joined
     from retrieval.library.collection import Collection
-    from retrieval.library.manifests import read_addresses
+    from retrieval.library.manifests import check_addresses, read_addresses
     from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
 
@@ -230,14 +238,17 @@ def index(
         addresses += read_addresses(manifests)
     if addresses and watch:
         raise CairnError("--watch goes without addresses: a manifest is asked for again by the same command.")
-    if not addresses and (iiif_folder is not None or allow_host or ignore_robots):
-        raise CairnError("--iiif-folder, --allow-host and --ignore-robots go with the address of a manifest.")
+    if not addresses and (iiif_folder is not None or allow_host or ignore_robots or check_pictures):
+        raise CairnError(
+            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures go with the address of a manifest."
+        )
     if not paths and not addresses:
         paths = _removed_for_good(collection, catalogue) if again else []
     if not paths and not addresses:
         raise CairnError("Say what to index: photos, folders of photos, or the address of an IIIF manifest.")
     if not (collection / OPTIONS).is_file():
         list_photos([path for path in paths if not path.exists()])  # says which is not there, before anything is made
+        check_addresses(addresses, allow_host or (), ignore_robots or ())
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     keep_memory()
@@ -270,6 +281,7 @@ def index(
                 iiif_folder=iiif_folder,
                 allow_hosts=allow_host or (),
                 ignore_robots=ignore_robots or (),
+                check_pictures=check_pictures,
                 progress=not (quiet or json),
             )
 
@@ -450,7 +462,7 @@ class AnswerFiles:
         typer.Option(
             rich_help_panel=OUTPUT,
             metavar="FILE",
-            help="Write what is found as W3C Web Annotations (.jsonld), as cairn annotations does of groups.",
+            help="Write what is found as W3C Web Annotations (.jsonld) or TEI (.xml), as cairn annotations does.",
         ),
     ] = None
 

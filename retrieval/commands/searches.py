@@ -77,7 +77,8 @@ def found(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write a table (CSV): book, page, date, place, probability, category, region, photo."
+            metavar="FILE",
+            help="Write a table (CSV): book, page, date, place, probability, category, region, photo; or TEI (.xml).",
         ),
     ] = None,
     catalogue: CatalogueAddress = None,
@@ -102,7 +103,7 @@ def found(
         say(f"{probability:>4}  " + " | ".join(facts))
     say(f"{search}: {len(listed)} photos.")
     if out is not None:
-        say(f"Table: {out}")
+        say(f"{'TEI' if out.suffix.lower() == '.xml' else 'Table'}: {out}")
 
 
 @searches.command()

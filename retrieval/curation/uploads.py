@@ -21,6 +21,7 @@ from index.errors import CairnError
 from index.files.rights import make_folders
 from index.messages import said
 from retrieval.collection.layout import INCOMING, UPLOADS
+from retrieval.metadata.pages import is_film
 from retrieval.photos.listing import is_photo_suffix, stays_below
 
 SPARE = 500_000_000
@@ -51,8 +52,8 @@ class LeadsElsewhereError(CairnError):
     _kind = "elsewhere"
 
 
-def safe_name(name: str) -> str:
-    """Convert a sender's name of a photo to a file name that is valid on every system.
+def safe_name(name: str, films: bool = False) -> str:
+    """Convert the name of an uploaded photo, or film if those are accepted, to a file name valid on every system.
 
     Raises
     ------
@@ -64,7 +65,7 @@ def safe_name(name: str) -> str:
     """
     plain = _plain(name.replace("\\", "/").rpartition("/")[2])
     stem, dot, suffix = plain.rpartition(".")
-    if not dot or not is_photo_suffix(f".{suffix}"):
+    if not dot or not (is_photo_suffix(f".{suffix}") or (films and is_film(Path(plain)))):
         shown = plain[-80:] or "a file without a name"
         raise NotAPhotoError(
             "{shown} is no photo, by its ending: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=shown

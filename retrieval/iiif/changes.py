@@ -33,10 +33,15 @@ class ChangeStream:
 
 
 def read_changes(
-    address: str, page: ChangePage, stream: ChangeStream, fetcher: Fetcher, notes: list[str]
+    address: str,
+    page: ChangePage,
+    stream: ChangeStream,
+    fetcher: Fetcher,
+    notes: list[str],
+    moved: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """Read what has changed since a stream was read last: manifests that are gone, and why ("" where the last run
-    told). What is to be fetched goes into `stream`, what else is to be known into `notes`.
+    told). What is to be fetched goes into `stream`, what else is to be known into `notes`, new addresses into `moved`.
     """
     since, until = stream.until, stream.until
     names = ("", address, page.stream)
@@ -65,6 +70,8 @@ def read_changes(
             gone[change.address] = "" if is_told else f"it has moved to {change.moved_to}, its pages stay"
             if change.moved_to not in gone:
                 wanted[change.moved_to] = None
+                if moved is not None:
+                    moved[change.address] = change.moved_to
         if len(wanted) + len(gone) >= MOST_CHANGED:
             notes.append(f"{address} tells of more than {MOST_CHANGED:,} manifests: only the newest changes count.")
             break

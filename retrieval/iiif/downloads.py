@@ -31,7 +31,7 @@ from index.progress import Progress
 from retrieval.collection.layout import UNFINISHED
 from retrieval.curation.uploads import SPARE
 from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT, ChangeStream, read_changes
-from retrieval.iiif.fetching import Fetcher, GoneError, WithheldError, parse_address
+from retrieval.iiif.fetching import SIGN_IN, Fetcher, GoneError, WithheldError, parse_address
 from retrieval.iiif.manifests import ChangePage, IiifManifest, Listing, ManifestPage, read_document
 from retrieval.iiif.pictures import NotIiifError, picture_requests
 
@@ -60,6 +60,7 @@ class NeededSize:
 
     limit: int  # longer side, in pixels; 0: as they are
     of: Callable[[int, int], int]  # longer side, of a picture of some width and height
+    is_checked: bool = False  # whether pictures that are there are fetched again, as others may have taken their place
 
 
 @dataclass
@@ -146,8 +147,11 @@ class _Run:
     def follow(self, address: str, page: ChangePage, folder: Path, fetcher: Fetcher) -> None:
         """Fetch what a stream of changes tells of, and note what is gone."""
         stream = self._streams.get(address, ChangeStream())
-        for manifest, reason in read_changes(address, page, stream, fetcher, self.notes).items():
+        moved: dict[str, str] = {}
+        for manifest, reason in read_changes(address, page, stream, fetcher, self.notes, moved).items():
             place = folder.joinpath(*_names(manifest))
+            if manifest in moved and _move(place, folder, moved[manifest]):
+                continue
             if reason and (place / _MANIFEST).is_file():
                 self.downloads.append(ManifestDownload(manifest, folder=place, reason=reason))
         self._streams[address] = stream
@@ -162,6 +166,21 @@ class _Run:
             if is_done and address in stream.left:
                 del stream.left[address]
                 stream.left.update(dict.fromkeys(members))
+
+
+def _move(place: Path, top: Path, address: str) -> bool:
+    """Call the folder of a manifest by the address that it has moved to, if none is called so; whether it is."""
+    names = _names(address)
+    with suppress(OSError):
+        state = _DownloadState.read(place)
+        if not state.address or place.is_symlink() or os.path.lexists(top.joinpath(*names)):
+            return False
+        make_folders(top, names[0])
+        state.folder = place.rename(top.joinpath(*names))
+        state.address, state.digest = address, ""  # it is fetched, whatever it was
+        state.save()
+        return True
+    return False
 
 
 def manifest_in(folder: Path) -> tuple[str, IiifManifest, dict[str, ManifestPage]] | None:
@@ -266,7 +285,8 @@ def _fetch_pages(
     there = {page.canvas for page in manifest.pages}
     gone = [one["file"] for canvas, one in state.pages.items() if canvas not in there]
     download.withdrawn = [download.folder / file for file in sorted(gone)]
-    lacking = [(n, page) for n, page in enumerate(manifest.pages, 1) if not state.has(page, size.limit)]
+    pages = enumerate(manifest.pages, 1)
+    lacking = [(n, page) for n, page in pages if size.is_checked or not state.has(page, size.limit)]
     download.unchanged = len(manifest.pages) - len(lacking)
     counted[0] += download.unchanged
     counted[1] += len(manifest.pages)
@@ -287,6 +307,9 @@ def _fetch_pages(
             if Path(file).suffix != suffix:  # a picture that has changed its format
                 file = _file_name(number, page, suffix, taken)
             taken.add(file.casefold())
+            if before and state.has(page, size.limit) and read_regular(download.folder / file) == content:
+                download.unchanged += 1
+                continue
             if shutil.disk_usage(download.folder).free < SPARE + len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             save_bytes(download.folder / file, content)
@@ -335,6 +358,9 @@ def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes
         if content is None:
             content = fetcher.fetch(page.image, LARGEST_PICTURE, accept="image/jpeg, image/png, image/*;q=0.5").content
     except CairnError as error:
+        if page.is_protected and type(error) is WithheldError:
+            host = parse_address(page.service or page.image).host
+            return f"{error}: {SIGN_IN.format(host=host)}"
         return _sentence(error, "the page was withdrawn")
     return content if _suffix(content) is not None else "what was sent is no picture (JPEG, PNG, TIFF or WebP)"
 

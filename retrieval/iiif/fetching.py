@@ -19,7 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -30,6 +30,14 @@ from urllib.parse import quote, urljoin, urlsplit
 from index.errors import CairnError
 from retrieval.iiif.robots import RobotRules, read_rules
 
+TOKENS = "CAIRN_IIIF_TOKENS"
+"""Variable of the environment with access tokens, HOST=TOKEN, with spaces between them."""
+
+SIGN_IN = (
+    "its library has people sign in; an access token that it gave you is sent where the environment has "
+    f"{TOKENS}={{host}}=TOKEN"
+)
+
 LONGEST_ADDRESS = 4096
 """Characters of an address."""
 
@@ -37,6 +45,7 @@ _LARGEST_RULES = 1 << 20  # bytes of robots.txt: RFC 9309 asks for half as much 
 _PIECE = 1 << 16
 _LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # answers that may be other ones soon
 _MOVED = frozenset((301, 302, 303, 307, 308))
+_ENDS = ((b"\xff\xd8\xff", b"\xff\xd9"), (b"\x89PNG\r\n", b"IEND\xaeB`\x82"), (b"{", b"}"))  # JPEG, PNG, JSON
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_.])?", re.ASCII)
 
@@ -47,6 +56,10 @@ class FetchError(CairnError):
 
 class WithheldError(FetchError):
     """A host does not give out what is at an address."""
+
+
+class SignInError(WithheldError):
+    """A host gives what is at an address to those alone who have signed in."""
 
 
 class GoneError(WithheldError):
@@ -71,6 +84,7 @@ class FetchPolicy:
 
     allowed_hosts: Collection[str] = ()  # that may have private addresses
     ignore_robots: Collection[str] = ()  # hosts whose robots.txt is not asked for
+    tokens: Mapping[str, str] = field(default_factory=dict)  # access tokens of hosts (IIIF Authorization Flow)
     redirects: int = 5
     attempts: int = 4
     connect_seconds: float = 10.0  # for each address of a host
@@ -222,6 +236,7 @@ class Fetcher:
 
         self.policy = policy or FetchPolicy()
         self._allowed = {_plain_host(host) for host in self.policy.allowed_hosts}
+        self._tokens = {_plain_host(host): token for host, token in self.policy.tokens.items()}
         self._free = {_plain_host(host) for host in self.policy.ignore_robots}
         try:
             number = version("cairn-search")
@@ -367,7 +382,7 @@ class Fetcher:
         timer.start()
         whole = False
         try:
-            connection.request("GET", there.target, headers=dict(headers))
+            connection.request("GET", there.target, headers={**headers, **self._token(there)})
             answer = connection.getresponse()
             status = answer.status
             if status in _MOVED and (location := answer.getheader("Location")):
@@ -380,6 +395,8 @@ class Fetcher:
                 raise GoneError(f"there is nothing at {name} (status {status})")
             if status in _LATER:
                 raise _LaterError(f"{name} does not answer now (status {status})", _seconds(answer))
+            if status == 401:
+                raise SignInError(f"{name} is not given out (status 401): {SIGN_IN}", host=there.host)
             if status != 200:
                 kind = WithheldError if 400 <= status < 500 else FetchError
                 raise kind(f"{name} is not given out (status {status})")
@@ -405,6 +422,11 @@ class Fetcher:
                     self._idle.setdefault(there[:3], []).append(connection)
             else:
                 connection.close()
+
+    def _token(self, there: _Address) -> dict[str, str]:
+        """The header with the token of a host, which travels by TLS, or to a host that the user names."""
+        token = self._tokens.get(there.host) if there.scheme == "https" or there.host in self._allowed else None
+        return {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def _connection(self, there: _Address) -> tuple[_Plain, bool]:
         """Return a connection, and whether it was kept of an earlier request."""
@@ -472,6 +494,13 @@ def _read(answer: http.client.HTTPResponse, most: int, name: str) -> bytes:
         content += piece
         if len(content) > most or received > most or (unpack is not None and unpack.unconsumed_tail):
             raise too_large
-    if (length is not None and received != length) or (unpack is not None and not unpack.eof):
+    is_cut = received != length if length is not None else _is_cut(content)
+    if is_cut or (unpack is not None and not unpack.eof):
         raise http.client.IncompleteRead(b"", None)
     return bytes(content)
+
+
+def _is_cut(content: bytearray) -> bool:
+    """Whether a picture or JSON has no end: a server that passes on what another sends ends it as if it were whole."""
+    end = content[-64:].rstrip(b"\0\t\r\n ")
+    return any(content.startswith(start) and not end.endswith(last) for start, last in _ENDS)

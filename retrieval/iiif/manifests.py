@@ -37,6 +37,7 @@ class ManifestPage:
     sections: tuple[str, ...] = ()  # labels of the ranges that it is in
     width: int = 0  # of the canvas; 0: not known
     height: int = 0
+    is_protected: bool = False  # whether people sign in to see it
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,8 @@ def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) ->
         if service or image:
             label = _joined(_texts(canvas.get("label")))
             sides = side_of(canvas.get("width")), side_of(canvas.get("height"))
-            return ManifestPage(identifier, label, service, image, version, sections.get(identifier, ()), *sides)
+            within = sections.get(identifier, ())
+            return ManifestPage(identifier, label, service, image, version, within, *sides, _is_protected(body))
     return None
 
 
@@ -187,6 +189,12 @@ def _service(body: Mapping[str, Any]) -> tuple[str, int]:
             if "image" in said.lower() and is_address(_id(one)):
                 return _id(one).rstrip("/"), image_version(one)
     return "", 0
+
+
+def _is_protected(found: Mapping[str, Any], depth: int = 0) -> bool:
+    """Whether a picture, or its Image API, names a service that tells who may see it."""
+    services = [one for one in as_list(found.get("service"))[:_MOST_VALUES] if isinstance(one, dict)]
+    return depth < 2 and any(_kind(one) == "AuthProbeService2" or _is_protected(one, depth + 1) for one in services)
 
 
 def _sections(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

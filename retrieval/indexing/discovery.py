@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import stat
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
@@ -30,6 +31,7 @@ from retrieval.collection.layout import CHANGES_KEY, PAGES_KEY
 from retrieval.metadata.pages import file_of, is_film, page_content, page_mark, page_path, split_page
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.sidecars import ChangeTimes
+from retrieval.metadata.text_regions import text_changed
 from retrieval.photos.decoding import other_frames, other_pages, read_photo
 from retrieval.photos.listing import PAGED_SUFFIXES, away, is_one_file, leads_elsewhere, list_photos, stays_below
 from retrieval.photos.passing import PassedOver
@@ -119,10 +121,11 @@ def find_new(
     it cannot be read; by default this process computes them. At most `max_pages` pages of a file are taken.
     """
     survey = _Survey(collection, paths, again, report, max_pages)
-    files, moves = survey.read(survey.unknown(tell), checksums or partial(map, checksum))
+    files, moves = survey.read(survey.unknown(tell), checksums or partial(map, checksum), tell)
     files, led = _without_links(survey.known, files, report)
     moves += led
     files, moved = _recognise(survey.known, files, {str(path) for path in survey.seen})
+    files += survey.marked
     catalogue, sound = collection.catalogue, survey.sound
     if again:
         held = [(path, before.sha256) for path in sound if (before := survey.known.get(path)) and before.sha256]
@@ -157,6 +160,9 @@ class _Survey:
         self.pages = _Pages(collection, paths, again, self.known, max_pages, passing.frame_every)
         self._failures: dict[int, Failure] = {}  # by the file's place in the list
         self._back: list[int] = []
+        self.marked: list[FoundFile] = []  # unchanged photos with other parts masked as text
+        self._is_marked = set[Path]()  # their files
+        self._ignores_text = collection.options.features.ignore is not None
         self._touched: list[tuple[int, Path]] = []  # unchanged photos whose files may have new metadata
         self._times, self._changes = ChangeTimes(), _Changes(catalogue)
         for path in paths:
@@ -208,6 +214,9 @@ class _Survey:
         """Whether a file need not be read: it is unchanged, was removed for good, or is a link to a photo."""
         before = self.known.get(str(path))
         is_later = self._changes.is_later(str(root), self._times.of(path, status))
+        if self._ignores_text and before is not None and self._changes.is_later(str(root), text_changed(path)):
+            self._is_marked.add(path)
+            is_later = True
         if not is_later and _is_same(before, status) and not self.pages.may_be_more(root, path):
             self.report.unchanged += 1
             self.sound.add(str(path))
@@ -226,9 +235,11 @@ class _Survey:
         self,
         unknown: Iterator[tuple[int, str, Path, os.stat_result]],
         checksums: Callable[[Iterable[Path]], Iterator[str | CairnError | OSError]],
+        tell: Progress,
     ) -> tuple[list[FoundFile], list[PhotoMove]]:
         """Read files; return those that are new or changed, and the unchanged ones as moves."""
         files: list[FoundFile] = []
+        films = [place for place, (_, path) in enumerate(self._found) if is_film(path)]
         moves: list[PhotoMove] = []
         listed, read = tee(unknown)
         for (number, name, path, status), key in zip(listed, checksums(path for _, _, path, _ in read), strict=True):
@@ -236,16 +247,23 @@ class _Survey:
                 self._fail(number, path, key)
                 continue
             new_file = FoundFile(path, name, status.st_size, status.st_mtime_ns, key)
+            if is_film(path):  # whose shots take a while to find
+                tell("shots", bisect_left(films, number), len(films))
             try:
                 pages = self.pages.of(new_file, self.report)
             except CairnError as error:
                 self._fail(number, path, error)
                 continue
+            if is_film(path):
+                tell("shots", bisect_right(films, number), len(films))
             for file in pages:
                 self.seen.add(file.path)
                 before = self.known.get(str(file.path))
                 if before is None or before.state != INDEXED or before.sha256 != file.key:
                     files.append(file)
+                    continue
+                if path in self._is_marked:
+                    self.marked.append(file)
                     continue
                 self.report.unchanged += 1
                 self.sound.add(str(file.path))

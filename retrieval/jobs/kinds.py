@@ -97,10 +97,20 @@ class JobKind(BaseModel):
         """
         return []
 
-    def command(self, collection: Path, roots: Sequence[Path], catalogue: str | None = None) -> list[str]:
-        """Make the arguments of ``cairn``: arguments, never a line for a shell; see `options`."""
+    def command(
+        self, collection: Path, roots: Sequence[Path], catalogue: str | None = None, hosts: Iterable[str] = ()
+    ) -> list[str]:
+        """Make the arguments of ``cairn``: arguments, never a line for a shell; see `options`.
+
+        `hosts`: that may be asked for pages although their addresses are not public.
+        """
         address = [] if catalogue is None else ["--catalogue", catalogue]
-        return [*self._words(), str(collection.absolute()), *address, "--json", *self.options(collection, roots)]
+        options = [*self.asking(hosts), *self.options(collection, roots)]
+        return [*self._words(), str(collection.absolute()), *address, "--json", *options]
+
+    def asking(self, hosts: Iterable[str]) -> list[str]:
+        """Options of a job that asks other hosts."""
+        return []
 
     def _words(self) -> list[str]:
         return [self.kind]
@@ -118,7 +128,7 @@ class IndexJob(JobKind):
     effort = 1
     title = said("Add photos")
     changes_photos = True
-    parts: ClassVar[dict[str, float]] = {"look": 0.02, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
+    parts: ClassVar[dict[str, float]] = {"look": 0.02, "shots": 0.1, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
     places: list[Place] = Field(default=[], max_length=MOST)
     manifests: list[Address] = Field(default=[], max_length=MOST)
     films: bool | None = None  # None: no change
@@ -144,6 +154,10 @@ class IndexJob(JobKind):
             raise outside()
         films = {None: [], True: ["--films"], False: ["--no-films"]}[self.films]
         return [*_limits(below), *films, "--", *self.places, *self.manifests]
+
+    def asking(self, hosts: Iterable[str]) -> list[str]:
+        """Name the hosts that may be asked, where pages are fetched."""
+        return [word for host in hosts for word in ("--allow-host", host)] if self.manifests else []
 
 
 def index_of(places: Iterable[Path], films: bool | None = None) -> IndexJob:

@@ -65,11 +65,14 @@ class Queue:
         Each is called with a job that has ended, in a separate thread.
     version : int
         Rises with each change.
+    hosts : tuple of str
+        That jobs may ask for pages although their addresses are not public.
     """
 
     def __init__(self, file: Path | CairnError, find: Callable[[str], Path], roots: Sequence[Path] = ()) -> None:
         self.find = find
         self.roots = tuple(roots)
+        self.hosts: tuple[str, ...] = ()
         self.after: list[Callable[[QueuedJob], None]] = []
         self.version = 0
         self._store = Store(file)
@@ -375,7 +378,8 @@ class Queue:
             return  # another server has cancelled it since, or lets it wait
         try:
             work = read(row.kind, row.told)
-            command = work.command(self.find(row.collection), self.roots, self.catalogue_of(row.collection))
+            catalogue = self.catalogue_of(row.collection)
+            command = work.command(self.find(row.collection), self.roots, catalogue, self.hosts)
             child = Child(command, self._tell, work.parts)
         except Exception as error:
             self._note_outcome(number, [RUNNING], {"state": FAILED, "ended": _now(), "error": _reason(error)})

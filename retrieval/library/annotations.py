@@ -83,7 +83,7 @@ def annotation_page(
     for done, (group, one, other) in enumerate(pairs, 1):
         match = compare(one, other)
         if match.inliers:
-            target, body = _Place.of(one, address_of), _Place.of(other, address_of)
+            target, body = Place.of(one, address_of), Place.of(other, address_of)
             regions = target.around(match.query_ellipses), body.around(match.photo_ellipses)
             items.append({**_annotation(target, body, regions, match, other), "group": group.number})
         tell("annotate", done, len(pairs))
@@ -120,9 +120,9 @@ def answer_page(
         if not result.found and result.probability < LIKELY:
             continue
         known = photo_of(asked.name)
-        target = _Place(asked.name, asked.width, asked.height, {}) if known is None else _Place.of(known, address_of)
+        target = Place(asked.name, asked.width, asked.height, {}) if known is None else Place.of(known, address_of)
         left, top, right, bottom = asked.box or (-0.5, -0.5, asked.width - 0.5, asked.height - 0.5)
-        body = _Place.of(photo, address_of)
+        body = Place.of(photo, address_of)
         x, y = np.array(result.region).T
         regions = target.box(left, top, right, bottom), body.box(x.min(), y.min(), x.max(), y.max())
         items.append(_annotation(target, body, regions, result, photo))
@@ -148,8 +148,8 @@ def _pairs(catalogue: Catalogue, group: "Group", inliers: int) -> Iterator[tuple
 
 
 def _annotation(
-    target: "_Place",
-    body: "_Place",
+    target: "Place",
+    body: "Place",
     regions: tuple[dict[str, Any], dict[str, Any]],
     match: "Match | Result",
     photo: "Photo",
@@ -169,7 +169,7 @@ def _annotation(
     }
 
 
-class _Place:
+class Place:
     """Target of places in a photo, and their units."""
 
     def __init__(self, name: str, width: int | None, height: int | None, known: Mapping[str, Sequence[str]]) -> None:
@@ -184,7 +184,8 @@ class _Place:
         self.scale: NDArray[np.float64] = np.array([[x, 0, x / 2], [0, y, y / 2], [0, 0, 1]])
 
     @classmethod
-    def of(cls, photo: "Photo", address_of: Callable[["Photo"], str] | None = None) -> "_Place":
+    def of(cls, photo: "Photo", address_of: Callable[["Photo"], str] | None = None) -> "Place":
+        """Return how places in a photo of the collection are told."""
         address = "" if address_of is None else address_of(photo)
         place = cls(photo.name, photo.width, photo.height, {} if address else photo.others)
         place.source = address or place.source

@@ -172,6 +172,7 @@ class Collection(Decisions):
         iiif_folder: str | os.PathLike[str] | None = None,
         allow_hosts: Iterable[str] = (),
         ignore_robots: Iterable[str] = (),
+        check_pictures: bool = False,
         progress: Telling = None,
     ) -> Added:
         """Add photos, and update the data on those that are in the collection.
@@ -207,6 +208,8 @@ class Collection(Decisions):
             Hosts that may be contacted although their addresses are not on the public Internet.
         ignore_robots : iterable of str
             Hosts whose ``robots.txt`` is ignored, if you have the library's permission.
+        check_pictures : bool
+            Fetch the pictures of existing pages again: a library may have replaced one at its address.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -233,7 +236,8 @@ class Collection(Decisions):
                 if addresses:
                     from retrieval.library.manifests import fetch_pages
 
-                    pages = fetch_pages(self.opened, addresses, iiif_folder, allow_hosts, ignore_robots, tell)
+                    hosts = allow_hosts, ignore_robots
+                    pages = fetch_pages(self.opened, addresses, iiif_folder, *hosts, tell, check_pictures)
                     paths.append(pages.root)
                 report = index_photos(
                     self.opened,
@@ -785,7 +789,7 @@ class Collection(Decisions):
     def save_annotations(
         self, path: str | os.PathLike[str], *, answer: "Answer | None" = None, progress: Telling = None
     ) -> int:
-        """Write the matches within groups, or the results of a search, as W3C Web Annotations (JSON-LD).
+        """Write the matches within groups, or the results of a search, as W3C Web Annotations (JSON-LD) or TEI (.xml).
 
         Each pair of photos that geometry links is one: a region of each (``FragmentSelector``), the probability that
         they show the same, and the map between them. A photo that came by IIIF is named by its canvas.
@@ -793,7 +797,7 @@ class Collection(Decisions):
         Parameters
         ----------
         path : path-like
-            Output file.
+            Output file; one that ends in ``.xml`` is TEI: a zone for each region, and a link for each pair.
         answer : Answer, optional
             Of a search of this collection, in place of the groups: results that are found, or likely, each from the
             query's box, or all of it, to its region in the photo.
@@ -812,8 +816,9 @@ class Collection(Decisions):
         CairnError
             It cannot be written there.
         """
-        from index.arrays import save_json
+        from index.arrays import save_bytes, save_json
         from retrieval.library.annotations import annotation_page, answer_page, pairs_of_groups
+        from retrieval.library.tei import matches_text
 
         if answer is not None:
             page = answer_page(answer, lambda name: self.photo(name) if name in self else None)
@@ -821,7 +826,10 @@ class Collection(Decisions):
             with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
                 page = annotation_page(pairs_of_groups(self.opened.catalogue, self.groups()), self.match, tell)
         try:
-            save_json(Path(path), page)
+            if Path(path).suffix.lower() == ".xml":
+                save_bytes(Path(path), matches_text(page).encode())
+            else:
+                save_json(Path(path), page)
         except OSError as error:
             raise CairnError(f"{os.fspath(path)} cannot be written ({error.strerror}): choose another name.") from None
         return len(page["items"])

@@ -552,7 +552,7 @@ class Decisions:
         category : str, optional
             Only those of a category; "": those without one.
         out : path-like, optional
-            Write a table (CSV) of them here.
+            Write a table (CSV) of them here, or TEI where its name ends in ``.xml``.
 
         Returns
         -------
@@ -564,10 +564,15 @@ class Decisions:
         CairnError
             There is no such search, several have this name, or the table cannot be written.
         """
+        from retrieval.groups.groups import write_table
         from retrieval.library.motifs import named_search, occurrence_rows, occurrences_of, save_rows
+        from retrieval.library.tei import occurrences_tei
 
-        found = occurrences_of(self.opened, self.opened.catalogue.read(named_search, search), category)
-        if out is not None:
+        meant = self.opened.catalogue.read(named_search, search)
+        found = occurrences_of(self.opened, meant, category)
+        if out is not None and Path(out).suffix.lower() == ".xml":
+            write_table(Path(out), occurrences_tei(self.opened, meant, category))
+        elif out is not None:
             save_rows(Path(out), occurrence_rows(found))
         return found
 

@@ -63,6 +63,7 @@ def fetch_pages(
     allow_hosts: Iterable[str],
     ignore_robots: Iterable[str],
     tell: Progress,
+    check_pictures: bool = False,
 ) -> FetchedPages:
     """Fetch the pages of manifests at the size that a collection reads photos at.
 
@@ -80,10 +81,10 @@ def fetch_pages(
 
     root = Path(folder) if folder is not None else uploads_folder(collection.folder)
     image = collection.options.image
-    size = NeededSize(image.max_side, image.working_side)
+    size = NeededSize(image.max_side, image.working_side, check_pictures)
     streams = streams_from(collection.catalogue.setting(STREAMS_KEY))
     allowed, free = ((one,) if isinstance(one, str) else tuple(one) for one in (allow_hosts, ignore_robots))
-    with Fetcher(FetchPolicy(allowed_hosts=allowed, ignore_robots=free)) as fetcher:
+    with Fetcher(FetchPolicy(allowed_hosts=allowed, ignore_robots=free, tokens=_tokens())) as fetcher:
         try:
             top = root if folder is not None else make_folders(root, FOLDER)[0]
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)
@@ -96,6 +97,35 @@ def fetch_pages(
         first = downloads[0]
         raise CairnError("{manifest} cannot be fetched: {reason}.", manifest=first.manifest, reason=first.reason)
     return FetchedPages(root, downloads, notes, streams)
+
+
+def check_addresses(addresses: Sequence[str], allow_hosts: Iterable[str], ignore_robots: Iterable[str]) -> None:
+    """Raise CairnError if nothing can be had of any address: before a collection is made for them."""
+    from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT
+    from retrieval.iiif.fetching import Fetcher, FetchPolicy
+    from retrieval.iiif.manifests import read_document
+
+    first: tuple[str, CairnError] | None = None
+    policy = FetchPolicy(allowed_hosts=tuple(allow_hosts), ignore_robots=tuple(ignore_robots), tokens=_tokens())
+    with Fetcher(policy) as fetcher:
+        for address in addresses:
+            try:
+                read_document(fetcher.fetch(address, LARGEST_DOCUMENT, accept=JSON).content)
+                return
+            except CairnError as error:
+                first = first or (address, error)
+    if first is not None:
+        raise CairnError("{manifest} cannot be fetched: {reason}.", manifest=first[0], reason=str(first[1]))
+
+
+def _tokens() -> dict[str, str]:
+    """Access tokens by host, as the environment has them."""
+    from retrieval.iiif.fetching import TOKENS
+
+    pairs = [one.partition("=") for one in os.environ.get(TOKENS, "").split()]
+    if any(not (host and token and token.isascii() and token.isprintable()) for host, _, token in pairs):
+        raise CairnError(f"{TOKENS} has access tokens as HOST=TOKEN, with spaces between them.")
+    return {host: token for host, _, token in pairs}
 
 
 def read_addresses(path: str | os.PathLike[str]) -> list[str]:

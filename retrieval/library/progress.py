@@ -41,6 +41,7 @@ RECENT = 120.0
 INDEXING = {
     "fetch": "Fetching (pages)",
     "look": "Looking (files)",
+    "shots": "Finding shots (films)",
     "extract": "Features (photos)",
     "vocabulary": "Vocabulary (%)",
     "index": "Indexing (photos)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def find_text_regions(photo: Path) -> TextRegions | None:
         if found is not None:
             return found
     return None
+
+
+def text_changed(photo: Path) -> int:
+    """The latest change time (st_ctime) of files that may say where text is on a photo, nanoseconds; 0 without any."""
+    latest = 0
+    for path in _candidates(photo):
+        with suppress(OSError):
+            latest = max(latest, path.lstat().st_ctime_ns)
+    return latest
 
 
 def _candidates(photo: Path) -> Iterator[Path]:

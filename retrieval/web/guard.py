@@ -55,7 +55,7 @@ class Guard:
                 started = True
                 answered = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    answered[name] = value
+                    answered.setdefault(name, value)
                 if self._origins and _origin(headers) in self._origins:
                     answered["Cross-Origin-Resource-Policy"] = "cross-origin"
             await send(message)

@@ -273,21 +273,16 @@ class SearchJobs:
                 (group, one, other) if one.number == photo else (group, other, one)
                 for group, one, other in pairs
                 if photo in (one.number, other.number)
-            ][: request["most"]]
-        if len(pairs) > request["most"]:
-            raise Refused(
-                "A request compares {most} pairs at most, and this group has {count}: ask for those of one photo.",
-                "large",
-                most=request["most"],
-                count=len(pairs),
-            )
+            ]
+        start, end = request["start"], request["start"] + request["most"]
         options = SearchOptions(similarity=self._place.similarity)
 
         def compare(one: Photo, other: Photo) -> Match:
             asked = self._ask(collection, {"photo": one.number, "box": None})
             return searches.match(asked, photo_row(collection, other.number), options)
 
-        return annotation_page(pairs, compare, lambda step, done, of: None, _addresses(request))
+        page = annotation_page(pairs[start:end], compare, lambda step, done, of: None, _addresses(request))
+        return {**page, "startIndex": start, "next": end if end < len(pairs) else None}
 
     def _annotate_found(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Search with photos of the collection, and give what is found as annotations."""

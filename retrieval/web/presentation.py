@@ -9,6 +9,8 @@ from index.messages import said
 from retrieval.library.photos import Photo
 from retrieval.metadata.columns import ATTRIBUTION, CANVAS, MANIFEST, RIGHTS, SIZE, SOURCE
 from retrieval.metadata.fields import FIELDS
+from retrieval.web.access.viewers import CONTEXT as AUTHORIZATION
+from retrieval.web.access.viewers import probe_service
 from retrieval.web.languages import languages, translate
 
 CONTEXT = "http://iiif.io/api/presentation/3/context.json"
@@ -36,10 +38,13 @@ class Presentation:
         Address of the collection on its server, without a slash at its end.
     size_of : callable
         Width and height in which the image service shows a photo.
+    access : dict, optional
+        The service where people sign in from viewers.
     """
 
     root: str
     size_of: Callable[[Photo], tuple[int, int]]
+    access: Resource | None = None
 
     def manifest(
         self,
@@ -66,17 +71,19 @@ class Presentation:
             A ``Manifest``, as JSON-LD.
         """
         canvases = [self._canvas(one, notes.get(one.number)) for one in photos]
-        made: Resource = {"@context": CONTEXT, "id": address, "type": "Manifest", "label": label}
+        made: Resource = {"@context": self._context(), "id": address, "type": "Manifest", "label": label}
         if canvases:
             made["thumbnail"] = canvases[0]["thumbnail"]
         if len(photos) == 1:
             made |= _told(photos[0])
+        if self.access is not None:
+            made["services"] = [self.access]
         return {**made, "items": canvases}
 
     def searched(self, made: Resource, address: str) -> Resource:
         """Name the service that finds words in the photos of a manifest."""
         service = {"id": address, "type": "SearchService2"}
-        return {**made, "@context": [SEARCH_CONTEXT, CONTEXT], "service": [service]}
+        return {**made, "@context": self._context(SEARCH_CONTEXT), "service": [service]}
 
     def collection(
         self, address: str, label: Resource, manifests: Iterable[tuple[str, Resource, int | None]]
@@ -110,17 +117,25 @@ class Presentation:
         items = [_annotation(f"{canvas}/region", "commenting", text, part)]
         return {"id": f"{canvas}/regions", "type": "AnnotationPage", "items": items}
 
+    def _context(self, *more: str) -> str | list[str]:
+        before = [*more] if self.access is None else [*more, AUTHORIZATION]
+        return [*before, CONTEXT] if before else CONTEXT
+
     def _canvas(self, photo: Photo, notes: Resource | None) -> Resource:
         canvas, service = canvas_address(self.root, photo.number), f"{self.root}/api/iiif/{photo.number}"
         width, height = self.size_of(photo)
+        services: list[Resource] = [{"id": service, "type": "ImageService3", "profile": "level2"}]
         body = {
             "id": f"{service}/full/max/0/default.jpg",
             "type": "Image",
             "format": "image/jpeg",
             "width": width,
             "height": height,
-            "service": [{"id": service, "type": "ImageService3", "profile": "level2"}],
+            "service": services,
         }
+        if self.access is not None:  # within the image service, Mirador 4.0 would stop at it: info.json names it there
+            named = {"id": self.access["id"], "type": self.access["type"]}
+            services.append(probe_service(f"{service}/probe", named))
         painting = {"id": f"{canvas}/image", "type": "Annotation", "motivation": "painting", "body": body}
         return {
             "id": canvas,

@@ -57,6 +57,18 @@ Roots = Annotated[
     ),
 ]
 
+IiifHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="HOST",
+        help="Let jobs ask this host for pages (IIIF) although its address is not one of the public Internet; may be "
+        "repeated.",
+        rich_help_panel=PHOTOS,
+        show_default=False,
+    ),
+]
+
 Bin = Annotated[
     Path | None,
     typer.Option(
@@ -75,6 +87,7 @@ class FileOptions:
     originals: Originals = None
     photos: Roots = None
     bin: Bin = None
+    allow_host: IiifHosts = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,7 @@ class RunOptions:
     originals: bool | None = None  # whether photos' files may be taken away; None: where `is_local`
     photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder where `is_local`
     bin: Path | None = None  # folder that duplicates may be moved to
+    iiif_hosts: tuple[str, ...] = ()  # that may be asked for pages although their addresses are not public
     access: AccessOptions = field(
         default_factory=lambda: AccessOptions(own_user=True, hosts=LOOPBACK)
     )  # clients that are answered
@@ -104,6 +118,7 @@ class RunOptions:
             originals=files.originals,
             photos=tuple(files.photos or ()),
             bin=files.bin,
+            iiif_hosts=tuple(files.allow_host or ()),
             access=network.access_options(host),
             log_level=network.log_level,
         )
@@ -129,7 +144,7 @@ class RunOptions:
         """Say how a collection is served by such a server."""
         from retrieval.web.service import ServeOptions
 
-        options = ServeOptions(access=self.access, roots=self.roots())
+        options = ServeOptions(access=self.access, roots=self.roots(), iiif_hosts=self.iiif_hosts)
         return replace(
             options,
             bin=self.bin.absolute() if self.bin else None,

@@ -87,9 +87,10 @@ class ServeOptions:
     exports: ExportOptions = field(default_factory=ExportOptions)  # limits
     queue: Queue | None = None  # of jobs, shared by the collections of a folder; None: one of its own
     roots: tuple[Path, ...] = ()  # folders below which photos may be chosen in the browser
+    iiif_hosts: tuple[str, ...] = ()  # that may be asked for pages although their addresses are not public
     # Limits of uploads that are kept.
     kept: UploadOptions = field(
-        default_factory=lambda: UploadOptions(photo_bytes=200_000_000, photos=100, requests=4, seconds=600.0)
+        default_factory=lambda: UploadOptions(photo_bytes=2_000_000_000, photos=100, requests=4, seconds=600.0)
     )
     search_jobs: type[WorkerJobs] = SearchJobs  # made with a `ServedCollection`; tests give others
     picture_jobs: type[WorkerJobs] = PictureJobs  # made with nothing
@@ -131,6 +132,7 @@ class Service:
         self._cutting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by content
         self.folder = folder.absolute()
         self.queue = options.queue or queue_of(self.folder, options.roots)
+        self.queue.hosts = options.iiif_hosts
         self.in_queue = ALONE if options.queue is None else folder.name  # how the queue calls the collection
         if options.catalogue is not None:
             self.queue.name_catalogue(self.in_queue, options.catalogue)

@@ -3,6 +3,7 @@
 import contextlib
 import ipaddress
 import re
+from dataclasses import replace
 from pathlib import PurePath
 from urllib.parse import quote
 
@@ -37,6 +38,14 @@ SHARED = "/shared/"
 """Begins the address of an album that a link shows, which the link's token follows."""
 LINK = "cairn.link"
 """Where the scope of a request has the link that it came by."""
+VIEWERS = "cairn.viewers"
+"""Where the scope of a request has the origins of viewers that people sign in from, where they may."""
+VIEWER_TOKEN = "/iiif/token"
+_VIEWED = re.compile(
+    r"(?:/c/[^/]+)?/api/iiif/(?:collection\.json|manifest\.json|groups/\d+/manifest\.json|"
+    r"\d+(?:/(?:info\.json|manifest\.json|probe))?)"
+)
+_IIIF = re.compile(r"(?:/c/[^/]+)?/api/iiif/.*")
 _SHARED = re.compile(rf"(?:/c/[^/]+)?{SHARED}([^/]+)(?:/.*)?", re.DOTALL)
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
@@ -132,7 +141,13 @@ class Gate:
         """With a password file: grant the rights that it names."""
         scope, headers = request.scope, request.headers
         scope[LIMITER] = self._searches
-        entry = self._identify(request)
+        viewed = self._options.open_manifests and request.method in SAFE and _VIEWED.fullmatch(path) is not None
+        try:
+            entry = self._identify(request)
+        except ProblemError:
+            if not viewed:
+                raise
+            entry = None  # the answer says so
         known = entry is not None
         if entry is not None:
             by_cookie = _token(headers) is None and self._told_by_proxy(request) is None
@@ -143,11 +158,17 @@ class Gate:
             known = _token(headers) is not None or local
             if entry is not None and entry.collections:
                 raise ProblemError(403, "The figures are of all collections, and this token is for some.")
-        if _is_open(path):
+        if self._options.open_manifests:
+            scope[VIEWERS] = self._origins
+        if _is_open(path) or (self._options.open_manifests and path == VIEWER_TOKEN):
+            return None
+        foreign = self._collection is not None and entry is not None and not entry.may_see(self._collection)
+        if viewed:
+            if foreign:
+                scope[CALLER] = Caller(None, Role.READ)
             return None
         if not known:
             return _ask_to_sign_in(request, path)
-        foreign = self._collection is not None and entry is not None and not entry.may_see(self._collection)
         if foreign and not path.startswith((ACCOUNT, SESSIONS)):
             raise ProblemError(403, "You have no right to this collection: ask whoever runs this server for one.")
         scope[STILL] = lambda: self._is_still(request, entry)
@@ -161,6 +182,11 @@ class Gate:
         assert self._accounts is not None and self._sessions is not None
         if (token := _token(request.headers)) is not None:
             entry = self._accounts.program(token)
+            path = str(request.scope["path"]).removeprefix(request.scope.get("root_path", ""))
+            if entry is None and request.method in SAFE and _IIIF.fullmatch(path):
+                viewer = self._sessions.of_viewer(token)
+                if viewer is not None:
+                    return replace(viewer, role=Role.READ)
             if entry is None:
                 raise ProblemError(401, "This token is not known here.")
             if entry.is_over:

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from retrieval.web.access import signing
+from retrieval.web.access import signing, viewers
 from retrieval.web.access.audit import Audit, AuditFile
 from retrieval.web.access.gate import PEER, Gate
 from retrieval.web.access.options import AccessOptions
@@ -48,6 +48,7 @@ def surround(
         desk = signing.Desk(accounts, sessions, options)
     figures = RequestFigures(services)
     app.include_router(signing.routes(desk, figures, services))
+    app.include_router(viewers.routes(sessions if options.open_manifests else None))
     # The last one is the outermost.
     app.add_middleware(Patience, options=options)
     app.add_middleware(Gate, options=options, accounts=accounts, sessions=sessions, collection=collection)

@@ -97,6 +97,15 @@ Cors = Annotated[
         "ORIGIN",
     ),
 ]
+OpenManifests = Annotated[
+    bool,
+    _access_option(
+        "--open-manifests",
+        "Show IIIF manifests and info.json, and all that they say of photos, to everyone, so that viewers on the sites "
+        "of --cors let people sign in (IIIF Authorization Flow); pictures stay for those who have.",
+        show_default=True,
+    ),
+]
 SearchLimit = Annotated[
     int,
     _access_option(
@@ -124,6 +133,7 @@ class AccessOptions:
     user_header: str = ""  # header with which those report the user name
     audit_log: Path | None = None  # file with a line for each change
     cors: tuple[str, ...] = ()  # origins whose pages may use the API
+    open_manifests: bool = False  # whether all may read manifests, and sign in from viewers
     searches: int = 240  # searches and uploads of one client in a minute; 0: any number
     logins: int = 10  # wrong passwords of one address in five minutes
     logins_of_name: int = 30  # wrong passwords for one name in five minutes
@@ -141,6 +151,8 @@ class AccessOptions:
                 raise CairnError(
                     "{--forwarded-from} takes an address or a network such as 10.0.0.0/8: {one}.", one=repr(one)
                 ) from None
+        if self.open_manifests and not self.password_file:
+            raise CairnError("{--open-manifests} needs {--password-file}: without, nobody else reads manifests.")
         if self.user_header and not (self.forwarded_from and self.password_file):
             raise CairnError(
                 "{--trusted-user-header} needs {--forwarded-from}, which names the proxies that are believed, and "
@@ -187,6 +199,7 @@ class NetworkOptions:
     forwarded_from: ForwardedFrom = None
     trusted_user_header: UserHeader = ""
     cors: Cors = None
+    open_manifests: OpenManifests = False
     search_limit: SearchLimit = AccessOptions.searches
     log_level: Level = LogLevel.WARNING
     access_log: Access = AccessLog.NONE
@@ -219,6 +232,7 @@ class NetworkOptions:
             user_header=self.trusted_user_header,
             audit_log=self.audit_log,
             cors=tuple(one.rstrip("/") for one in self.cors or ()),
+            open_manifests=self.open_manifests,
             searches=self.search_limit,
             access_log=self.access_log,
         )

@@ -29,6 +29,8 @@ from retrieval.web.access.passwords import Accounts, PasswordEntry
 
 FORM_SECONDS = 3600
 """After which a login page that was opened has to be opened again."""
+VIEWER_SECONDS = 3600
+"""After which a viewer has to ask for another token."""
 USED_SECONDS = 600
 """Between two times that the last use of a session or a token is written."""
 LOCK_SECONDS = 2.0
@@ -171,6 +173,17 @@ class Sessions:
             return bool(nonce) and isinstance(signed, str) and hmac.compare_digest(signed.encode(), nonce.encode())
         return False
 
+    def viewer_token(self, value: str) -> str:
+        """Token by which a viewer asks what the session of a cookie may see, for as long as that holds."""
+        return str(self._signer("viewer").dumps(session_id(value)))
+
+    def of_viewer(self, token: str) -> PasswordEntry | None:
+        """Whose session a viewer's token is of; None if there is no such session, or no longer."""
+        with contextlib.suppress(BadData):
+            session = self._now().sessions.get(str(self._signer("viewer").loads(token, max_age=VIEWER_SECONDS)))
+            return None if session is None else self._entry(session)
+        return None
+
     def _entry(self, session: Session) -> PasswordEntry | None:
         """Whose session this is, while it holds."""
         entry = self._accounts.person(session.name)
@@ -182,8 +195,8 @@ class Sessions:
         if any(one in self._now().sessions for one in numbers):
             self._change(lambda kept: [kept.sessions.pop(one, None) for one in numbers])
 
-    def _signer(self) -> URLSafeTimedSerializer:
-        return URLSafeTimedSerializer(self._now().key, salt="form", signer_kwargs={"digest_method": hashlib.sha256})
+    def _signer(self, salt: str = "form") -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self._now().key, salt=salt, signer_kwargs={"digest_method": hashlib.sha256})
 
     def _of_key(self) -> str:
         return hashlib.sha256(self._now().key.encode()).hexdigest()[:8]

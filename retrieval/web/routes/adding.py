@@ -155,13 +155,13 @@ _FORM = form_of(
 
 @router.post("/photos", status_code=201, dependencies=WRITING, openapi_extra=_FORM)
 async def add_photos(request: Request) -> Kept:
-    """Keep photos in the collection, and index them."""
+    """Keep photos and films in the collection, and index them: films where a job of the kind index took them before."""
     service = service_of(request)
     receiver = await run_in_threadpool(_receiver, service, request.headers.get("content-length", ""))
     async with receiver.receive(request) as form:
         if not form.photos:
             raise ProblemError(400, "Send photos, as the field photos of the form.")
-        names = [safe_name(name) for name in form.names]
+        names = [safe_name(name, films=True) for name in form.names]
         within = safe_folder(form.fields.get("folder", ""))
         kept = await run_in_threadpool(keep_uploads, service.folder, form.photos, names, within)
         index = form.fields.get("index") != "no"

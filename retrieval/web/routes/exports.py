@@ -1,5 +1,7 @@
 """Route of photos to take away: their files, or a contact sheet."""
 
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
@@ -51,6 +53,10 @@ async def export(request: Request, asked: ExportRequest) -> Response:
     finally:
         service.exporting -= 1
     return StreamingResponse(stream_archive(rows, sizes), media_type=KINDS["zip"], headers=_headers("photos.zip"))
+
+
+TEI_TYPE = "application/tei+xml"
+TEI: dict[int | str, dict[str, Any]] = {200: {"content": {TEI_TYPE: {}}}}
 
 
 def attached(content: bytes, kind: str, name: str) -> Response:

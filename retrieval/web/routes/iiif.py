@@ -10,6 +10,10 @@ from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.schema import ImageRow
 from retrieval.photos.tiles import LARGEST, SIDE, kept_tile, level_sizes
+from retrieval.web.access.gate import VIEWERS
+from retrieval.web.access.rights import user_of
+from retrieval.web.access.viewers import CONTEXT as AUTHORIZATION
+from retrieval.web.access.viewers import access_service, earlier_service, probe_result, probe_service
 from retrieval.web.models import IiifInformation, IiifTiles
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes.photos import JPEG, LARGEST_PICTURE, Number, is_known, keep_for_a_while
@@ -89,7 +93,20 @@ async def iiif_information(request: Request, number: Number) -> Response:
         extraFormats=["webp"],
         extraFeatures=list(EXTRA_FEATURES),
     )
-    return linked_data(request, told.model_dump(by_alias=True))
+    made = told.model_dump(by_alias=True)
+    if (access := access_service(request)) is not None:
+        made["@context"] = [AUTHORIZATION, made["@context"]]
+        made["service"] = [probe_service(f"{told.id}/probe", access), earlier_service(access)]
+    return linked_data(request, made)
+
+
+@router.get("/{number}/probe", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}})
+async def iiif_probe(request: Request, number: Number) -> Response:
+    """Tell whether the one who asks may see a photo: the probe service of the IIIF Authorization Flow API 2.0."""
+    status = 401 if VIEWERS in request.scope and user_of(request) is None else 200
+    if status == 200:
+        await _row(service_of(request), number)
+    return linked_data(request, probe_result(status))
 
 
 def linked_data(request: Request, told: dict[str, Any]) -> Response:
@@ -98,7 +115,10 @@ def linked_data(request: Request, told: dict[str, Any]) -> Response:
     # Of several that of the resource is the last; what follows it are own words.
     profile = contexts if isinstance(contexts, str) else [one for one in contexts if isinstance(one, str)][-1]
     kind = f'application/ld+json;profile="{profile}"' if "application/ld+json" in accepted else "application/json"
-    return JSONResponse(told, media_type=kind, headers={"Vary": "Accept", "Cache-Control": "private, no-cache"})
+    headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
+    if VIEWERS in request.scope:  # what is open to everyone is open to pages of all sites
+        headers["Access-Control-Allow-Origin"] = "*"
+    return JSONResponse(told, media_type=kind, headers=headers)
 
 
 @router.get("/{number}/{region}/{size}/{rotation}/{file}", responses=PICTURES, response_class=Response)

@@ -17,14 +17,17 @@ from retrieval.groups.groups import NotGrouped, read_groups
 from retrieval.library.browsing import numbers_of, photo_of_content
 from retrieval.library.filters import Filter
 from retrieval.library.photos import Photo, photos_there
+from retrieval.library.tei import matches_text
 from retrieval.metadata.columns import CANVAS
 from retrieval.metadata.text import LONGEST_KEY, LONGEST_VALUE
 from retrieval.search.probability import LIKELY
 from retrieval.web.access.limits import SEARCHING
+from retrieval.web.access.viewers import access_service
 from retrieval.web.models import MAX_NUMBER, Filters
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.presentation import MOST, Presentation, Resource, plain, spoken
 from retrieval.web.problems import ProblemError
+from retrieval.web.routes.exports import TEI, TEI_TYPE, attached
 from retrieval.web.routes.groups import group_of
 from retrieval.web.routes.iiif import linked_data, served_sizes
 from retrieval.web.routes.layout import LayoutParameters
@@ -49,6 +52,7 @@ IDENTIFIERS = (CANVAS, "Identifier")
 Own = Annotated[
     bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
 ]
+Start = Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Pairs that are left out before the first.")]
 GroupNumber = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
 Content = Annotated[str, Path(pattern="^[0-9a-f]{12,64}$", description="Beginning of the SHA-256 of a photo's file.")]
 
@@ -110,11 +114,21 @@ async def iiif_group_annotations(
     group: GroupNumber,
     photo: Annotated[ListedNumber | None, Query(description="Only its matches, of which it is the target.")] = None,
     own: Own = False,
+    start: Start = 0,
 ) -> Response:
-    """Give the matches within a group as W3C Web Annotations, as `cairn annotations` writes them."""
-    wanted = {"group": group, "photo": photo, "own": own, "root": _root(request), "most": MOST_PAIRS}
-    page, _ = await service_of(request).search(request, "group", wanted)
+    """Give the matches within a group as W3C Web Annotations: of 100 pairs, and where the next ones are."""
+    page = await _group_page(request, {"group": group, "photo": photo, "own": own, "start": start})
     return linked_data(request, {**page, "id": _here(request)})
+
+
+@router.get("/groups/{group}/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
+async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False, start: Start = 0) -> Response:
+    """Give the matches within a group as TEI: of 100 pairs, and in a header Link where the next ones are."""
+    page = await _group_page(request, {"group": group, "photo": None, "own": own, "start": start})
+    answer = attached(matches_text(page, f"Group {group}").encode(), TEI_TYPE, "matches.xml")
+    if "next" in page:
+        answer.headers["Link"] = f'<{page["next"]}>; rel="next"'
+    return answer
 
 
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
@@ -141,6 +155,13 @@ async def iiif_search_annotations(
     """Give what a search finds as W3C Web Annotations, as `cairn query --annotations` writes them."""
     page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
     return linked_data(request, {**page, "id": _here(request)})
+
+
+@router.get("/search/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
+async def iiif_search_tei(request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False) -> Response:
+    """Give what a search finds as TEI: zones, and links between them."""
+    page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
+    return attached(matches_text(page).encode(), TEI_TYPE, "matches.xml")
 
 
 @router.get("/{number}/manifest.json", responses=_JSON, response_class=Response)
@@ -175,6 +196,14 @@ def content_page(request: Request, content: Content) -> RedirectResponse:
     return RedirectResponse(f"{_root(request)}/photo?number={row.number}", 303)
 
 
+async def _group_page(request: Request, wanted: dict[str, Any]) -> Resource:
+    """Annotations of some pairs of a group, with the address of the next ones."""
+    page, _ = await service_of(request).search(request, "group", {**wanted, "root": _root(request), "most": MOST_PAIRS})
+    following = page.pop("next")
+    more = {} if following is None else {"next": str(request.url.include_query_params(start=following))}
+    return {**page, **more}
+
+
 def _manifest(
     request: Request,
     label: Resource,
@@ -201,7 +230,7 @@ def _presentation(request: Request) -> Presentation:
     def size_of(photo: Photo) -> tuple[int, int]:
         return served_sizes(service, photo.width, photo.height)[1][0]
 
-    return Presentation(_root(request), size_of)
+    return Presentation(_root(request), size_of, access_service(request))
 
 
 def _root(request: Request) -> str:

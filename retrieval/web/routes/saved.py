@@ -14,6 +14,7 @@ from index.attributes import some_of
 from retrieval.catalogue.curation import saved
 from retrieval.library.motifs import occurrence_rows, occurrences_of, table_text
 from retrieval.library.standing import SENT_SIDE, SentPhoto, keep_search
+from retrieval.library.tei import occurrences_tei
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import (
@@ -27,7 +28,7 @@ from retrieval.web.curation_models import (
 )
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
-from retrieval.web.routes.exports import attached
+from retrieval.web.routes.exports import TEI, TEI_TYPE, attached
 from retrieval.web.routes.groups import no_formula
 from retrieval.web.service import changing, describe_those_there, service_of
 from retrieval.web.uploads import Uploads, form_of
@@ -128,6 +129,21 @@ def finds_file(
     collection = service_of(request).collection
     meant = collection.catalogue.read(saved.saved_search, search)
     return table_file(occurrence_rows(occurrences_of(collection, meant, category)), "occurrences.csv")
+
+
+@router.get("/{search}/finds.xml", response_class=Response, responses=TEI)
+def finds_tei(
+    request: Request,
+    search: Id,
+    category: Annotated[
+        str | None, Query(description="Those of a category alone; empty: those that have none.")
+    ] = None,
+) -> Response:
+    """Give what a saved search has found as TEI: a zone for each region, and books and pages that point to them."""
+    collection = service_of(request).collection
+    meant = collection.catalogue.read(saved.saved_search, search)
+    text = occurrences_tei(collection, meant, category)
+    return attached(text.encode(), TEI_TYPE, "occurrences.xml")
 
 
 @router.patch("/{search}/finds", status_code=204, dependencies=WRITING)

@@ -43,6 +43,7 @@ class ShelfService:
         self.id = secrets.token_hex(16)  # tells this server from others
         self.places = names_of_places((self.home, self.home.name))
         self.queue = queue_below(self.home, self.shelf.find, options.roots)
+        self.queue.hosts = options.iiif_hosts
         self.opened = OpenCollections(self._make)
         self._decoding: WorkerPool | None = None
         self._tending: asyncio.Task[None] | None = None

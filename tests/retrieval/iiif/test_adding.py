@@ -1,5 +1,6 @@
 """Photos of a collection that come from manifests."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 import cairn
-from tests.support.iiif_server import IiifServer
+from tests.support.iiif_server import IiifServer, Reply
 
 HOSTS = ("127.0.0.1",)
 
@@ -56,6 +57,11 @@ def test_pages_are_photos_with_what_the_manifest_says(server: IiifServer, tmp_pa
         revision = collection.opened.catalogue.revision()
         assert collection.add(address, allow_hosts=HOSTS, workers=1).unchanged == 3
         assert collection.opened.catalogue.revision() == revision  # nothing is written
+
+        server.pictures["p1"] = server.pictures["p1"].rotate(180)  # at the same address
+        checked = collection.add(address, allow_hosts=HOSTS, workers=1, check_pictures=True)
+        assert [(one["fetched"], one["unchanged"]) for one in checked.manifests] == [(1, 2)]
+        assert (checked.added, checked.unchanged) == (1, 2)
 
         collection.edit([photo.name], title="My own title")
         changed = server.manifest(
@@ -107,9 +113,46 @@ def test_what_cannot_be_met_is_one_sentence(
     Path("odd.txt").write_text("https://example.org/1\nfile:///etc/passwd\n")
     ran = cairn("index", "c", *arguments)
     assert ran.code == 2 and sentence in ran.err and ran.err.count("\n") == 1
+    assert not Path("c").exists()
 
 
 def test_an_address_that_gives_no_manifest_is_refused(server: IiifServer, tmp_path: Path) -> None:
     address = server.add_json("/m", {"type": "Canvas"})
     with cairn.create(tmp_path / "c") as collection, pytest.raises(cairn.CairnError, match="no manifest or collection"):
         collection.add(address, allow_hosts=HOSTS)
+
+
+def test_what_a_library_gives_after_signing_in_is_told_and_a_token_is_sent_to_it_alone(
+    server: IiifServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = _book(server)
+    manifest = json.loads(server.files["/m"].content)
+    probe = {"id": f"{server.address}/probe", "type": "AuthProbeService2"}
+    for canvas in manifest["items"]:
+        canvas["items"][0]["items"][0]["body"]["service"].append(probe)
+    manifest["items"][2]["items"][0]["items"][0]["body"]["service"] = [  # a picture at another host
+        {"id": f"{server.address.replace('127.0.0.1', 'localhost')}/image/p2", "type": "ImageService3"}
+    ]
+    server.add_json("/m", manifest)
+    plain, statuses, sent = server.reply, {"p0": 401, "p1": 403}, []
+
+    def guarded(path: str, headers: Any) -> Reply:
+        sent.append((headers["Host"].partition(":")[0], headers.get("Authorization")))
+        status = next((status for name, status in statuses.items() if f"/image/{name}/full" in path), 200)
+        return plain(path, headers) if status == 200 or headers.get("Authorization") else Reply(status=status)
+
+    server.reply = guarded  # type: ignore[method-assign]
+    with cairn.create(tmp_path / "c", max_side=160, words=50) as collection:
+        (told,) = collection.add(address, allow_hosts=(*HOSTS, "localhost"), workers=1).manifests
+        assert told["fetched"] == 1 and [one["page"] for one in told["failed"]] == ["f. 1r", "f. 1v"]
+        for one, status in zip(told["failed"], (401, 403), strict=True):
+            assert f"(status {status}): its library has people sign in" in one["reason"]
+            assert one["reason"].endswith("CAIRN_IIIF_TOKENS=127.0.0.1=TOKEN")
+        assert {token for _, token in sent} == {None}
+        sent.clear()
+        monkeypatch.setenv("CAIRN_IIIF_TOKENS", "127.0.0.1=s3cret")
+        (told,) = collection.add(address, allow_hosts=(*HOSTS, "localhost"), workers=1).manifests
+        assert told["fetched"] == 2 and {*sent} <= {("127.0.0.1", "Bearer s3cret"), ("localhost", None)}
+        monkeypatch.setenv("CAIRN_IIIF_TOKENS", "s3cret")
+        with pytest.raises(cairn.CairnError, match="HOST=TOKEN"):
+            collection.add(address, allow_hosts=HOSTS)

@@ -162,6 +162,16 @@ def test_a_collection_follows_a_stream(server: IiifServer, tmp_path: Path) -> No
         added = collection.add(address, allow_hosts=HOSTS, workers=1)
         assert (added.unchanged, [one["unchanged"] for one in added.manifests]) == (3, [1])
         assert server.asked == ["/all", "/page/1", "/a"] and collection.opened.catalogue.revision() == revision
+        # A manifest that has moved takes its pages along.
+        move = _change(server, "Move", "/a", 4, target={"id": f"{server.address}/z", "type": "Manifest"})
+        address = _stream(server, created, [move])
+        server.add_json("/z", server.manifest("/z", {"a": "another"}))
+        added = collection.add(address, allow_hosts=HOSTS, workers=1)
+        assert (added.added, len(added.moved), len(collection)) == (0, 1, 3)
+        assert [(one["unchanged"], one["reason"]) for one in added.manifests] == [(1, "")]
+        (photo,) = collection.photos(where={"words": "another"})
+        assert photo.others["IIIF manifest"] == (f"{server.address}/z",) and "/z-" in photo.name
+
         server.add_json("/page/1", {"type": "OrderedCollectionPage", "orderedItems": []})
         (note,) = collection.add(address, allow_hosts=HOSTS, workers=1).notes
-        assert note == f"{address} tells of nothing to fetch since 2024-01-03 00:00:00 UTC."
+        assert note == f"{address} tells of nothing to fetch since 2024-01-04 00:00:00 UTC."

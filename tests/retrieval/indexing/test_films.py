@@ -169,3 +169,18 @@ def test_a_film_is_given_out_in_parts_to_those_who_may_have_originals(
     ):
         assert client.get(f"/api/photos/{frame}/film").status_code == 403
         assert client.get(f"/api/photos/{frame}").json()["film"] is None
+
+
+def test_uploaded_films_are_kept_and_it_is_told_while_shots_are_found(tmp_path: Path, folder: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    with public.create(tmp_path / "c.cairn", words=40) as made:
+        made.add(folder / "single.png", workers=1)
+    with serving(tmp_path / "c.cairn", tmp_path / "cache") as base, httpx.Client(base_url=base, timeout=60) as client:
+        sent = {"photos": ("../Trip.MP4", (folder / "film.mp4").read_bytes())}
+        kept = client.post("/api/photos", headers={"X-Cairn": "1"}, files=sent, data={"index": "no"})
+        assert kept.status_code == 201 and kept.json()["photos"][0].endswith("Trip.MP4")
+    with public.open(tmp_path / "c.cairn") as collection:
+        uploads = tmp_path / "c.cairn" / "uploads"
+        added = collection.add(uploads, films=True, workers=1, progress=lambda *reached: told.append(reached))
+        assert added.added == 4
+    assert [one for one in told if one[0] == "shots"] == [("shots", 0, 1), ("shots", 1, 1)]

@@ -112,6 +112,29 @@ def test_a_match_of_type_alone_asks_whether_it_is_the_same_text(book, tmp_path):
         assert not match.is_of_text  # its file is no longer what was indexed
 
 
+def test_a_page_whose_text_is_elsewhere_now_is_described_again(tmp_path):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for name in ("rocket", "coffee"):
+        photo(name, (320, 240)).save(folder / f"{name}.png")
+    (folder / "rocket.xml").write_bytes(_ALTO % 160)
+
+    def leftmost(collection):
+        (row,) = (one for one in collection.photos() if one.name == "rocket.png")
+        columns = collection.opened.index.images.features(row.number).columns
+        return decode_geometry(columns, np.arange(row.features)).centres[:, 0].min() * 320
+
+    with cairn.create(tmp_path / "book.cairn", ignore="text", words=50) as collection:
+        collection.add(folder)
+        assert leftmost(collection) > 159
+        (folder / "rocket.xml").write_bytes(_ALTO % 40)
+        report = collection.add(folder)
+        assert report.unchanged == 1 and len(collection) == 2
+        assert 39 < leftmost(collection) < 159
+        assert collection.add(folder).unchanged == 2
+        assert collection.check().ok
+
+
 def test_remarks_are_numbers_that_earlier_versions_wrote_too():
     for flags in product((False, True), repeat=3):
         remarks = Remarks(0.25, flags[0], 3, flags[1], flags[2])

@@ -48,6 +48,15 @@ def test_pages_of_a_manifest_are_fetched_into_the_collection_and_from_public_add
     command = job.command(tmp_path, [])
     assert command[-2:] == ["--", "https://Example.org/m"]
     assert not {"--allow-host", "--iiif-folder", "--ignore-robots"} & set(command)
+    assert job.command(tmp_path, [], None, ["a", "b"])[2:] == [
+        "--json",
+        "--allow-host",
+        "a",
+        "--allow-host",
+        "b",
+        *command[3:],
+    ]
+    assert "--allow-host" not in index_of([tmp_path]).command(tmp_path, [tmp_path], None, ["a"])
 
 
 def test_sidecars_are_written_below_the_folders_of_the_server_alone(tmp_path: Path) -> None:

@@ -69,6 +69,9 @@ def test_photos_of_folders_are_told_by_their_names(tmp_path: Path, cairn: Callab
     assert cairn("annotations", tmp_path / "c", "--out", out, "--json").json["annotations"] == 1
     (item,) = json.loads(out.read_text())["items"]
     assert {item["target"]["source"], item["body"][0]["source"]} == {"%C3%A4.png", "b.png"}
+    tei = tmp_path / "out.xml"
+    assert cairn("annotations", tmp_path / "c", "--out", tei).code == 0
+    assert tei.read_text().count("<zone ") == 2 and '<link target="#z1 #z2"' in tei.read_text()
     found = ["query", tmp_path / "c", "b.png", "--box", 40, 40, 240, 240, "--annotations", out]
     assert cairn(*found).code == 0
     (item,) = json.loads(out.read_text())["items"]

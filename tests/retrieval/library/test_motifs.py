@@ -67,6 +67,9 @@ def test_a_search_is_asked_of_all_photos_and_its_finds_are_categorised(
         assert [(one.found, one.new) for one in collection.saved_searches()] == [(len(expected), 0)]
         assert collection.photo("astronaut_1.png").tags == () and collection.ask_searches()[0].asked == 0
 
+        collection.occurrences("Face", out=tmp_path / "face.xml")
+        assert (tmp_path / "face.xml").read_text().count('<bibl facs="#z') == len(expected)
+
         collection.categorise("Face", ["astronaut_1.png", "coffee_0.png"], " same\nblock ")
         collection.reject("astronaut_0.png", ["astronaut_1.png", "astronaut_2.png"])
         collection.ask_searches("Face")  # what has a category stays

@@ -106,7 +106,7 @@ def test_occurrences_are_put_into_categories(chromium: Any, home: Served) -> Non
         page.get_by_role("link", name="Compare coffee_1.png").click()
         page.wait_for_url(f"**/match?q={one}:20,20,380,380&photo=*")
         page = visit.open("/books")
-        page.get_by_role("link", name="coffee_0 and coffee_1: 1 picture").click()
+        page.locator("#matrix").get_by_role("link", name="coffee_0 and coffee_1: 1 picture").click()
         page.locator("details[open] a").click()
         page.wait_for_url("**/match?q=*")
     home.ask("DELETE", f"/api/saved/{search}", 204)

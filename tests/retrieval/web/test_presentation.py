@@ -127,6 +127,8 @@ def test_an_answer_is_a_manifest_with_what_matches_marked(presented: httpx.Clien
     linked = fetch(presented, f"/api/iiif/search/annotations.json?q={box}&own=true")["items"]
     assert {one["target"]["source"] for one in linked} == {f"{presented.base_url}/api/iiif/{query['number']}/canvas"}
     assert {one["target"]["selector"]["value"] for one in linked} == {"xywh=100,90,201,201"}
+    tei = presented.get(f"/api/iiif/search/annotations.xml?q={box}&own=true").text
+    assert tei.count("<link ") == len(linked) and 'ulx="100" uly="90" lrx="301" lry="291"' in tei
     assert {one["body"][0]["source"] for one in linked} <= {canvas["id"] for canvas in made["items"]} and linked
     results = {one["number"]: one for one in presented.get(f"/api/search?q={query['number']}").json()["results"]}
     numbers = check_manifest(presented, made)
@@ -175,6 +177,9 @@ def test_matches_of_a_group_are_annotations_of_canvases(presented: httpx.Client)
     (theirs, *_), ours = fetch(presented, address)["items"], fetch(presented, f"{address}&own=true")["items"]
     assert theirs["target"]["source"] == CANVAS and {one["target"]["source"] for one in ours} == {canvas[2]}
     assert {one["body"][0]["source"] for one in ours} < {*canvas.values()} and len(ours) > 1
+    tei = presented.get(f"/api/iiif/groups/{group['group']}/annotations.xml?own=true")
+    whole = fetch(presented, f"/api/iiif/groups/{group['group']}/annotations.json")["items"]
+    assert tei.headers["content-type"] == "application/tei+xml" and tei.text.count("<link ") == len(whole)
     item, number = next(
         (one, number) for one in ours for number in canvas if one["body"][0]["source"] == canvas[number]
     )
@@ -188,6 +193,18 @@ def test_matches_of_a_group_are_annotations_of_canvases(presented: httpx.Client)
     assert np.allclose(ends[0] / ends[0][2], ends[1] / ends[1][2])
 
 
+def test_pairs_of_a_group_come_in_parts(presented: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = fetch(presented, "/api/iiif/groups/1/annotations.json")
+    assert len(whole["items"]) > 1 and whole["startIndex"] == 0 and "next" not in whole
+    monkeypatch.setattr("retrieval.web.routes.presentation.MOST_PAIRS", 1)
+    address, items = "/api/iiif/groups/1/annotations.json", []
+    while address:
+        part = fetch(presented, address)
+        items, address = items + part["items"], part.get("next", "")
+    assert items == whole["items"]
+    assert 'rel="next"' in presented.get("/api/iiif/groups/1/annotations.xml").headers["link"]
+
+
 def test_what_is_not_there_or_too_much_is_one_sentence(
     presented: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,7 +213,6 @@ def test_what_is_not_there_or_too_much_is_one_sentence(
         answer = presented.get(f"/api/iiif/{address}")
         assert answer.status_code == 404 and answer.json()["detail"].endswith((".", "again.")), address
     monkeypatch.setattr("retrieval.web.routes.presentation.MOST", 1)
-    monkeypatch.setattr("retrieval.web.routes.presentation.MOST_PAIRS", 1)
-    for address in ("manifest.json", "groups/1/annotations.json"):
+    for address in ("manifest.json",):
         answer = presented.get(f"/api/iiif/{address}")
         assert MOST > 1 and answer.status_code == 413 and "at most" in answer.json()["detail"], address

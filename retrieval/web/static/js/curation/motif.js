@@ -6,6 +6,7 @@ import { frame } from "../grid.js";
 import { percent, t, taken, tn } from "../language.js";
 import { entitle, start } from "../page.js";
 import { format } from "../query.js";
+import { drawPlaces, drawYears } from "./charts.js";
 import { ask, field } from "./dialogs.js";
 
 const PROPOSED = ["same block", "copy", "same motif", "not related"]; // as the server calls them
@@ -87,7 +88,7 @@ function link(find) {
 function row(find) {
   const own = search.queries.some(({ photo }) => photo === find.number);
   const cell = (name, ...content) => el("td", { "data-name": name }, ...content);
-  return el("tr", {},
+  return el("tr", { id: `find-${find.number}`, tabindex: -1 },
     el("td", { class: "shown" }, el("a", { href: link(find), "aria-label": t("Compare {name}", { name: find.name }) }, detail(find, find.region))),
     cell(t("Book"), el("a", { href: address("/photo", { number: find.number }), title: find.name, dir: "auto" }, find.book)),
     cell(t("Page"), el("span", { dir: "auto" }, find.page_label)),
@@ -108,8 +109,11 @@ function show() {
     ...choices.map((one) => option(one, counted(number.get(one), one), one === wanted)));
   const books = new Set(shown.map(({ book }) => book)).size;
   at("said").textContent = shown.length ? t("{photos} in {books}", { photos: tn(shown.length, "{n} photo", "{n} photos"), books: tn(books, "{n} book", "{n} books") }) : "";
-  at("csv").href = address(`/api/saved/${id}/finds.csv`) + (wanted === null ? "" : `?${new URLSearchParams({ category: wanted })}`);
-  at("csv").hidden = at("filter").hidden = at("occurrences").hidden = !finds.length;
+  for (const [kind, file] of [["csv", "finds.csv"], ["tei", "finds.xml"]]) {
+    at(kind).href = address(`/api/saved/${id}/${file}`) + (wanted === null ? "" : `?${new URLSearchParams({ category: wanted })}`);
+  }
+  at("csv").hidden = at("tei").hidden = at("filter").hidden = at("occurrences").hidden = !finds.length;
+  at("charts").hidden = ![drawYears(shown), drawPlaces(shown)].some(Boolean);
   at("nothing").hidden = finds.length > 0;
   const [query] = search.queries;
   at("clock").hidden = shown.length < 2 || shown.length > MOST_IMPRESSIONS;

@@ -7,6 +7,7 @@ import { folderChooser } from "./folders.js";
 import { begin, ended, jobCard, watch } from "./jobs.js";
 
 const PHOTOS = /\.(jpe?g|jpe|jfif|png|tiff?|webp|hei[cf]|hif|avif|bmp|gif|p[pg]m)$/i;
+const FILMS = /\.(mp4|m4v|mov|webm|mkv|avi|mpe?g|3gp|wmv)$/i;
 const AT_ONCE = 2; // uploads under way
 const MOST = 20; // refused files that are listed
 
@@ -77,19 +78,20 @@ async function follow(node, job) {
 }
 
 function uploading(progress, complain) {
-  const input = el("input", { type: "file", multiple: true, accept: "image/*,.heic,.heif,.tif,.tiff,.avif", id: "add-files" });
+  const input = el("input", { type: "file", multiple: true, accept: "image/*,video/*,.heic,.heif,.tif,.tiff,.avif", id: "add-files" });
   const whole = el("input", { type: "file", hidden: true, "aria-label": t("A whole folder") });
   whole.webkitdirectory = true;
   const folder = el("button", { type: "button", class: "small", onclick: () => whole.click() }, t("Choose a whole folder"));
   const drop = el("div", { class: "drop" },
-    el("label", { for: "add-files" }, t("Drop photos or folders here, or choose them")), input, folder, whole,
+    el("label", { for: "add-files" }, t("Drop photos, films or folders here, or choose them")), input, folder, whole,
     el("p", { class: "hint" }, t("The server keeps a copy of them with the collection.")));
 
   async function take(all) {
     complain(null);
-    const files = all.filter(({ file }) => file.type.startsWith("image/") || PHOTOS.test(file.name));
+    const isFilm = ({ file }) => FILMS.test(file.name);
+    const files = all.filter((one) => one.file.type.startsWith("image/") || PHOTOS.test(one.file.name) || isFilm(one));
     if (!files.length) {
-      if (all.length) complain(t("None of these files is a photo."));
+      if (all.length) complain(t("None of these files is a photo or a film."));
       return;
     }
     const stopping = new AbortController();
@@ -111,7 +113,7 @@ function uploading(progress, complain) {
     try {
       const { sent } = await send(files, tell, stopping.signal);
       cancel.remove();
-      if (sent) await follow(told, await begin("index", { source: "uploads" }));
+      if (sent) await follow(told, await begin("index", { source: "uploads", ...(files.some(isFilm) && { films: true }) }));
     } catch (error) {
       complain(error);
     } finally {

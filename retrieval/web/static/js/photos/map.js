@@ -5,17 +5,15 @@ import { at, complain, debounce, el } from "../dom.js";
 import { everyFilter, inForce } from "../filters.js";
 import { figure, t, tn } from "../language.js";
 import { start } from "../page.js";
-import { root } from "../root.js";
+import { drawLand, readOutline, TILE } from "./land.js";
 import { fit, gather, project, unproject, within } from "./mercator.js";
 
-const TILE = 256; // pixels of the world's side at zoom 0
 const EDGE = 40; // pixels: a picture stands out that far from its place
 const ASIDE = 40; // pixels at the right of the map, where its buttons are
 const CELL = 84; // pixels: photos nearer than that are gathered
 const MOST = 18; // zoom
 const STEP = 90; // pixels that a key moves the map
 const CLICK = 5; // pixels: less is no drag
-const GRID = [30, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001]; // degrees between lines
 const view = at("view");
 const canvas = at("land");
 const drawn = new Map(); // list items by keys of clusters
@@ -27,85 +25,6 @@ let frame = 0;
 
 const scale = () => TILE * 2 ** now.zoom;
 const size = () => [view.clientWidth, view.clientHeight];
-
-/** The outline as paths in the square of the projection. */
-function paths({ scale: parts, land, borders }) {
-  const path = new Path2D();
-  const lines = new Path2D();
-  const trace = (into, line, close) => {
-    let [east, north] = [0, 0];
-    for (let place = 0; place < line.length; place += 2) {
-      east += line[place];
-      north += line[place + 1];
-      const [x, y] = project(north / parts, east / parts);
-      if (place) into.lineTo(x, y);
-      else into.moveTo(x, y);
-    }
-    if (close) into.closePath();
-  };
-  for (const line of land) trace(path, line, true);
-  for (const line of borders) trace(lines, line, false);
-  return { land: path, borders: lines };
-}
-
-function drawLand() {
-  const [width, height] = size();
-  const ratio = Math.min(devicePixelRatio, 2);
-  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-  }
-  const context = canvas.getContext("2d");
-  const colour = (name) => { // as it is in the scheme of the page
-    canvas.style.setProperty("color", `var(${name})`);
-    return getComputedStyle(canvas).color;
-  };
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.fillStyle = colour("--sea");
-  context.fillRect(0, 0, width, height);
-  const side = scale();
-  const [left, top] = [width / 2 - now.x * side, height / 2 - now.y * side];
-  if (world) {
-    context.save();
-    context.setTransform(ratio * side, 0, 0, ratio * side, ratio * left, ratio * top);
-    context.beginPath();
-    context.rect(0, 0, 1, 1);
-    context.clip();
-    context.fillStyle = colour("--land");
-    context.lineWidth = 1 / side;
-    for (const round of [-1, 0, 1]) { // what crosses 180° is on both sides
-      context.setTransform(ratio * side, 0, 0, ratio * side, ratio * (left + round * side), ratio * top);
-      context.fill(world.land, "evenodd");
-      context.strokeStyle = colour("--coast");
-      context.stroke(world.land);
-      context.strokeStyle = colour("--border");
-      context.stroke(world.borders);
-    }
-    context.restore();
-  }
-  // Lines of latitude and longitude: where the outline says nothing any more, they still say where one is.
-  const step = GRID.findLast((degrees) => (degrees / 360) * side >= 110) ?? GRID[0];
-  const [north, west] = unproject(now.x - width / 2 / side, now.y - height / 2 / side);
-  const [south, east] = unproject(now.x + width / 2 / side, now.y + height / 2 / side);
-  context.strokeStyle = colour("--grid");
-  context.fillStyle = colour("--faint");
-  context.lineWidth = 1;
-  context.font = "11px system-ui, sans-serif";
-  context.beginPath();
-  for (let degrees = Math.ceil(Math.max(west, -180) / step) * step; degrees <= Math.min(east, 180); degrees += step) {
-    const x = Math.round(left + project(0, degrees)[0] * side) + 0.5;
-    context.moveTo(x, 0);
-    context.lineTo(x, height);
-    context.fillText(`${figure(degrees, { maximumFractionDigits: 3 })}°`, x + 3, height - 5);
-  }
-  for (let degrees = Math.ceil(Math.max(south, -85) / step) * step; degrees <= Math.min(north, 85); degrees += step) {
-    const y = Math.round(top + project(degrees, 0)[1] * side) + 0.5;
-    context.moveTo(0, y);
-    context.lineTo(width, y);
-    context.fillText(`${figure(degrees, { maximumFractionDigits: 3 })}°`, 4, y - 3);
-  }
-  context.stroke();
-}
 
 /** The photos as they are gathered at a zoom. */
 function clusters(level) {
@@ -171,7 +90,7 @@ function show(x, y, zoom, keep = true) {
   if (frame) return;
   frame = requestAnimationFrame(() => {
     frame = 0;
-    drawLand();
+    drawLand(canvas, world, now, size());
     drawClusters();
   });
 }
@@ -278,8 +197,8 @@ async function load() {
 
 start(async () => {
   listen();
-  const outline = fetch(`${root}/static/world.json`).then((answer) => answer.json()).then((found) => {
-    world = paths(found);
+  const outline = readOutline().then((found) => {
+    world = found;
     show(now.x, now.y, now.zoom, false);
   }).catch(complain);
   await load();
