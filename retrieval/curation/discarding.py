@@ -24,7 +24,7 @@ class BinReport:
     """What came of moving photos to a bin."""
 
     moved: tuple[BinEntry, ...]
-    failed: dict[int, str]  # by number: why a file stays where it is, and its photo in the collection
+    failed: dict[int, FileNotMoved]  # by number: why a file stays where it is, and its photo in the collection
     forgotten: tuple[Path, ...] = ()  # of those that are back: files that have to be indexed again
 
 
@@ -71,7 +71,7 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
     BinReport
     """
     moved: list[BinEntry] = []
-    failed: dict[int, str] = {}
+    failed: dict[int, FileNotMoved] = {}
     files: dict[Path, list[ImageRow]] = {}
     for row in catalogue.read(rows_there, sorted(set(numbers))):
         files.setdefault(file_of(row.path), []).append(row)
@@ -83,7 +83,7 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
                 _refuse_kept(catalogue, row, set(numbers))
             moved.append(move_to_bin(rows[0], folder, collection, rows[1:]))
         except FileNotMoved as error:
-            failed |= dict.fromkeys((row.number for row in rows), str(error))
+            failed |= dict.fromkeys((row.number for row in rows), error)
             continue
         catalogue.write(make_tombstones, [row.number for row in rows])
     return BinReport(tuple(moved), failed)
@@ -150,7 +150,7 @@ def restore(
         `moved` are those that are back; `failed` those that are in the bin still.
     """
     moved: list[BinEntry] = []
-    failed: dict[int, str] = {}
+    failed: dict[int, FileNotMoved] = {}
     forgotten: list[Path] = []
     for entry in entries:
         one = find_binned(folder, entry)
@@ -161,7 +161,7 @@ def restore(
                 check(Path(one.path))
             put_back(one, folder)
         except FileNotMoved as error:
-            failed |= dict.fromkeys(one.photos, str(error))
+            failed |= dict.fromkeys(one.photos, error)
             continue
         with catalogue.writing() as session:
             unbury(session, one.photos)

@@ -28,6 +28,7 @@ MOST_LISTED = 1000
 _ROOT = Path(__file__).resolve().parents[2]  # where Cairn's packages lie
 _MOST_BYTES = 64 << 20  # of what a command prints that are read
 _FINE = 100_000  # parts in which the share of all work is told
+_BEGUN = 0.03  # of all work that is done before its pace is told: what is begun with says nothing of the rest
 _LONGEST = 2000  # characters of a complaint
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -188,7 +189,10 @@ class Child:
                 self.reached = told
                 self._fractions[told.step] = max(self._fractions.get(told.step, 0.0), told.done / max(1, told.of))
                 share = self.share
-                self._pace.tell(told.done if share is None else int(_FINE * share))
+                if share is None:
+                    self._pace.tell(told.done)
+                elif share >= _BEGUN:
+                    self._pace.tell(int(_FINE * share))
                 self._told()
 
 
