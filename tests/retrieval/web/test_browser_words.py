@@ -213,3 +213,8 @@ def test_pages_with_words_fit_a_phone_and_everybody(chromium: Any, served: str, 
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
         assert violations(page) == []
+        if "newest" in path:
+            page.locator("#open-calendar").click()
+            page.locator("#years button, #years a").first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+            assert violations(page) == []
