@@ -98,9 +98,9 @@ class Firefox:
         assert told["type"] == "success", told
         return json.loads(told["result"]["value"])
 
-    def wait_for(self, script: str) -> Any:
+    def wait_for(self, script: str, seconds: float = PATIENCE) -> Any:
         """Wait until an expression is true on the page; give it."""
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             if value := self.evaluate(script):
                 return value

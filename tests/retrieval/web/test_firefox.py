@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from retrieval.jobs.child import NICE
 from retrieval.web.languages import translate
 from retrieval.web.routes.pages import PAGES
 from retrieval.web.service import ServeOptions
@@ -15,8 +16,9 @@ from retrieval.web.shelf.app import create_shelf_app
 from tests.conftest import Indexed
 from tests.retrieval.web.shelf.test_app import small
 from tests.support.browser import DESKTOP
-from tests.support.firefox import DELETE, ENTER, RIGHT, SHIFT, Firefox, find_firefox
+from tests.support.firefox import DELETE, ENTER, PATIENCE, RIGHT, SHIFT, Firefox, find_firefox
 from tests.support.live import listening, serving_copy
+from tests.support.patience import patience
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -101,7 +103,6 @@ class Journey:
 
     def __init__(self, firefox: Firefox, base: str, language: str, by_keys: bool) -> None:
         self.firefox, self.base, self.language, self.by_keys = firefox, base, language, by_keys
-        self.home = ""
 
     def press(self, selector: str, english: str = "") -> None:
         """Press what a page calls so, in the language."""
@@ -117,13 +118,12 @@ class Journey:
             self.firefox.click(selector)
         self.firefox.press(*text)
 
-    def wait(self, script: str) -> None:
-        self.firefox.wait_for(script)
+    def wait(self, script: str, seconds: float = PATIENCE) -> None:
+        self.firefox.wait_for(script, seconds)
 
     def said(self, english: str) -> None:
         """Wait until a page says a sentence."""
-        text = translate(english, self.language)
-        self.wait(f"document.body.innerText.includes({text!r})")
+        self.wait(f"document.body.textContent.includes({translate(english, self.language)!r})")
 
     def visit(self, path: str) -> None:
         """Go to a page by the menu, where there is one."""
@@ -139,8 +139,7 @@ class Journey:
         self.press(".folder-list button", photos.name)
         self.wait(f"document.querySelector('.folders [aria-current]').textContent === {photos.name!r}")
         self.press(".make .primary", "Make the collection")
-        self.wait("document.querySelectorAll('#photos a[data-place]').length > 0")
-        self.home = self.firefox.evaluate("location.pathname")
+        self.wait("document.querySelectorAll('#photos a[data-place]').length > 0", patience(60, NICE))
 
     def find_by_words(self) -> None:
         self.type("#words", "coffee")
@@ -165,13 +164,10 @@ class Journey:
             self.firefox.press(RIGHT, holding=SHIFT)
         else:
             self.firefox.drag(".box-canvas", (0.2, 0.2), (0.8, 0.8))
-        self.wait(f"document.querySelector('#search').textContent.includes({self.tell('Search with this box')!r})")
+        self.said("Search with this box")
         self.press("#search")
         self.wait(RESULTS)
         assert re.search(r"q=\d+(:|%3A)\d", self.firefox.evaluate("location.search"))
-
-    def tell(self, english: str) -> str:
-        return translate(english, self.language)
 
     def make_album(self) -> None:
         """Select two photos, put them into an album, take that back, and do it again."""
@@ -203,7 +199,7 @@ class Journey:
         self.visit("/groups")
         self.press(".note button", "Find groups")
         self.wait("location.pathname.endsWith('/work')")
-        self.wait("document.querySelectorAll('.job[data-state=done]').length === 2")
+        self.wait("document.querySelectorAll('.job[data-state=done]').length === 2", patience(60, NICE))
         self.visit("/groups")
         self.press("main a[href$='/duplicates']")
         self.wait("document.querySelectorAll('#candidates .candidate').length === 2")
