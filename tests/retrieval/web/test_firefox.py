@@ -154,6 +154,7 @@ class Journey:
         photo = self.firefox.evaluate("location.pathname + location.search")
         self.press("#search")
         self.wait(RESULTS)
+        self.wait("document.querySelector('#said').getBoundingClientRect().top < innerHeight / 2")
         self.press("#results .result a[href*='/match?']")
         self.wait("document.querySelectorAll('#pair .match').length > 0")
         self.firefox.open(self.base + photo)
