@@ -72,6 +72,9 @@ from retrieval.library.parts.shapes import radii as radii
 from retrieval.library.parts.vocabulary import Vocabulary as Vocabulary
 from retrieval.library.photos import Photo as Photo
 from retrieval.library.photos import Photos as Photos
+from retrieval.library.print_clock import ClockDecisions as ClockDecisions
+from retrieval.library.print_clock import ClockReading as ClockReading
+from retrieval.library.print_clock import PrintClock as PrintClock
 from retrieval.library.reports import Added as Added
 from retrieval.library.reports import Album as Album
 from retrieval.library.reports import AskedSearch as AskedSearch
@@ -106,6 +109,8 @@ __all__ = [
     "BookPair",
     "CairnError",
     "Check",
+    "ClockDecisions",
+    "ClockReading",
     "Collection",
     "CollectionChanged",
     "CollectionExists",
@@ -143,6 +148,7 @@ __all__ = [
     "PhotoNotFound",
     "PhotoUnusable",
     "Photos",
+    "PrintClock",
     "QueryPhoto",
     "Refreshed",
     "Removed",

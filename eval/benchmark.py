@@ -36,7 +36,7 @@ from retrieval.search.options import SearchOptions
 
 @dataclass(frozen=True)
 class BenchmarkReport:
-    """How a benchmark went, and with what."""
+    """Results and settings of a benchmark."""
 
     protocols: dict[str, list[QueryScore]]
     engine: str
@@ -48,19 +48,19 @@ class BenchmarkReport:
     images: int
     features: int  # of the images
     failed: list[dict[str, str]]
-    missing: list[str]  # photos of the ground truth that are not there
+    missing: list[str]  # photos of the ground truth that are missing
     truth: Truth  # with the stems of files as the names of photos
-    left_out: list[str] = field(default_factory=list)  # queries that are not scored: see `Truth.answerable`
+    left_out: list[str] = field(default_factory=list)  # queries without a score: see `Truth.answerable`
     seconds: dict[str, float] = field(default_factory=dict)
     similarity: dict[str, Any] | None = None  # the learnt similarity: file, fingerprint, neighbours, pairs
     origin: dict[str, Any] = field(default_factory=dict)  # of the vocabulary: see `origin_of`
     distractors: int = 0  # of the images
     share: float = 1.0  # of the queries and photos
     cutoffs: tuple[int, ...] = ()  # k of mean precisions at k
-    published: str | None = None  # whose choices were made
-    turns: int = 1  # at which queries may be looked at
-    every_turn: bool = True  # whether all queries are, and not only where that can change the answer
-    work: dict[str, Any] | None = None  # where it is kept, its bytes, and how many searches an earlier run had done
+    published: str | None = None  # the paper whose choices were used
+    turns: int = 1  # turns of queries to try
+    every_turn: bool = True  # whether all queries are turned, even if that cannot change the answer
+    work: dict[str, Any] | None = None  # folder of the run, its bytes, and searches done by an earlier run
 
     @property
     def scores(self) -> list[QueryScore]:
@@ -108,22 +108,22 @@ class BenchmarkReport:
 
 @dataclass(frozen=True)
 class BenchmarkSetup:
-    """What else a benchmark indexes, with what, and where that is kept."""
+    """Further photos, vocabulary and folders of a benchmark."""
 
-    # Photos and folders of photos that are indexed, too, and are never positives, whatever their names are.
+    # Further photos and folders to index, which are never positives, whatever their names.
     distractors: Sequence[Path] = ()
-    # Part of the queries that are asked, and of the photos that these do not name, for a smoke test.
+    # Share of the queries, and of the photos that they do not name, for a smoke test.
     share: float = 1.0
-    # A collection whose vocabulary is taken, or photos that one is made from; else one is made from the images.
-    # Distractors are never drawn for one.
+    # A collection with the vocabulary to use, or photos for training one; by default the images. Distractors are never
+    # used.
     vocabulary: Path | VocabularySource | None = None
-    collection: Path | None = None  # its folder, to be used again; else in the work folder
-    features: Path | None = None  # of all photos that another program made, in place of Cairn's: see `open_features`
-    work: RunFiles | None = None  # folder of an unfinished run, to be resumed; None: it is not kept
-    # Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
-    # place among the photos that are verified, and expands no query.
+    collection: Path | None = None  # its folder, for reuse; by default in the work folder
+    features: Path | None = None  # features of all photos by another program, in place of Cairn's: see `open_features`
+    work: RunFiles | None = None  # folder of an unfinished run, for resuming; None: not stored
+    # Search once for all protocols of Revisited. Otherwise the junk of each is left out of its search: it is neither
+    # verified nor used for query expansion.
     single_ranking: bool = False
-    # What the names of photos that ask, and of those that are searched, begin with: see `one_right_answer`.
+    # Prefixes of the names of query photos and database photos: see `one_right_answer`.
     cameras: tuple[str, str] | None = None
 
 
@@ -139,8 +139,8 @@ def run_benchmark(
     progress: Progress | None = None,
 ) -> BenchmarkReport:
     """Index photos, search for every query of a ground truth, and score (Philbin et al., CVPR 2007). Average precision
-    is the trapezoid of the published `compute_ap`; queries without positives leave the mean. What cannot work is said
-    before any work where it is known by then.
+    is the trapezoid of the published `compute_ap`; queries without positives leave the mean. Errors that can be
+    detected early are raised before any work.
 
     `ground_truth`: folder in the Oxford5K layout, a file ``gnd_*.pkl`` of Revisited (Radenović et al., CVPR 2018), or
     ``retrieval_solution_*.csv`` of Google Landmarks (Weyand et al., CVPR 2020).
@@ -156,13 +156,13 @@ def run_benchmark(
     similarity = _check_early(search.similarity, collection, source) if search.similarity is not None else None
     start = time.perf_counter()
     with _working(work, options, photos, source, collection, features) as (place, root):
-        made = find_source(source, options, root, share=setup.share, workers=workers, progress=progress)
+        words = find_source(source, options, root, share=setup.share, workers=workers, progress=progress)
         folder = collection or place.path / f"{folder_name(work.name if work else 'benchmark')}.cairn"
         described = [*photos.images, *photos.distractors] if features is not None else ()
         with make(folder, options, features=features, photos=described) as searched:
             opened = searched.opened
             _refuse_others(searched, photos)
-            failed = _index(searched, photos, made, place, collection is None, workers, progress)
+            failed = _index(searched, photos, words, place, collection is None, workers, progress)
             seconds = {"index": time.perf_counter() - start}
             run = QueryRun(opened, photos, truth, search, setup.single_ranking)
             answers = place.answers(run.key)
@@ -178,21 +178,21 @@ def run_benchmark(
                 truth=photos.truth,
                 seconds=seconds,
                 similarity=similarity,
-                origin=origin_of(opened, source, made, photos),
+                origin=origin_of(opened, source, words, photos),
                 share=setup.share,
                 cutoffs=truth.cutoffs,
             )
     if work is None:
         return report
     if work.discard:
-        discard(place.path, *([made.kept] if made and made.kept else []))
-    kept = None if work.discard else size_of(place.path)
-    about = {"folder": str(place.path), "bytes": kept, "searches": len(run.jobs), "done_before": before}
+        discard(place.path, *([words.kept] if words and words.kept else []))
+    stored = None if work.discard else size_of(place.path)
+    about = {"folder": str(place.path), "bytes": stored, "searches": len(run.jobs), "done_before": before}
     return replace(report, work=about)
 
 
 def _truth_of(ground_truth: Path, cameras: tuple[str, str] | None) -> Truth:
-    """Read a ground truth that has queries with positives, of some cameras if these are named."""
+    """Read a ground truth, of some cameras if set. It must have queries with positives."""
     truth = read_truth(ground_truth)
     if cameras is not None:
         truth = one_right_answer(truth, *cameras)
@@ -202,12 +202,12 @@ def _truth_of(ground_truth: Path, cameras: tuple[str, str] | None) -> Truth:
 
 
 def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None, features: Path | None) -> None:
-    """Raise CairnError if a query that can be answered has no photo, or features of another program do not serve."""
+    """Raise CairnError if an answerable query has no photo, or features of another program are unusable."""
     if collection is None:
         if not photos.image_files:
             raise _nothing_in(photos)
-        asked, _ = truth.answerable({path.stem for path in photos.image_files})
-        if lost := [query for query in asked.queries if query.stem not in photos.queries]:
+        answerable, _ = truth.answerable({path.stem for path in photos.image_files})
+        if lost := [query for query in answerable.queries if query.stem not in photos.queries]:
             raise no_photo_of(lost[0])
     if features is not None and truth.cropped:
         raise CairnError(
@@ -217,7 +217,7 @@ def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None
 
 
 def _described(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
-    """What a report says of the collection, and of how it was searched."""
+    """Description of the collection and the search for the report."""
     return {
         "engine": run.engine,
         "expand": search.expand,
@@ -242,7 +242,7 @@ def _working(
     collection: Path | None,
     features: Path | None,
 ) -> Iterator[tuple[RunFolder, Path]]:
-    """Open the folder of a run, and tell the folder of all runs."""
+    """Open the folder of a run; also return the folder of all runs."""
     if work is None:
         with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
             yield RunFolder(Path(scratch), {}), Path(scratch)
@@ -264,16 +264,16 @@ def _working(
 
 
 def _feature_states(features: Path) -> list[tuple[str, int, int]]:
-    """What tells whether files of features are those of an earlier run."""
+    """States of feature files, for detecting changes since an earlier run."""
     if features.is_file():
         return states_of([features])
     return states_of(sorted(one for one in features.rglob("*") if one.is_file()))
 
 
 def _refuse_others(collection: Collection, photos: BenchmarkPhotos) -> None:
-    """Refuse a collection that has photos which are not to be searched: they would be ranked, and be wrong."""
+    """Refuse a collection with photos outside the benchmark: they would be ranked and count as wrong."""
     searched = {str(path) for path in (*photos.image_files, *photos.distractor_files)}
-    # One that has gone may have been moved: then indexing finds it where it is now.
+    # A missing photo may have been moved: indexing then finds its new path.
     others = [one.path for one in collection if one.path not in searched and Path(one.path).exists()]
     if others:
         raise CairnError(
@@ -301,10 +301,9 @@ def _index(
     workers: int,
     progress: Progress | None,
 ) -> list[dict[str, str]]:
-    """Index the images, which make the vocabulary if none is given, and then the distractors; return the failures.
+    """Index the images, which train the vocabulary by default, and then the distractors; return the failures.
 
-    Nothing is looked at again in a collection of the work folder (`is_own`) that is known to be whole: the key of its
-    folder has verified the photos.
+    A complete collection of the work folder (`is_own`) is not checked again: the key of its folder covers the photos.
     """
     if is_own and collection.opened.has_vocabulary and (noted := place.noted("failed")) is not None:
         return list(noted)
@@ -313,7 +312,7 @@ def _index(
         if paths:
             vocabulary = made.folder if made is not None and not collection.opened.has_vocabulary else None
             if made is not None and made.kept is None:
-                vocabulary = made.folder  # refused where the collection has another
+                vocabulary = made.folder  # refused if the collection has another
             failed += collection.add(paths, vocabulary=vocabulary, workers=workers, progress=progress).failed
     if not len(collection):
         raise _nothing_in(photos)
@@ -329,7 +328,7 @@ def run_queries(
     options: SearchOptions,
     progress: Progress | None = None,
 ) -> tuple[list[QueryScore], list[str]]:
-    """Search for queries; give each one's score, and the ground truth's photos that are missing."""
+    """Search for queries; return their scores, and the missing photos of the ground truth."""
     listed = list_photos([folder]) if folder is not None else []
     indexed = [(Path(row.path).parent, Path(row.path)) for row in collection.catalogue.read(all_indexed)]
     truth = as_called(plain_truth(list(queries)), [*indexed, *listed])
@@ -343,10 +342,10 @@ def run_queries(
 
 
 def _check_early(path: Path, collection: Path | None, source: VocabularySource) -> dict[str, Any]:
-    """Read a learnt similarity and say what the report says of it; CairnError if it is known that it will not fit.
+    """Read a learnt similarity and describe it for the report; raises CairnError if it cannot fit.
 
-    A vocabulary that is yet to be made can fit as well, where the similarity was learnt on the same photos: the engine
-    says in the end.
+    A vocabulary not yet made may fit too, if the similarity was learnt on the same photos: the engine checks it in the
+    end.
     """
     similarity = SimilarityMatrix.load(path)
     folder = None

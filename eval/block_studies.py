@@ -1,6 +1,4 @@
-"""How building-block descriptors depend on clipping, and on the bits a dimension is kept in (Brown11, figures 13 and
-14).
-"""
+"""Dependence of building-block descriptors on clipping, and on bits a dimension (Brown11, figures 13 and 14)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +27,7 @@ def studies(
     """
     clipping: dict[str, dict[str, float]] = {}
     bits: dict[str, dict[str, float]] = {}
-    every = {name: blocks_of(name) for name in names}  # all of them first, so that a wrong one costs no time
+    every = {name: blocks_of(name) for name in names}  # read all first, so that an invalid one costs no time
     for name, blocks in every.items():
         errors = [study(blocks, pairs_to_test_on(folder, blocks.patch_size)) for folder in folders]
         for table, part in ((clipping, 0), (bits, 1)):
@@ -40,14 +38,14 @@ def studies(
 def blocks_of(name: str) -> Blocks:
     """Blocks with an S-block, by name or from a file."""
     descriptor = find_descriptor(name)
-    found = descriptor.model.base_model if isinstance(descriptor, LearntDescriptor) else None
-    if not isinstance(found, Blocks) or not can_be_levels(found):
+    base_model = descriptor.model.base_model if isinstance(descriptor, LearntDescriptor) else None
+    if not isinstance(base_model, Blocks) or not can_be_levels(base_model):
         raise CairnError(f"{name} is no descriptor of T- and S-blocks without an embedding: choose one as T3h-S4-25.")
-    return found
+    return base_model
 
 
 def pairs_to_test_on(folder: Path, size: int) -> BlockPairs:
-    """The pairs of a set that are there to test on."""
+    """The test pairs of a set."""
     patches = PatchSet.open(folder)
     pairs = patches.pairs(default_pair_file(patches))
     return load_pairs([PatchFolder(patches, pairs, pairs)], "train", size)

@@ -1,4 +1,4 @@
-"""What binary codes of a descriptor are worth, by their length (Simonyan14 figure 6)."""
+"""Errors of binary codes of a descriptor by length (Simonyan14 figure 6)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from retrieval.descriptors.contract import check_distance
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 
 LENGTHS = (64, 128, 256, 512, 1024)
-"""Lengths in bits that are measured where none are asked for."""
+"""Default lengths in bits."""
 
 
 def errors_of_codes(
@@ -23,7 +23,7 @@ def errors_of_codes(
     seed: int,
     progress: Progress = lambda step, done, of: None,
 ) -> tuple[list[int], list[float], float]:
-    """Measure binary codes of a descriptor on labelled pairs: the lengths that it can have (not below its dimension),
+    """Measure binary codes of a descriptor on labelled pairs. Returns the possible lengths (not below its dimension),
     their false positives at 95% recall, and those of the descriptor itself.
     """
     check_distance(LearntDescriptor(model))
@@ -33,14 +33,14 @@ def errors_of_codes(
         raise CairnError(
             "{path} has no mean, which codes are centred by: learn it again with {cairn learn descriptor}.", path=path
         )
-    taken = [bits for bits in lengths if bits >= len(model.mean)]
-    if not taken:
+    possible = [bits for bits in lengths if bits >= len(model.mean)]
+    if not possible:
         raise CairnError(
             "{path} has {mean} dimensions: name a {--length} of as many bits at least.", path=path, mean=len(model.mean)
         )
     parent = evaluate_patches(folder, LearntDescriptor(model), pairs, progress).fpr95
     errors = []
-    for bits in taken:
+    for bits in possible:
         code = centred_code(model.mean, bits, seed=seed)
         errors.append(evaluate_patches(folder, LearntDescriptor(model.with_code(code)), pairs, progress).fpr95)
-    return taken, errors, parent
+    return possible, errors, parent

@@ -1,4 +1,4 @@
-"""Descriptions of patches that anyone made: rows of numbers or of packed bits in a file, and their distances."""
+"""Descriptions of patches by other programs: rows of numbers or of packed bits in a file, and their distances."""
 
 import tempfile
 import warnings
@@ -17,17 +17,17 @@ from index.text import shown
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".txt")
 _NAMES = ("descriptions", "descriptors", "desc")  # of the array of a .npz with several
 _PAIRS = 16_384  # measured at a time
-_MEMORY = 1 << 29  # bytes of rows kept in memory; more go to a temporary file
-_LARGEST = 1 << 36  # bytes unpacked of a .npz
+_MEMORY = 1 << 29  # bytes of rows held in memory; more go to a temporary file
+_LARGEST = 1 << 36  # most unpacked bytes of a .npz
 
 
 @dataclass(frozen=True)
 class Descriptions:
     """A row for every patch of a set, in the order of the set."""
 
-    name: str  # what they are called in reports
+    name: str  # name in reports
     rows: NDArray[np.generic]  # (N, D): numbers of any kind; of packed bits uint8. It may be memory-mapped.
-    # whether rows are packed bits, which are compared by Hamming distance, and not by Euclidean
+    # whether rows are packed bits, compared by Hamming instead of Euclidean distance
     is_binary: bool = False
 
     @property
@@ -37,7 +37,7 @@ class Descriptions:
 
     @property
     def bytes(self) -> int:
-        """Bytes of one row as it is kept."""
+        """Bytes of one stored row."""
         return int(self.rows.shape[1]) * self.rows.dtype.itemsize
 
     def check_number(self, patches: int, of: object) -> None:
@@ -97,7 +97,7 @@ def read_rows(path: Path) -> NDArray[np.generic]:
 def _as_bytes(rows: NDArray[np.generic], path: Path) -> NDArray[np.generic]:
     if rows.dtype == np.uint8:
         return rows
-    if path.suffix.lower() in SUFFIXES[2:]:  # text does not say the type of its numbers
+    if path.suffix.lower() in SUFFIXES[2:]:  # text has no type of numbers
         packed = rows.astype(np.uint8)
         if (packed == rows).all():
             return packed
@@ -116,11 +116,11 @@ def _read_npy(path: Path) -> NDArray[np.generic]:
 def _read_npz(path: Path) -> NDArray[np.generic]:
     with reading(path, "file of descriptions", "numpy.savez"), open_archive(path, _LARGEST) as archive:
         names = [name.removesuffix(".npy") for name in archive.names]
-        taken = names if len(names) == 1 else [name for name in _NAMES if name in names][:1]
-        if not taken:
-            found = ", ".join(shown(name, 40) for name in names[:4])
-            raise CairnError(f"{path} has {len(names)} arrays, {found}: call the one to take {shown(_NAMES[0])}.")
-        return archive.array(taken[0])
+        chosen_names = names if len(names) == 1 else [name for name in _NAMES if name in names][:1]
+        if not chosen_names:
+            listed = ", ".join(shown(name, 40) for name in names[:4])
+            raise CairnError(f"{path} has {len(names)} arrays, {listed}: call the one to take {shown(_NAMES[0])}.")
+        return archive.array(chosen_names[0])
 
 
 def _read_text(path: Path) -> NDArray[np.generic]:
@@ -159,7 +159,7 @@ def _is_numeric(line: str, delimiter: str | None) -> bool:
 
 
 def room_for(number: int, dim: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Room for rows (number, dim), in a file that goes with the array where they are many."""
+    """Empty rows (number, dim); large arrays are in a file that is removed with the array."""
     if dtype.itemsize * number * dim <= _MEMORY:
         return np.empty((number, dim), dtype)
     with tempfile.TemporaryFile(prefix="cairn-descriptions-") as file:

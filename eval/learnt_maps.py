@@ -1,4 +1,4 @@
-"""What boosted learners and embeddings look at in a patch, as maps over its samples."""
+"""Maps of the weights of boosted learners and embeddings over the samples of a patch."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from retrieval.descriptors.learnt import LearntModel
 
 
 def weight_map(model: LearntModel) -> NDArray[np.float64]:
-    """Sum of the weights α of the weak learners whose boxes have each sample, (S, S) (Trzcinski12 figure 2)."""
+    """Sum of the weights α of the weak learners whose boxes cover each sample, (S, S) (Trzcinski12 figure 2)."""
     if not isinstance(model.base_model, Boosted):
         raise CairnError(
             "{model} has no weak learners: name a descriptor file of {cairn learn} boosted.", model=model.name
@@ -21,15 +21,15 @@ def weight_map(model: LearntModel) -> NDArray[np.float64]:
     corners = np.zeros((size + 1, size + 1))
     x0, y0, x1, y1 = learners.boxes.T
     weights = learners.weights.astype(np.float64)
-    # Differences at the corners of boxes, whose sums over all samples above and left are the boxes themselves.
+    # Differences at the corners of boxes: their cumulative sums are the boxes.
     for rows, columns, sign in ((y0, x0, 1), (y1, x0, -1), (y0, x1, -1), (y1, x1, 1)):
         np.add.at(corners, (rows, columns), sign * weights)
     return np.asarray(corners.cumsum(axis=0).cumsum(axis=1)[:size, :size])
 
 
 def projection_maps(model: LearntModel, number: int) -> NDArray[np.float32]:
-    """The first projections of an E-block on a grid of samples, (K, G, G, C): what each channel of the T-block counts
-    at each sample (Brown11 figures 5 and 12).
+    """The first projections of an E-block on a grid of samples, (K, G, G, C): weight of each channel of the T-block at
+    each sample (Brown11 figures 5 and 12).
     """
     blocks = model.base_model
     if not isinstance(blocks, Blocks) or blocks.projection is None or not is_grid(blocks.spatial):

@@ -1,4 +1,4 @@
-"""Maps over a patch, drawn: weights of boosted learners, projections of embeddings."""
+"""Plots of maps over a patch: weights of boosted learners, projections of embeddings."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,31 +18,31 @@ def plot_weight_maps(maps: Mapping[str, NDArray[np.floating]], path: Path) -> No
     figure = new_plot(path, 4.2 * len(maps), 3.6)
     from matplotlib.patches import Circle
 
-    for axes, (label, found) in zip(np.ravel(figure.subplots(1, len(maps))), maps.items(), strict=True):
-        shown = axes.imshow(found, cmap="turbo", extent=(-0.5, 0.5, 0.5, -0.5), vmin=0)
+    for axes, (label, weights) in zip(np.ravel(figure.subplots(1, len(maps))), maps.items(), strict=True):
+        image = axes.imshow(weights, cmap="turbo", extent=(-0.5, 0.5, 0.5, -0.5), vmin=0)
         for sigma in _SIGMAS:
             axes.add_patch(Circle((0, 0), sigma, fill=False, color="white", linewidth=1))
         axes.set(title=label, xticks=[], yticks=[])
-        figure.colorbar(shown, ax=axes)
+        figure.colorbar(image, ax=axes)
     save_plot(figure, path)
 
 
 def plot_projections(maps: Mapping[str, NDArray[np.floating]], path: Path) -> None:
-    """Draw projections (K, G, G, C) of samples on a grid, a row a label (Brown11 figures 5 and 12); of several channels
-    the length is drawn, not the sign.
+    """Draw projections (K, G, G, C) of samples on a grid, a row a label (Brown11 figures 5 and 12); for several
+    channels the length is drawn, not the sign.
     """
-    most = max(len(found) for found in maps.values())
+    most = max(len(weights) for weights in maps.values())
     figure = new_plot(path, 0.9 * most + 1.2, 1.0 * len(maps) + 0.3)
     grid = figure.subplots(len(maps), most, squeeze=False)
-    for row, (label, found) in zip(grid, maps.items(), strict=True):
+    for row, (label, weights) in zip(grid, maps.items(), strict=True):
         row[0].set_ylabel(label, fontsize=7)
         for place, axes in enumerate(row):
             axes.set(xticks=[], yticks=[])
-            if place >= len(found):
+            if place >= len(weights):
                 axes.set_visible(False)
                 continue
-            single = found.shape[3] == 1
-            shown = found[place, :, :, 0] if single else np.linalg.norm(found[place], axis=2)
-            largest = float(np.abs(shown).max()) or 1.0
-            axes.imshow(shown, cmap="gray", vmin=-largest if single else 0, vmax=largest)
+            single = weights.shape[3] == 1
+            image = weights[place, :, :, 0] if single else np.linalg.norm(weights[place], axis=2)
+            largest = float(np.abs(image).max()) or 1.0
+            axes.imshow(image, cmap="gray", vmin=-largest if single else 0, vmax=largest)
     save_plot(figure, path)

@@ -1,5 +1,5 @@
-"""How well a descriptor matches between photos with a known homography: recall (Simonyan14, eq. 15), and average
-precision as in the matching task of HPatches (Balntas et al., CVPR 2017), over the project's own regions.
+"""Matching between photos with a known homography: recall (Simonyan14, eq. 15), and average precision as in the
+matching task of HPatches (Balntas et al., CVPR 2017), on the project's own regions.
 """
 
 import time
@@ -27,11 +27,11 @@ _BLOCK = 4_000_000  # distances held at a time: 32 MB
 
 @dataclass(frozen=True)
 class MatchingOptions:
-    """What counts as the same feature, and how matches are ranked."""
+    """Options of matches and their ranking."""
 
     high: float = 0.6  # overlap of measurement regions above which a match is positive (Simonyan14, section 9)
-    low: float = 0.3  # and below which it is negative; between the two it is ambiguous and counts for nothing
-    ratio: bool = False  # rank by the ratio of the distances to the nearest and the second nearest, not by distance
+    low: float = 0.3  # and below which it is negative; between the two it is ambiguous and ignored
+    ratio: bool = False  # rank by the ratio of the distances to the nearest and the second nearest, instead of distance
 
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.high < 1:
@@ -63,18 +63,18 @@ class ViewFeatures:
 class Matches:
     """The match of each feature x of the first photo that has a positive: its nearest neighbour in P(x) ∪ N(x)."""
 
-    features: NDArray[np.int64]  # (F,) int64: x, rising
-    # (F,) bool: a positive is nearer than every negative (Simonyan14 equation 15); not so where they tie
+    features: NDArray[np.int64]  # (F,) int64: x, ascending
+    # (F,) bool: a positive is nearer than every negative (Simonyan14 equation 15); False for ties
     right: NDArray[np.bool_]
-    scores: NDArray[np.float64]  # (F,): distance of the match, or its ratio to the second's; smaller is surer
+    scores: NDArray[np.float64]  # (F,): distance of the match, or its ratio to the second's; smaller is better
 
 
 @dataclass(frozen=True)
 class PairScore:
-    """How one descriptor did on one pair."""
+    """Score of one descriptor on one pair."""
 
     pair: str
-    features: int  # of the first photo that have a positive: what recall and ap count over
+    features: int  # of the first photo with a positive: the base of recall and ap
     regions: tuple[int, int]  # detected in the photos
     recall: float | None  # None if no feature has a positive
     ap: float | None
@@ -82,7 +82,7 @@ class PairScore:
 
 @dataclass(frozen=True)
 class MatchingReport:
-    """How one descriptor did on all the pairs."""
+    """Scores of one descriptor on all pairs."""
 
     descriptor: str
     dim: int
@@ -91,12 +91,12 @@ class MatchingReport:
 
     @property
     def recall(self) -> float | None:
-        """Mean recall of the pairs that have one."""
+        """Mean recall of the pairs with one."""
         return _mean([score.recall for score in self.scores])
 
     @property
     def mean_ap(self) -> float | None:
-        """Mean average precision of the pairs that have one."""
+        """Mean average precision of the pairs with one."""
         return _mean([score.ap for score in self.scores])
 
     def as_json(self) -> dict[str, Any]:
@@ -121,13 +121,13 @@ class MatchingReport:
 
 
 def find_pairs(folder: Path) -> list[PhotoPair]:
-    """List the pairs of a folder: every photo of a sequence against its first, or the pairs that it holds."""
+    """List the pairs of a folder: every photo of a sequence with its first, or the pairs in it."""
     pairs = []
     for sequence in read_sequences(folder):
         first = sequence.images[0]
         for second, homography in zip(sequence.images[1:], sequence.homographies[1:], strict=True):
             name = sequence.name if second.stem == first.stem else f"{sequence.name}/{second.stem}"
-            # Rows differ in size by the photo's width: each is brought to 1 before they are called dependent.
+            # Rows differ in size by the photo's width: normalise each before testing for dependence.
             rows = homography / np.abs(homography).max(axis=1, keepdims=True)
             if np.linalg.matrix_rank(rows, tol=1e-12) < 3:
                 raise CairnError(f"The homography of {name} in {folder} is singular: it maps the photo to a line.")
@@ -148,7 +148,7 @@ def evaluate_matching(
     pixels of the upright originals; pairs in a row with the same first photo share its features. The seconds of
     ``features`` are those of all descriptors together.
 
-    `descriptors`: each describes the same measurement regions, cut at its own patch size.
+    `descriptors`: each describes the same measurement regions, cropped at its own patch size.
     """
     extractors = [Extractor(descriptor, features or FeatureOptions()) for descriptor in descriptors]
     scores: list[list[PairScore]] = [[] for _ in descriptors]
@@ -169,8 +169,8 @@ def evaluate_matching(
             progress("pairs", done + 1, len(pairs))
     seconds["total"] = sum(seconds.values())
     return [
-        MatchingReport(each.name, each.dim, found, dict(seconds))
-        for each, found in zip(descriptors, scores, strict=True)
+        MatchingReport(each.name, each.dim, pair_scores, dict(seconds))
+        for each, pair_scores in zip(descriptors, scores, strict=True)
     ]
 
 
@@ -222,9 +222,9 @@ def match_features(
 ) -> Matches:
     """Match each feature x of a first photo that has positives to its nearest neighbour in P(x) ∪ N(x), by rows (N, D)
     and (M, D). With `ratio` a match scores by the ratio of the distances to the nearest and the second nearest: 0 if
-    there is no second, 1 where both are 0.
+    there is no second, 1 if both are 0.
 
-    `sets`: which pairs are positive, and which ambiguous; all the others are negative.
+    `sets`: the positive and the ambiguous pairs; all others are negative.
     """
     features = np.unique(sets.positives[:, 0])
     right, scores = np.zeros(len(features), bool), np.zeros(len(features))
@@ -262,9 +262,9 @@ def match_features(
 
 def matching_average_precision(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> float:
     """Area under the precision-recall curve of ranked matches; scores (F,), the smallest first. Recall is over *all*
-    matches, so that the curve ends at that of eq. 15; the area is by trapezoids from precision 1 at recall 0. Of
-    matches that tie it is the mean over all their orders (as McSherry & Najork, ECIR 2008). Raises ValueError if there
-    is no match, or a score is NaN.
+    matches, so that the curve ends at that of eq. 15; the area is by trapezoids from precision 1 at recall 0. For ties
+    it is the mean over all orders (McSherry & Najork, ECIR 2008). Raises ValueError without matches, or if a score is
+    NaN.
     """
     scores, right = np.asarray(scores, np.float64), np.asarray(right, bool)
     if not scores.size or np.isnan(scores).any():
@@ -272,8 +272,9 @@ def matching_average_precision(scores: NDArray[np.floating], right: NDArray[np.b
     _, group, sizes = np.unique(scores, return_inverse=True, return_counts=True)
     hits = np.bincount(group, weights=right)
     ends = np.cumsum(sizes)
-    # By rank k: its place j in its group, the group's share of right matches, and how many right ones are expected
-    # before rank k if the match there is right: those of former groups, and (hits - 1)(j - 1)/(size - 1) of its own.
+    # By rank k: position j in its group of ties, the group's share of right matches, and the expected number of right
+    # ones before rank k if the match there is right: those of earlier groups, and (hits - 1)(j - 1)/(size - 1) of its
+    # own.
     k = np.arange(1, len(scores) + 1)
     of = np.repeat(np.arange(len(sizes)), sizes)
     j = k - (ends - sizes)[of]
@@ -284,7 +285,9 @@ def matching_average_precision(scores: NDArray[np.floating], right: NDArray[np.b
 
 
 def _members(pairs: NDArray[np.integer], part: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
-    """The sorted pairs (K, 2) of some features (rising): each one's place among these, and the other's number."""
+    """The sorted pairs (K, 2) of some features (ascending): index of each feature among these, and number of the
+    other.
+    """
     rows = pairs[np.searchsorted(pairs[:, 0], part[0]) : np.searchsorted(pairs[:, 0], part[-1], side="right")]
     place = np.searchsorted(part, rows[:, 0])
     known = part[place] == rows[:, 0]
@@ -292,7 +295,7 @@ def _members(pairs: NDArray[np.integer], part: NDArray[np.integer]) -> tuple[NDA
 
 
 def _two_smallest(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Smallest and second smallest of each row (N, M); infinity if it is missing."""
+    """Smallest and second smallest of each row (N, M); infinity if missing."""
     if values.shape[1] < 2:
         return values[:, 0], np.full(len(values), np.inf)
     two = np.partition(values, 1, axis=1)[:, :2]

@@ -1,4 +1,4 @@
-"""How well a descriptor tells matching patches from others: FPR95 on labelled pairs (Brown11, section 2)."""
+"""Separation of matching patches from others by a descriptor: FPR95 on labelled pairs (Brown11, section 2)."""
 
 import time
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from retrieval.descriptors.contract import Descriptor, signs_of
 from retrieval.regions.patches import resample_patches
 
 COMPARISONS = ("distance", "inner")
-"""How descriptors may be compared: by the Euclidean distance, or by an inner product, signed where they say so."""
+"""Comparisons of descriptors: by Euclidean distance, or by an inner product, signed if they have signs."""
 
 _PATCHES = 1024  # described at a time
 _PAIRS = 16_384  # measured at a time
@@ -29,22 +29,22 @@ _PAIRS = 16_384  # measured at a time
 
 @dataclass(frozen=True)
 class PatchReport:
-    """What was measured with one descriptor on one list of pairs."""
+    """Figures of one descriptor on one list of pairs."""
 
     folder: str
-    pair_file: str  # its name; empty if pairs were given as they are
+    pair_file: str  # its name; empty for pairs in arrays
     descriptor: str
     dim: int
-    bytes: int  # of one descriptor as it is kept
+    bytes: int  # bytes of one stored descriptor
     pairs: int
-    patches: int  # that occur in the pairs, each described once
+    patches: int  # number of distinct patches in the pairs
     fpr95: float  # 0 to 1; see learning.measures.roc
     auc: float
-    ms_per_patch: float | None  # in `describe`, on one thread; reading and resampling left out; None: made elsewhere
+    ms_per_patch: float | None  # in `describe`, one thread, without reading and resampling; None: made elsewhere
     distances: NDArray[np.float32]  # (pairs,) float32: squared Euclidean, or Hamming, of the pairs in their order
     match: NDArray[np.bool_]  # (pairs,) bool
-    comparison: str = "distance"  # one of COMPARISONS; by inner products, distances are these, negative
-    footprint: float = 1.0  # share of a patch's side that was described
+    comparison: str = "distance"  # one of COMPARISONS; distances by inner products are negated products
+    footprint: float = 1.0  # described share of a patch's side
 
     def as_json(self) -> dict[str, Any]:
         """Return all but the arrays, as `cairn evaluate patches --json` prints it."""
@@ -69,11 +69,11 @@ def evaluate_patches(
     seed: int = 0,
 ) -> PatchReport:
     """Measure a descriptor, or rows of all patches of the set, on labelled pairs. `pairs`: a pair file of the folder by
-    its name, or the pairs themselves; by default `default_pair_file`. `comparison`: one of `COMPARISONS`, by default as
-    the descriptor says. `max_pairs`: see `share_of`; 0: all.
+    its name, or the pairs themselves; by default `default_pair_file`. `comparison`: one of `COMPARISONS`, by default
+    the descriptor's. `max_pairs`: see `share_of`; 0: all.
 
-    `descriptor`: gets the patches resampled to its own size, if that is another. Or rows of all patches of the set.
-    `footprint`: share of a patch's side, about its middle, that is described (Brown11 figure 6 (a)).
+    `descriptor`: receives the patches resampled to its own size. Or rows of all patches of the set. `footprint`:
+    described share of a patch's side, about its middle (Brown11 figure 6 (a)).
     """
     signs = None if isinstance(descriptor, Descriptions) else signs_of(descriptor)
     comparison = comparison or ("inner" if signs is not None else "distance")
@@ -84,7 +84,7 @@ def evaluate_patches(
     patches = PatchSet.open(Path(folder)) if isinstance(folder, str | Path) else folder
     name = ""
     if not isinstance(pairs, PatchPairs):
-        assert isinstance(patches, PatchSet)  # others have no files of pairs
+        assert isinstance(patches, PatchSet)  # other sets have no pair files
         name = pairs if pairs is not None else default_pair_file(patches)
         pairs = patches.pairs(name)
     if pairs.match.all() or not pairs.match.any():
@@ -121,13 +121,13 @@ def evaluate_patches(
 
 
 def share_of(pairs: PatchPairs, most: int, seed: int) -> PatchPairs:
-    """Draw a share of some pairs, of matching and other ones in proportion and one of each at least, in their order."""
+    """Draw a sample of pairs in order, with matching and other ones in proportion, at least one of each."""
     rng = np.random.default_rng(seed)
     kinds = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
     matching = min(max(round(most * len(kinds[0]) / len(pairs)), 1), max(most - 1, 1))
     numbers = (matching, max(most - matching, 1))
-    taken = [rng.choice(of, min(number, len(of)), replace=False) for of, number in zip(kinds, numbers, strict=True)]
-    drawn = np.sort(np.concatenate(taken))
+    draws = [rng.choice(of, min(number, len(of)), replace=False) for of, number in zip(kinds, numbers, strict=True)]
+    drawn = np.sort(np.concatenate(draws))
     return PatchPairs(pairs.first[drawn], pairs.second[drawn], pairs.match[drawn])
 
 
@@ -146,7 +146,7 @@ def squared_distances(
 def _compare(
     rows: NDArray[np.float32], places: NDArray[np.int64], comparison: str, signs: NDArray[np.float32] | None
 ) -> NDArray[np.float32]:
-    """Distances (M,) float32 of the rows at places (2 M,), those of the first patches before those of the second."""
+    """Distances (M,) float32 of the rows at `places` (2 M,), first all first patches, then all second ones."""
     first, second = np.split(places, 2)
     if comparison != "inner":
         return squared_distances(rows, first, second)

@@ -1,4 +1,4 @@
-"""Plots of what was learnt and measured, after the figures of Simonyan14; they need the optional matplotlib."""
+"""Plots of models and measurements, after the figures of Simonyan14; they need the optional matplotlib."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,12 +33,12 @@ __all__ = [
 
 FORMATS = (".png", ".pdf", ".svg")
 _DPI = 150
-_FALSE_POSITIVES = 0.3  # as far as Fig. 7 goes
+_FALSE_POSITIVES = 0.3  # the range of Fig. 7
 
 
 def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]], path: Path) -> None:
     """Draw ROC curves (Fig. 7) of distances and matches by label, the best at 95% recall first in the legend. `curves`:
-    by label: distances and whether a pair matches; see `learning.measures.roc.roc_curve`.
+    distances and match labels, by name; see `learning.measures.roc.roc_curve`.
     """
     figure = new_plot(path, 6, 5)
     axes = figure.add_subplot()
@@ -87,14 +87,14 @@ def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path
 def lower_envelope(
     dims: NDArray[np.floating], errors: NDArray[np.floating]
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """The models that no other of at most their dimension equals or beats: dimensions strictly rise, errors strictly
-    fall.
+    """The models with a smaller error than all others of at most their dimension: dimensions strictly rise, errors
+    strictly fall.
     """
     order = np.lexsort((errors, dims))
     ranked = errors[order]
     best = np.minimum.accumulate(np.concatenate([[np.inf], ranked[:-1]]))
-    kept = order[ranked < best]
-    return dims[kept], errors[kept]
+    rows = order[ranked < best]
+    return dims[rows], errors[rows]
 
 
 def plot_pooling_regions(
@@ -108,14 +108,14 @@ def plot_pooling_regions(
 def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
     """Draw a learnt Mahalanobis matrix A (n, n) (Fig. 5, left): the brighter, the larger.
 
-    The few entries beyond the 0.5% and 99.5% quantiles are shown as those, or they would hide all others.
+    Entries beyond the 0.5% and 99.5% quantiles are clipped, as they would hide all others.
     """
     figure = new_plot(path, 6.2, 5.4)
     axes = figure.add_subplot()
     low, high = np.quantile(metric, [0.005, 0.995])
-    shown = axes.imshow(metric, cmap="gray", vmin=low, vmax=high if high > low else low + 1, interpolation="nearest")
+    image = axes.imshow(metric, cmap="gray", vmin=low, vmax=high if high > low else low + 1, interpolation="nearest")
     axes.set(title=f"A, {len(metric)} x {len(metric)}, of rank {np.linalg.matrix_rank(metric, hermitian=True)}")
-    figure.colorbar(shown, ax=axes)
+    figure.colorbar(image, ax=axes)
     save_plot(figure, path)
 
 
@@ -148,41 +148,41 @@ def plot_similarities(
     trim: float = 0.0,
     linear: bool = False,
 ) -> dict[str, dict[str, object]]:
-    """Draw the similarities of matching and of other image pairs by measure (Fig. 3 of Yan13), a panel each, and give
-    what is drawn as JSON types: ``overlap`` (the area under both), ``bins``, and the share of each group in each bin.
-    `trim`: share of the largest and smallest scores left out (the paper: 0.08). `linear`: a linear axis, one for each
-    panel; else one logarithmic axis.
+    """Draw the similarities of matching and of other image pairs by measure (Fig. 3 of Yan13), a panel each, and return
+    the data as JSON types: ``overlap`` (the area under both), ``bins``, and the share of each group in each bin.
+    `trim`: share of the largest and smallest scores left out (the paper: 0.08). `linear`: a linear axis for each panel;
+    else one logarithmic axis.
 
-    `groups`: by the measure's name: scores of image pairs that show the same object, and of others.
+    `groups`: by the measure's name, scores of image pairs of the same object, and of others.
     """
     figure = new_plot(path, 5.2 * len(groups), 3.8)
     left = {name: tuple(_trimmed(scores, trim) for scores in both) for name, both in groups.items()}
     bins = _logarithmic(np.concatenate([scores for both in left.values() for scores in both]))
-    told: dict[str, dict[str, object]] = {}
+    drawn: dict[str, dict[str, object]] = {}
     for place, (name, both) in enumerate(groups.items(), start=1):
         axes = figure.add_subplot(1, len(groups), place)
-        shown = left[name]
+        parts = left[name]
         if linear:
-            bins = _linear(np.concatenate(shown))
+            bins = _linear(np.concatenate(parts))
         shares = []
         for scores, part, label, colour in zip(
-            both, shown, ("matching", "not matching"), ("tab:green", "tab:blue"), strict=True
+            both, parts, ("matching", "not matching"), ("tab:green", "tab:blue"), strict=True
         ):
-            counted = part if linear else part[part > 0]
-            counts, _ = np.histogram(np.clip(counted, bins[0], bins[-1]), bins)
+            positive = part if linear else part[part > 0]
+            counts, _ = np.histogram(np.clip(positive, bins[0], bins[-1]), bins)
             shares.append(counts / max(len(scores), 1))
             none = f", {100 * np.mean(part == 0):.0f}% at 0" if len(part) and not linear else ""
             axes.stairs(100 * shares[-1], bins, fill=True, alpha=0.5, color=colour, label=f"{label}{none}")
         if not linear:
             axes.set_xscale("log")
-        at_zero = _at_zero(both, shown) if not linear else 0.0
+        at_zero = _at_zero(both, parts) if not linear else 0.0
         overlap = 100 * (np.minimum(*shares).sum() + at_zero)
         axes.set(title=f"{name}: overlap {overlap:.1f}%", xlabel="similarity", ylabel="image pairs, %")
         axes.legend(fontsize=8)
         of = dict(zip(("matching", "not matching"), (share.tolist() for share in shares), strict=True))
-        told[name] = {"overlap": float(overlap / 100), "bins": bins.tolist(), **of}
+        drawn[name] = {"overlap": float(overlap / 100), "bins": bins.tolist(), **of}
     save_plot(figure, path)
-    return told
+    return drawn
 
 
 def _trimmed(scores: NDArray[np.floating], share: float) -> NDArray[np.floating]:
@@ -192,29 +192,29 @@ def _trimmed(scores: NDArray[np.floating], share: float) -> NDArray[np.floating]
 
 
 def _logarithmic(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Borders of bins that positive scores (M,) lie in, but for the outermost ones."""
+    """Inner borders of bins of positive scores (M,)."""
     positive = scores[scores > 0]
     low, high = np.quantile(positive, [0.001, 0.999]) if len(positive) else (0.1, 1.0)
     return np.geomspace(low, max(high, low * 1.01), 60)
 
 
 def _linear(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Borders of bins that scores (M,) lie in."""
+    """Borders of bins of scores (M,)."""
     low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 1.0)
     return np.linspace(low, max(high, low + 1e-6), 60)
 
 
-def _at_zero(both: Sequence[NDArray[np.floating]], shown: Sequence[NDArray[np.floating]]) -> float:
-    """Share of the pairs of two groups that have no score, of the group where that is less."""
+def _at_zero(both: Sequence[NDArray[np.floating]], parts: Sequence[NDArray[np.floating]]) -> float:
+    """Share of pairs of score 0, the smaller one of two groups."""
     shares = [
         np.count_nonzero(part == 0) / len(scores) if len(scores) else 0.0
-        for scores, part in zip(both, shown, strict=True)
+        for scores, part in zip(both, parts, strict=True)
     ]
     return float(min(shares))
 
 
 def check_plot(path: Path) -> None:
-    """Raise a CairnError if no plot can be written there: before the work whose result it is to show."""
+    """Raise a CairnError if no plot can be written to a path; called before the work."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise CairnError(f"{path.name} is no name for a plot: let it end with {', '.join(FORMATS)}.")
@@ -224,7 +224,7 @@ def check_plot(path: Path) -> None:
 
 
 def new_plot(path: Path, width: float, height: float) -> "Figure":
-    """Return an empty figure, in inches, of a plot that can be written there."""
+    """Return an empty figure, in inches, for a valid path."""
     check_plot(path)
     return new_figure(width, height)
 

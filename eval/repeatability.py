@@ -1,5 +1,5 @@
-"""How many regions a detector finds again in another view, by overlap error (Mikolajczyk et al., *A Comparison of
-Affine Region Detectors*, IJCV 2005, sections 4.1 and 4.2).
+"""Repeatability of a detector in another view, by overlap error (Mikolajczyk et al., *A Comparison of Affine Region
+Detectors*, IJCV 2005, sections 4.1 and 4.2).
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from scipy.spatial import cKDTree
 
 from retrieval.regions.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
 
-NORMALISED_RADIUS = 30.0  # pixels: the size that every reference region is brought to before errors are computed
+NORMALISED_RADIUS = 30.0  # pixels: normalised size of reference regions for computing errors
 _REACH = 4.0  # centres further apart than this many radii of the reference region are no candidates
 
 
 @dataclass(frozen=True)
 class Repeatability:
-    """What a detector found again."""
+    """Repeatability of a detector."""
 
-    repeatability: float  # correspondences / min(regions1, regions2); 0 where one image has no region
+    repeatability: float  # correspondences / min(regions1, regions2); 0 if one image has no region
     correspondences: int  # pairs of regions, one-to-one, with less than the largest overlap error
-    regions1: int  # regions of the first image whose centre is seen in the second one
+    regions1: int  # regions of the first image whose centre is visible in the second
     regions2: int  # and of the second in the first
-    matches: NDArray[np.int32]  # (correspondences, 2) int32: rows of the regions given, by rising overlap error
+    matches: NDArray[np.int32]  # (correspondences, 2) int32: rows of the regions, by rising overlap error
     errors: NDArray[np.float64]  # (correspondences,) float64: their overlap errors
 
 
@@ -34,10 +34,10 @@ def repeatability(
     shape2: tuple[int, int],
     max_error: float = 0.4,
 ) -> Repeatability:
-    """Count the regions (N, 5), (M, 5) found again in a second view of a plane; ellipses ``x, y, a, b, c`` in pixels,
+    """Count the regions (N, 5), (M, 5) repeated in a second view of a plane; ellipses ``x, y, a, b, c`` in pixels,
     centres at integers. Only regions whose *centre* falls inside the other image count; pairs are taken by rising
     overlap error, each region at most once. Repeatability rises with the density of regions: compare detectors at
-    similar counts. Raises ValueError unless 0 < `max_error` < 0.5: the search for candidates rests on it.
+    similar counts. Raises ValueError unless 0 < `max_error` < 0.5: the search for candidates depends on it.
 
     `homography`: maps points of the first image to the second.
     """

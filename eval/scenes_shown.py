@@ -1,4 +1,4 @@
-"""What photos show, as far as their names and tables tell: for measuring whether "verified" is true."""
+"""Scenes shown in photos, from their names and tables, for measuring the precision of "verified"."""
 
 import csv
 import re
@@ -9,9 +9,9 @@ from pathlib import Path
 from index.errors import CairnError
 from learning.labels.ground_truth import read_ground_truth
 
-# Sources for which the table of groups names the source alone, not what a photo shows.
+# Sources for which the table of groups has only the source, not the subject of a photo.
 _VAGUE = {"geocbir", "hanoihue", "spotlight", "gim", "bsds", "osie", "kodak", "imagenet"}
-# Scenes that the names part, and that show the same, as looking at the photos tells.
+# Scenes with different names that show the same object, by inspection.
 _SAME = {
     "fountain": "castle",
     "oxford_hertford": "oxford_radcliffe_camera",
@@ -47,20 +47,20 @@ _SAME = {
     "icepy4d:cam1": "glacier",
     "icepy4d:cam2": "glacier",
 }
-# Query photos that show a painting their ground truth does not name.
+# Query photos of a painting that their ground truth does not name.
 _ALSO = {"2019_qsd1_w4_00022": "p00075", "2019_qsd2_w1_00020": "p00116"}
 
 
 @dataclass(frozen=True)
 class RelatedPhotos:
-    """Photos with known relations: for most pairs, whether they show the same."""
+    """Photos with known relations: for most pairs, whether they show the same object."""
 
     name: str
     folders: tuple[Path, ...]
-    shown: Callable[[str], tuple[frozenset[str], str, bool]]  # by stem: scenes, source, whether others of it may be too
+    shown: Callable[[str], tuple[frozenset[str], str, bool]]  # by stem: scenes, source, whether others of it may be
 
     def same(self, one: str, other: str) -> bool | None:
-        """Whether two photos, by their stems, show the same; None if that is unknown."""
+        """Whether two photos (stems) show the same object; None if unknown."""
         (first, source, vague), (second, beside, unsure) = self.shown(one), self.shown(other)
         if first & second:
             return None if vague else True
@@ -68,7 +68,7 @@ class RelatedPhotos:
 
 
 def find_photo_sets(root: Path, names: Iterable[str]) -> list[RelatedPhotos]:
-    """Find the sets landmarks, paintings and unlabelled below a folder; raises CairnError if there is no such set."""
+    """Find the sets landmarks, paintings and unlabelled below a folder; raises CairnError if one is missing."""
     makers = {"landmarks": _landmarks, "paintings": _paintings, "unlabelled": _unlabelled}
     sets = []
     for name in names:
@@ -79,7 +79,7 @@ def find_photo_sets(root: Path, names: Iterable[str]) -> list[RelatedPhotos]:
 
 
 def _landmarks(folder: Path) -> RelatedPhotos:
-    """Names begin with the scene; distractors may be related to each other, and are to nothing else."""
+    """Names begin with the scene; distractors may be related to each other, but not to others."""
 
     def shown(stem: str) -> tuple[frozenset[str], str, bool]:
         if stem.startswith("distractor"):
@@ -91,7 +91,7 @@ def _landmarks(folder: Path) -> RelatedPhotos:
 
 
 def _paintings(folder: Path) -> RelatedPhotos:
-    """A painting is a scene; photos of them name theirs in the ground truth, or nothing is known of them."""
+    """A painting is a scene, named in the ground truth of its photos; other photos are unknown."""
     named = {
         query.stem: frozenset(_SAME.get(one, one) for one in query.positives)
         for query in read_ground_truth(folder / "gt")
@@ -107,7 +107,7 @@ def _paintings(folder: Path) -> RelatedPhotos:
 
 
 def _unlabelled(folder: Path) -> RelatedPhotos:
-    """The table groups.tsv names the capture of each photo, or its source alone."""
+    """The table groups.tsv names the scene of each photo, or only its source."""
     with (folder / "groups.tsv").open(newline="", encoding="utf-8") as file:
         groups = {Path(row["file"]).stem: row["group"] for row in csv.DictReader(file, delimiter="\t")}
 

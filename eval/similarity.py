@@ -1,6 +1,6 @@
-"""What learnt similarities bring, over random splits: tables II to IV and figures 2, 4 and 5 of Yan13. By photos, as in
-the paper, the queries are never learnt from, and four in five of all others are; by objects, photos of what is measured
-have no part in learning.
+"""Gain of learnt similarities over random splits: tables II to IV and figures 2, 4 and 5 of Yan13. By photos, as in the
+paper, queries are never in the training set, and four fifths of the others are; by objects, photos of the measured
+objects are excluded from learning.
 """
 
 import time
@@ -40,22 +40,22 @@ WAYS = {
 }
 """As in table II: the words alone; verified (SR); verified and expanded by the average (SR and QE).
 
-And the words alone, where photos that were learnt from take no rank: only those that were not are to be found."""
+And the words alone, with training photos left out of the rankings and positives."""
 
 Scores = dict[str, dict[str, float]]
-"""By way of searching, then by the query's name: average precision, or seconds."""
+"""By search method, then by the query's name: average precision, or seconds."""
 
 
 @dataclass(frozen=True)
 class SimilarityFigures:
-    """What was found in one collection by one similarity."""
+    """Results in one collection with one similarity."""
 
     scores: Scores
     seconds: Scores
 
     @staticmethod
     def joined(parts: Sequence["SimilarityFigures"]) -> "SimilarityFigures":
-        """Those of several queries' parts."""
+        """Merge the figures of several parts of queries."""
 
         def join(one: list[Scores]) -> Scores:
             return {way: {name: each for part in one for name, each in part.get(way, {}).items()} for way in WAYS}
@@ -67,19 +67,19 @@ class SimilarityFigures:
         return float(np.mean([*self.scores[way].values()]))
 
     def median(self, way: str) -> float:
-        """Median of the seconds that a search takes."""
+        """Median seconds of a search."""
         return float(np.median([*self.seconds[way].values()]))
 
 
 @dataclass(frozen=True)
 class SplitOutcome:
-    """What was learnt from one split, part by part, and how it does."""
+    """The similarities learnt from one split, part by part, and their figures."""
 
     neighbours: int
     seed: int
     parts: list[dict[str, Any]]  # parameters, triplets, hard, seconds, iteration and held_out of each
-    photos: dict[str, int]  # by the query's name: photos learnt from that it is to find
-    before: dict[str, SimilarityFigures]  # by searched collection: tf-idf, of photos that were not learnt from
+    photos: dict[str, int]  # by the query's name: number of positives in the training set
+    before: dict[str, SimilarityFigures]  # by searched collection: tf-idf, without training photos
     after: dict[str, SimilarityFigures]  # by searched collection
 
 
@@ -121,21 +121,21 @@ class SimilarityReport:
         return {**self.about, "searched": searched, "learning": learning}
 
     def _row(self, name: str, group: list[SplitOutcome], way: str) -> dict[str, Any] | None:
-        # In a split that leaves nothing unseen there is nothing to be found.
+        # A split may leave no unseen positives.
         group = [one for one in group if one.after[name].scores[way]]
         if not group:
             return None
-        found = [one.after[name] for one in group]
+        figures = [one.after[name] for one in group]
         before = [one.before[name].mean(UNSEEN) if way == UNSEEN else self.plain[name].mean(way) for one in group]
-        gains = [one.mean(way) / max(was, 1e-12) - 1 for one, was in zip(found, before, strict=True)]
-        queries = {query for one in found for query in one.scores[way]}
+        gains = [one.mean(way) / max(was, 1e-12) - 1 for one, was in zip(figures, before, strict=True)]
+        queries = {query for one in figures for query in one.scores[way]}
         return {
-            **_figures(found, way),
+            **_figures(figures, way),
             "tf-idf": round(float(np.mean(before)), 6),
             "gain": round(float(np.mean(gains)), 6),
-            "splits": [round(one.mean(way), 6) for one in found],
+            "splits": [round(one.mean(way), 6) for one in figures],
             "queries": {
-                query: round(float(np.mean([one.scores[way][query] for one in found if query in one.scores[way]])), 6)
+                query: round(float(np.mean([one.scores[way][query] for one in figures if query in one.scores[way]])), 6)
                 for query in sorted(queries)
             },
         }
@@ -148,50 +148,49 @@ def evaluate_similarity(
     study: SimilarityStudy,
     progress: Progress | None = None,
 ) -> SimilarityReport:
-    """Learn from random splits of a collection, and measure by its queries, in comparison with tf-idf. Query photos
-    that no answer mentions take no rank. A run that was stopped goes on. `options`: how it is learnt; but for
-    `neighbours` and `seed`, where the study tells.
+    """Learn from random splits of a collection, and compare with tf-idf by its queries. Query photos in no answer take
+    no rank. A stopped run can be resumed. `options`: of learning, except `neighbours` and `seed`, which the study sets.
     """
     splits = SimilaritySplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
     ways = study.way or tuple(WAYS)
     tell: Progress = progress or (lambda step, done, of: None)
-    asked = [query for query in read_ground_truth(ground_truth) if query.positives]
-    if not asked:
+    queries = [query for query in read_ground_truth(ground_truth) if query.positives]
+    if not queries:
         raise CairnError(f"No query of {ground_truth} has a positive.")
     if unknown := [way for way in ways if way not in WAYS]:
         raise CairnError(f"There is no way of searching {unknown[0]!r}; choose of {', '.join(WAYS)}.")
-    bench = _Bench((folder, ground_truth), asked, splits, ways, study, tell)
+    bench = _Bench((folder, ground_truth), queries, splits, ways, study, tell)
     counts = [*dict.fromkeys(study.neighbours)] or [options.neighbours]
     about = {
         "collection": str(folder),
         "photos": len(bench.rows),
-        "queries": len(asked),
+        "queries": len(queries),
         **{f"split_{name}" if name == "seed" else name: value for name, value in asdict(splits).items()},
         "options": asdict(options),
     }
-    plain = {name: bench.measure(name, asked, None) for name in bench.places}
-    found = []
+    plain = {name: bench.measure(name, queries, None) for name in bench.places}
+    outcomes = []
     for done, (k, number) in enumerate((k, number) for k in counts for number in range(splits.splits)):
         tell("splits", done, len(counts) * splits.splits)
         seed = splits.seed + number
-        found.append(bench.split(replace(options, neighbours=k, seed=seed)))
-    tell("splits", len(found), len(found))
-    return SimilarityReport(about, plain, found)
+        outcomes.append(bench.split(replace(options, neighbours=k, seed=seed)))
+    tell("splits", len(outcomes), len(outcomes))
+    return SimilarityReport(about, plain, outcomes)
 
 
 class _Bench:
-    """A collection, its queries, and the folder where all that is measured of them is kept."""
+    """A collection, its queries, and the folder of stored measurements."""
 
     def __init__(
         self,
         places: tuple[Path, Path],
-        asked: list[GroundTruthQuery],
+        all_queries: list[GroundTruthQuery],
         splits: SimilaritySplitOptions,
         ways: Sequence[str],
         study: SimilarityStudy,
         tell: Progress,
     ) -> None:
-        (self.folder, self.ground_truth), self.asked, self.splits = places, asked, splits
+        (self.folder, self.ground_truth), self.asked, self.splits = places, all_queries, splits
         self.ways, self.workers, self.tell = [way for way in ways if way != UNSEEN], processes(study.workers), tell
         folder = self.folder
         self.told_unseen = UNSEEN in ways and splits.by == "photos"
@@ -209,13 +208,13 @@ class _Bench:
                     path=path,
                     folder=folder,
                 )
-            stems = set(stems_of(rows, named_photos(asked)).values())
-            if lost := {query.stem for query in asked} - stems:
+            stems = set(stems_of(rows, named_photos(all_queries)).values())
+            if lost := {query.stem for query in all_queries} - stems:
                 raise CairnError(f"The photo {min(lost)!r}, which is asked with, is not in {path}: index it there too.")
             self.rows = self.rows or rows
             photos = sorted((row.sha256 or "", stem_of(row.path)) for row in rows)
             self.keys[name] = fingerprint({}, {"photos": photos, "words": sorted(words)})[:12]
-        queries = [[*vars(query).values()] for query in asked]
+        queries = [[*vars(query).values()] for query in all_queries]
         listed = [[sorted(one) if isinstance(one, frozenset) else one for one in query] for query in queries]
         self.work = study.work / f"{self.keys[str(folder)]}-{fingerprint({}, {'queries': listed})[:12]}"
         self.work.mkdir(parents=True, exist_ok=True)
@@ -249,47 +248,47 @@ class _Bench:
     def measure(
         self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, seen: frozenset[str] | None = None
     ) -> SimilarityFigures:
-        """Search a collection by a similarity file, or by tf-idf; that, where photos are `seen`, for `UNSEEN` alone."""
+        """Search a collection with a similarity file, or with tf-idf; if photos are `seen`, only for `UNSEEN`."""
         ways = self.ways if file is not None or seen is None else []
         if self.told_unseen and seen is not None:
             ways = [*ways, UNSEEN]
-        found = SimilarityFigures({}, {})
+        figures = SimilarityFigures({}, {})
         for way in ways:
-            told = {"queries": [query.name for query in queries], "seen": sorted(seen or ()) if way == UNSEEN else []}
+            key = {"queries": [query.name for query in queries], "seen": sorted(seen or ()) if way == UNSEEN else []}
             by = file.stem if file is not None else "tf-idf"
-            kept = self.work / f"{by}-{self.keys[place]}-{way}-{fingerprint({}, told)[:12]}.json"
-            if not kept.is_file():
-                save_json(kept, self._search(place, queries, file, way, seen or frozenset()))
-            rows = load_json(kept)
-            found.scores[way] = {name: ap for name, (ap, _) in rows.items()}
-            found.seconds[way] = {name: seconds for name, (_, seconds) in rows.items()}
-        return SimilarityFigures.joined([found])
+            stored = self.work / f"{by}-{self.keys[place]}-{way}-{fingerprint({}, key)[:12]}.json"
+            if not stored.is_file():
+                save_json(stored, self._search(place, queries, file, way, seen or frozenset()))
+            rows = load_json(stored)
+            figures.scores[way] = {name: ap for name, (ap, _) in rows.items()}
+            figures.seconds[way] = {name: seconds for name, (_, seconds) in rows.items()}
+        return SimilarityFigures.joined([figures])
 
     def _search(
         self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, way: str, seen: frozenset[str]
     ) -> dict[str, tuple[float, float]]:
-        # A photo that asks and that the answers do not mention is no photo of the set.
+        # A query photo in no answer is not in the set.
         beside = {query.stem for query in self.asked}
         beside -= {stem for query in self.asked for stem in query.positives | query.junk}
-        asked = []
+        remaining = []
         for query in queries:
             good = query.positives - seen if way == UNSEEN else query.positives
             junk = query.junk | beside | (query.positives - good)
             if good:
-                asked.append(replace(query, good=good, ok=frozenset(), junk=junk - good))
-        size = max(1, -(-len(asked) // (2 * self.workers)))
+                remaining.append(replace(query, good=good, ok=frozenset(), junk=junk - good))
+        size = max(1, -(-len(remaining) // (2 * self.workers)))
         options = replace(WAYS[way], similarity=file)
         jobs = [
-            partial(_search_some, self.places[place], asked[start : start + size], options)
-            for start in range(0, len(asked), size)
+            partial(_search_some, self.places[place], remaining[start : start + size], options)
+            for start in range(0, len(remaining), size)
         ]
-        return {name: row for found in run(jobs, self.workers) for name, row in found.items()}
+        return {name: row for part in run(jobs, self.workers) for name, row in part.items()}
 
     def _learn(self, lesson: Lesson, options: SimilarityOptions, file: Path) -> dict[str, Any]:
-        """Learn unless it is there, and report it."""
-        told = file.with_suffix(".json")
-        if told.is_file() and file.is_file():
-            known: dict[str, Any] = load_json(told)
+        """Learn unless already done, and report it."""
+        record_file = file.with_suffix(".json")
+        if record_file.is_file() and file.is_file():
+            known: dict[str, Any] = load_json(record_file)
             return known
         began = time.perf_counter()
         with Collection.open(self.folder) as collection:
@@ -308,7 +307,7 @@ class _Bench:
         learnt.matrix.save(file)
         first, chosen = learnt.history[0], learnt.history[learnt.chosen]
         save_json(
-            told,
+            record_file,
             {
                 "parameters": pairs.parameters,
                 "photos": len(learnt.learnt_from.queries),
@@ -319,28 +318,28 @@ class _Bench:
                 "seconds": round(time.perf_counter() - began, 3),
             },
         )
-        kept: dict[str, Any] = load_json(told)
-        return kept
+        record: dict[str, Any] = load_json(record_file)
+        return record
 
 
 def _search_some(
     folder: Path, queries: Sequence[GroundTruthQuery], options: SearchOptions
 ) -> dict[str, tuple[float, float]]:
-    """Average precision of some queries, and the seconds that each search takes."""
+    """Average precision of some queries, and the seconds of each search."""
     with Collection.open(folder) as collection:
         scores, _ = run_queries(collection, queries, None, options)
     return {score.name: (score.ap, score.seconds) for score in scores}
 
 
-def _figures(found: Sequence[SimilarityFigures], way: str) -> dict[str, Any]:
+def _figures(results: Sequence[SimilarityFigures], way: str) -> dict[str, Any]:
     return {
-        **_spread([one.mean(way) for one in found], "mAP"),
-        "seconds": round(float(np.median([one.median(way) for one in found])), 6),
+        **_spread([one.mean(way) for one in results], "mAP"),
+        "seconds": round(float(np.median([one.median(way) for one in results])), 6),
     }
 
 
 def _spread(values: Sequence[float], name: str = "mean") -> dict[str, float | None]:
-    """Mean and sample standard deviation, which of one value is not known."""
+    """Mean and sample standard deviation, which is unknown for one value."""
     return {
         name: round(float(np.mean(values)), 6),
         "sd": round(float(np.std(values, ddof=1)), 6) if len(values) > 1 else None,

@@ -13,7 +13,7 @@ from retrieval.collection.options import CollectionOptions
 
 @dataclass(frozen=True)
 class SimilarityStudy:
-    """What is learnt from, what is measured, and where that is kept. See `eval.similarity.evaluate_similarity`."""
+    """Options of training data, measurements and work folder. See `eval.similarity.evaluate_similarity`."""
 
     splits: Annotated[int, Option("Random splits, of which the mean is told.", MEASURED, least=1)] = 10
     by: Annotated[

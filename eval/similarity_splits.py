@@ -1,4 +1,4 @@
-"""Random splits of a collection's photos: what a similarity is learnt from, and what measures it (Yan13 section V)."""
+"""Random splits of a collection's photos for learning and measuring a similarity (Yan13 section V)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ from retrieval.metadata.pages import stem_of
 
 @dataclass(frozen=True)
 class SimilaritySplitOptions:
-    """What is learnt from, and how often."""
+    """Options of splits."""
 
-    splits: int = 10  # random ones
-    by: str = "photos"  # photos, as in the paper; or objects: those of a query are never learnt from
-    share: float = 0.8  # of the photos that is learnt from, by photos
-    parts: int = 5  # parts of the objects: each is measured by what is learnt from the others
-    seed: int = 0  # of the first split; that of the next is one more
+    splits: int = 10  # number of random splits
+    by: str = "photos"  # photos, as in the paper; or objects: the object of a query is excluded from learning
+    share: float = 0.8  # training share of the photos, for splits by photos
+    parts: int = 5  # parts of the objects: each is measured with a similarity learnt from the others
+    seed: int = 0  # of the first split; plus one for each next split
 
     def __post_init__(self) -> None:
         if self.by not in ("photos", "objects"):
@@ -36,43 +36,43 @@ class SimilaritySplitOptions:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What is learnt from in one part of a split, and the queries that measure it."""
+    """Training data of one part of a split, and its test queries."""
 
     labels: Labels
-    numbers: NDArray[np.int64]  # image numbers of the photos that are learnt from
+    numbers: NDArray[np.int64]  # image numbers of the training photos
     queries: list[GroundTruthQuery]
 
     def seen(self, stems: Mapping[int, str]) -> frozenset[str]:
-        """Labelled photos that are learnt from, by the names that a ground truth knows them by."""
+        """Labelled training photos, by their names in the ground truth."""
         known = set(self.numbers.tolist()) - self.labels.asked
         return frozenset(stems[number] for one in self.labels.objects for number in one.positives & known)
 
 
 def lessons(
     ground_truth: Path,
-    asked: Sequence[GroundTruthQuery],
+    queries: Sequence[GroundTruthQuery],
     rows: Sequence[ImageRow],
     options: SimilaritySplitOptions,
     seed: int,
 ) -> Iterator[Lesson]:
-    """Divide a collection once: one lesson by photos, with all queries; by objects one for each part, each query in
-    one. `asked`: its queries that have positives. Their photos are in the collection.
+    """Split a collection: one lesson by photos, with all queries; by objects one for each part, with each query in one.
+    `queries`: the queries with positives, whose photos are in the collection.
     """
     rng = np.random.default_rng(seed)
     numbers = np.array([row.number for row in rows], np.int64)
     if options.by == "photos":
         labels = read_labels(ground_truth, rows, skip_missing=True)
-        yield Lesson(labels, split(labels, numbers, rng, share=options.share)[0], list(asked))
+        yield Lesson(labels, split(labels, numbers, rng, share=options.share)[0], list(queries))
         return
     by_stem = {stem_of(row.path): row.number for row in rows}
-    groups = group_queries(asked)
+    groups = group_queries(queries)
     if len(groups) < options.parts:
         raise CairnError(f"There are {len(groups)} objects to be found, too few for {options.parts} parts.")
     part = rng.permutation(len(groups)) % options.parts
     for place in range(options.parts):
         tested = [query for group, at in zip(groups, part.tolist(), strict=True) if at == place for query in group]
         learnt = [query for group, at in zip(groups, part.tolist(), strict=True) if at != place for query in group]
-        # Their objects have no part at all: neither are they learnt from nor against.
+        # Their objects are fully excluded: neither positives nor negatives of learning.
         out = {stem for query in tested for stem in (query.stem, *query.positives, *query.junk)}
         out -= {stem for query in learnt for stem in (query.stem, *query.positives)}
         objects = [_object(group, by_stem) for group in group_queries(_telling(learnt))]
@@ -82,7 +82,7 @@ def lessons(
 
 
 def group_queries(queries: Sequence[GroundTruthQuery]) -> list[list[GroundTruthQuery]]:
-    """Group queries that find some of the same photos, if only through others; by their names."""
+    """Group queries with common positives, directly or through others; by their names."""
     finding: dict[str, list[int]] = defaultdict(list)
     for number, query in enumerate(queries):
         for stem in query.positives:
@@ -92,17 +92,17 @@ def group_queries(queries: Sequence[GroundTruthQuery]) -> list[list[GroundTruthQ
 
 
 def _telling(queries: Sequence[GroundTruthQuery]) -> list[GroundTruthQuery]:
-    """Leave out queries that find two photos which others find alone: they do not say what they show."""
+    """Leave out queries with positives of several distinct objects, whose own object is unclear."""
     alone = frozenset[str]().union(*(query.positives for query in queries if len(query.positives) == 1))
     return [query for query in queries if len(query.positives & alone) < 2]
 
 
 def _object(group: Sequence[GroundTruthQuery], numbers: Mapping[str, int]) -> ObjectLabels:
-    """The photos that a group of queries finds and asks with."""
-    shown = {stem for query in group for stem in (query.stem, *query.positives)}
-    junk = {stem for query in group for stem in query.junk} - shown
+    """The query photos and positives of a group of queries."""
+    stems = {stem for query in group for stem in (query.stem, *query.positives)}
+    junk = {stem for query in group for stem in query.junk} - stems
     return ObjectLabels(
         group[0].name,
-        frozenset(numbers[stem] for stem in shown if stem in numbers),
+        frozenset(numbers[stem] for stem in stems if stem in numbers),
         frozenset(numbers[stem] for stem in junk if stem in numbers),
     )

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from index.arrays import read_array_header, size_of_file
 
-# What our own files are packed with. Other ways unpack a few bytes to any length before anybody can stop them.
+# The compression methods of our own files. Others may expand a few bytes without limit before we can stop them.
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _LAST_CHARACTER = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
 
 
 class Archive:
-    """An open archive. Every method raises some exception where an entry is missing or damaged; see `open_archive`."""
+    """An open archive. Every method raises some exception if an entry is missing or damaged; see `open_archive`."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self.zip = file
@@ -29,26 +29,28 @@ class Archive:
             raise ValueError("it has two entries of one name")
 
     def read(self, name: str) -> bytes:
-        """Bytes of an entry: no more are unpacked than it claims to have."""
+        """Bytes of an entry; no more are unpacked than its stated size."""
         entry = self.zip.getinfo(name)
         if entry.compress_type not in _PACKINGS:
             raise ValueError("an entry is packed in an unusual way")
         with self.zip.open(entry) as stream:
-            # A length must be given: without one, all that is packed is unpacked, and cut to the claim afterwards.
+            # Without a length, everything is unpacked first and cut to the stated size afterwards.
             contents = stream.read(entry.file_size)
         if len(contents) != entry.file_size:
             raise ValueError("an entry is shorter than it says")
         return contents
 
     def table(self, name: str) -> dict[str, Any]:
-        """Value of an entry of JSON, which must be an object."""
+        """Value of a JSON entry, which must be an object."""
         value = json.loads(self.read(name))
         if not isinstance(value, dict):
             raise ValueError("its description is no table")
         return value
 
     def array(self, name: str) -> NDArray[Any]:
-        """Array of an entry, by its name without .npy: never of objects, and of text only such as can be written."""
+        """Array of an entry, by its name without .npy. Arrays of objects, and text that is not valid Unicode, are
+        refused.
+        """
         contents = self.read(f"{name}.npy")
         file = io.BytesIO(contents)
         shape, fortran_order, dtype = read_array_header(file, len(contents))
@@ -74,7 +76,7 @@ def open_archive(path: Path, largest: int | None = None) -> Iterator[Archive]:
 
 
 def check_text(array: NDArray[Any]) -> None:
-    """Raise ValueError if an array of text has what is no character."""
+    """Raise ValueError if an array of text holds invalid characters."""
     if array.dtype.itemsize == 0 or array.size == 0:
         return
     order = array.dtype.byteorder

@@ -31,7 +31,7 @@ _REMEDY = "if it is a collection's, run {cairn check}, then {cairn repair}; else
 # Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
 HASH_BLOCK_BYTES = 1 << 24
 _FILE_BLOCK_BYTES = 1 << 20
-# What claims a higher format is damaged.
+# A file that states a higher format is damaged.
 _MOST_FORMATS = 1000
 
 
@@ -67,7 +67,7 @@ def _hash_contents(update: Callable[[Any], None], array: NDArray[Any]) -> None:
 
 
 def _plain(value: object) -> object:
-    """What `json` cannot write by itself, as something it can."""
+    """Convert a value that `json` cannot write to one that it can."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -84,35 +84,30 @@ def _canonical_json(value: object) -> str:
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array as .npy, so that the file is there whole or not at all. Raises ValueError for an array of Python
-    objects.
-    """
+    """Write an array as .npy, atomically. Raises ValueError for an array of Python objects."""
     _write_safely(Path(path), lambda file: np.save(_PlainFile(file), np.asanyarray(array), allow_pickle=False))
 
 
 class _PlainFile:
-    """A file that NumPy does not know: one that it knows it writes in C, and misses what a full disk did not take."""
+    """Hide the real file from NumPy, which would write to it in C and miss that the disk is full."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.write = file.write
 
 
 def save_json(path: Path, obj: object) -> None:
-    """Write JSON (UTF-8, indented), so that the file is there whole or not at all. `obj`: anything `json` writes, and
-    dataclasses, paths, NumPy scalars and small arrays. NaN and infinities, which JSON has no word for, raise
-    ValueError.
+    """Write JSON (UTF-8, indented) atomically. `obj`: anything `json` writes, and dataclasses, paths, NumPy scalars and
+    small arrays. NaN and infinities, which JSON cannot express, raise ValueError.
     """
     text = json.dumps(obj, indent=2, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
     _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], meta: object = None, *, deflated: bool = False) -> None:
-    """Write arrays as .npz, so that the file is there whole or not at all: the same arrays always make the same
-    file.
-    """
+    """Write arrays as .npz atomically. The same arrays always make the same file."""
     kind = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
     contents = io.BytesIO()
-    # By hand rather than by np.savez, which stamps each entry with the time.
+    # Not np.savez, which stamps each entry with the time.
     with zipfile.ZipFile(contents, "w", kind) as archive:
         if meta is not None:
             archive.writestr(zipfile.ZipInfo("meta.json"), json.dumps(meta, indent=2, sort_keys=True))
@@ -124,15 +119,15 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], meta: object = N
 
 
 def save_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    """Write the rows of a table as CSV (see `printable`), so that it is there whole or not at all."""
+    """Write the rows of a table as CSV atomically (see `printable`)."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
     save_bytes(path, printable(text.getvalue()).encode())
 
 
 def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
-    """Write a file, so that it is there whole or not at all; it is replaced where it exists. `mode`: permissions of the
-    file, before the umask; 0o600: only its owner may read it.
+    """Write or replace a file atomically. `mode`: permissions of the file, before the umask; 0o600: only its owner may
+    read it.
     """
     _write_safely(Path(path), lambda file: file.write(contents), mode)
 
@@ -140,11 +135,11 @@ def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
 def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
     """Read a .npy file."""
     try:
-        # np.lib.format rather than np.load, which would open a zip archive too.
+        # Not np.load, which would open a zip archive too.
         with open_regular(path) as file:
             shape, fortran_order, dtype = read_array_header(file, os.fstat(file.fileno()).st_size)
             if mmap:
-                # By hand: NumPy would open the file, read the header and resolve the path once more.
+                # NumPy would open the file, read the header and resolve the path a second time.
                 contents = map_file(file.fileno(), 0, access=ACCESS_READ)
                 return np.ndarray(shape, dtype, contents, file.tell(), order="F" if fortran_order else "C")
             file.seek(0)
@@ -160,30 +155,30 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
 
 
 class _PickledObjects(ValueError):
-    """An array that is not of numbers."""
+    """An array of Python objects, not of numbers."""
 
 
 def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape and dtype of a .npy file, compared with what is there, so that a claim of any size costs nothing. Raises
-    ValueError if the header is damaged, has objects, or does not match the size of the file. `file`: at its beginning;
-    left where the array's contents begin.
+    """Shape and dtype of a .npy file, checked against its size, so that a huge stated shape costs nothing. Raises
+    ValueError if the header is damaged, has objects, or does not match the size of the file. `file`: positioned at its
+    start; left where the array's contents begin.
     """
-    # Later versions are for headers beyond 64 KB, which no array of numbers needs, and which may claim 4 GB.
+    # Later versions are for headers beyond 64 KB, which no array of numbers needs, and which may state 4 GB.
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("the array is of another format")
     length = file.read(2)
     shape, fortran_order, dtype = _parse_header(length + file.read(int.from_bytes(length, "little")))
-    # Python's own integers: NumPy's overflow.
+    # Python's integers: those of NumPy overflow.
     if math.prod(shape) * dtype.itemsize != size - file.tell():
         raise ValueError("the array is not as long as it says")
     return shape, fortran_order, dtype
 
 
-@lru_cache(maxsize=1024)  # a collection of many segments has the same few over and over
+@lru_cache(maxsize=1024)  # cached: a collection of many segments repeats the same few
 def _parse_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
     try:
         shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(io.BytesIO(header))
-    except (MemoryError, RecursionError):  # Python's parser, on what is nested a thousand times
+    except (MemoryError, RecursionError):  # Python's parser, on deeply nested input
         raise ValueError("the array has no header that makes sense") from None
     if dtype.hasobject:
         raise _PickledObjects("the array holds pickled objects")
@@ -193,7 +188,7 @@ def _parse_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 
 def size_of_file(path: Path) -> int:
-    """Bytes of a file. Raises OSError if it is not there, CairnError if it is no regular file."""
+    """Size of a file in bytes. Raises OSError if it does not exist, CairnError if it is no regular file."""
     state = path.stat()
     if not stat.S_ISREG(state.st_mode):
         raise IrregularFile(path)
@@ -201,7 +196,7 @@ def size_of_file(path: Path) -> int:
 
 
 def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
-    """SHA-256 of a regular file; `tell` is called with the bytes of each block that was read."""
+    """SHA-256 of a regular file; `tell` is called with the size of each block read."""
     digest = hashlib.sha256()
     try:
         opened = open_regular(path)
@@ -233,22 +228,22 @@ def load_json(path: Path) -> Any:
         raise Damaged(f"{path} is damaged and cannot be read as JSON: {_REMEDY}") from error
 
 
-def check_format(path: Path, found: object, known: int) -> None:
-    """Compare the format that a file says it has with the one that is read. Raises LaterVersion if it is later,
-    ValueError if it is malformed.
+def check_format(path: Path, version: object, known: int) -> None:
+    """Check the format version stated in a file. Raises LaterVersion if it is later than `known`, ValueError if it is
+    malformed.
     """
-    if type(found) is not int or not 0 < found < _MOST_FORMATS:
+    if type(version) is not int or not 0 < version < _MOST_FORMATS:
         raise ValueError("it does not say which format it has")
-    if found != known:
+    if version != known:
         raise LaterVersion(
-            f"{path} was written by a later version of Cairn (it has the format {found}, and this Cairn reads format "
+            f"{path} was written by a later version of Cairn (it has the format {version}, and this Cairn reads format "
             f"{known}): update Cairn."
         )
 
 
 @contextmanager
 def reading(path: Path, kind: str, maker: str) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read within a block into a CairnError that says what to do."""
+    """Turn any error raised in the block while a file is read into a CairnError that says what to do."""
     try:
         yield
     except CairnError:
@@ -260,15 +255,15 @@ def reading(path: Path, kind: str, maker: str) -> Iterator[None]:
     except MemoryError as error:
         raise CairnError(f"There is not enough memory to read the {kind} {path}: close other programs.") from error
     except Exception as error:  # a damaged archive can fail in any way
-        # What a file says may be in the error: of any length, and of any characters.
+        # The error may quote the file: any length, any characters.
         detail = " ".join(str(error).split())[:160]
         why = f" ({detail})" if detail and detail.isprintable() else ""
         raise CairnError(f"{path} is damaged or no {kind}{why}: make it again with {maker}.") from error
 
 
 def publish_folder(temporary: Path, final: Path) -> None:
-    """Give a finished folder its name on the same file system, so that the name never stands for an unfinished one: all
-    files are flushed to the disk, then it is renamed, then the rename is flushed. `final` must not exist, or be empty.
+    """Rename a finished folder on the same file system, so that `final` never names an unfinished one: its files are
+    flushed to disk, the folder is renamed, and the rename is flushed. `final` must be missing or empty.
     """
     temporary, final = Path(temporary), Path(final)
     for folder, _, names in os.walk(temporary, topdown=False):
@@ -285,7 +280,7 @@ def publish_folder(temporary: Path, final: Path) -> None:
 
 
 def _write_safely(path: Path, write: Callable[[BinaryIO], Any], mode: int = 0o666) -> None:
-    # Named by hand rather than by tempfile, whose files only their owner may read.
+    # Not tempfile, whose files only their owner may read.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -294,7 +289,7 @@ def _write_safely(path: Path, write: Callable[[BinaryIO], Any], mode: int = 0o66
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException as error:
-        # Of a full disk the system does not say which file found it full.
+        # When the disk is full, the system does not say which file was being written.
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
         temporary.unlink(missing_ok=True)

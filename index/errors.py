@@ -1,4 +1,4 @@
-"""The one exception for what a user can cause, and what the system refuses."""
+"""The exception for errors that a user can cause, and for refusals of the system."""
 
 import errno
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from index.messages import Message
 
-# Errors of the system or the disk, not of the contents.
+# Errors of the system or the disk, not of a file's contents.
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.EMFILE)
 
 
@@ -19,24 +19,24 @@ class CairnError(Exception):
     Parameters
     ----------
     text : str or Message
-        The sentence, which may have places in it: see `index.messages`.
+        The sentence, which may have placeholders: see `index.messages`.
     **values
-        What stands at its places.
+        Values of the placeholders.
     """
 
-    _kind = ""  # which sort it is, such as "missing": a server answers each with a status of its own
+    _kind = ""  # kind of the error, such as "missing"; a server has a status for each
 
     def __init__(self, text: str | Message = "", **values: object) -> None:
         self.message = Message.of(text, **values)
         super().__init__(self.message)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it is, whatever the class is made with: worker processes send their errors."""
+        """Pickle the state, whatever the arguments of the class: worker processes send their errors."""
         return _restored, (type(self), self.message, vars(self))
 
 
 def kind_of(error: CairnError) -> str:
-    """Which sort an error is, such as "missing"; empty where its class says nothing."""
+    """Kind of an error, such as "missing"; empty if its class has none."""
     return error._kind
 
 
@@ -47,19 +47,19 @@ def _restored(kind: type[CairnError], message: Message, state: dict[str, Any]) -
 
 
 class Damaged(CairnError):
-    """A file is not what was written, or is missing."""
+    """A file differs from what was written, or is missing."""
 
 
 class Unreachable(CairnError):
-    """What is on another machine that does not answer now."""
+    """Another machine does not answer now."""
 
 
 class Unreadable(CairnError):
-    """A file that the system or the disk does not give out: that is no damage, and nothing is to be repaired."""
+    """The system or the disk refuses to read a file. It is not damaged and needs no repair."""
 
 
 class DatabaseError(CairnError):
-    """The database itself fails; `cause` is what it says of it."""
+    """The database itself fails; `cause` is its message."""
 
     def __init__(self, text: str | Message, cause: str = "", **values: object) -> None:
         super().__init__(text, **values)
@@ -67,11 +67,11 @@ class DatabaseError(CairnError):
 
 
 class LaterVersion(CairnError):
-    """A file that a later version of Cairn has written: that is no damage either."""
+    """A file written by a later version of Cairn, which is no damage either."""
 
 
 def refuse_unreadable(path: Path, error: OSError) -> None:
-    """Raise `Unreadable` where an error is a refusal of the system or the disk; not where a file is missing or odd."""
+    """Raise `Unreadable` if an error is a refusal of the system or the disk, not if a file is missing or irregular."""
     if error.errno in _REFUSALS:
         raise Unreadable(
             f"{path} cannot be read ({error.strerror}): check the disk and its rights, then run the command again."

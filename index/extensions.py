@@ -1,8 +1,8 @@
-"""Extensions: what installed packages declare, and what the running program registers, beside Cairn's own parts.
+"""Extensions declared by installed packages or registered by the running program.
 
 A package declares one by an entry point, such as ``ours = "our_package:OurDescriptor"`` in the group
-``cairn.descriptors``. A collection keeps where its extension is (``module:object``) and its version. That text is only
-compared with what is declared and registered here: nothing is imported because a file names it.
+``cairn.descriptors``. A collection stores the place of its extension (``module:object``) and its version. That text is
+only compared with the extensions declared and registered here: nothing is imported because a file names it.
 """
 
 import re
@@ -20,17 +20,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ExtensionKind:
-    """What may be extended.
+    """A kind of extension.
 
     Attributes
     ----------
     group : str
-        Of its entry points.
+        Group of its entry points.
     names : tuple of str
-        Names that an extension must have.
+        Names of attributes that an extension must have.
     of_class : bool
-        Whether an extension is a class, of which Cairn makes objects; otherwise one is an object, or a class or a
-        function that makes one when it is called without arguments.
+        Whether an extension is a class that Cairn instantiates with arguments; otherwise it is an object, or a class or
+        function that makes one when called without arguments.
     """
 
     group: str
@@ -51,7 +51,7 @@ KINDS = {
     "protocol": ExtensionKind("cairn.protocols", ("recognises", "read")),
     "verifier": ExtensionKind("cairn.verifiers", ("verify",)),
 }
-"""Every kind of extension by its name. The contracts are those of ``cairn.testing``."""
+"""Every kind of extension by its name. ``cairn.testing`` checks their contracts."""
 
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[\w.+-]+")
 
@@ -71,9 +71,9 @@ class Extension:
     name : str
         What users call it.
     place : str
-        Where it is, ``module:object``: what a collection keeps.
+        ``module:object``, as a collection stores it.
     version : str
-        Of the package that declares it; "" if that is not known.
+        Version of the package that declares it; "" if unknown.
     is_declared : bool
         Whether an installed package declares it; otherwise the running program registered it.
     """
@@ -86,7 +86,7 @@ class Extension:
     is_declared: bool = False
 
     def load(self) -> Any:
-        """Import it, once for each process; raises CairnError if that fails, or if it does not keep the contract."""
+        """Import it, once for each process. Raises CairnError if that fails or it breaks the contract."""
         return _loaded(self) if self.is_declared else self._load()
 
 
@@ -97,12 +97,12 @@ def _itself(extension: Any) -> Any:
 @cache
 def _loaded(extension: Extension) -> Any:
     try:
-        found = extension._load()
-        if not KINDS[extension.kind].of_class and isinstance(found, type | FunctionType):
-            found = found()
+        loaded = extension._load()
+        if not KINDS[extension.kind].of_class and isinstance(loaded, type | FunctionType):
+            loaded = loaded()
     except CairnError:
         raise
-    except Exception as error:  # code of others fails in any way
+    except Exception as error:  # foreign code can fail in any way
         raise CairnError(
             "The {what} {name} ({place}) cannot be loaded ({reason}): mend or remove that extension.",
             what=extension.kind,
@@ -110,17 +110,17 @@ def _loaded(extension: Extension) -> Any:
             place=extension.place,
             reason=one_line(error)[:200],
         ) from error
-    check_contract(extension.kind, found)
-    return found
+    check_contract(extension.kind, loaded)
+    return loaded
 
 
-def check_contract(kind: str, found: Any) -> None:
-    """Raise CairnError if an object lacks what an extension of a kind must have."""
-    lacking = [name for name in KINDS[kind].names if not hasattr(found, name)]
-    if KINDS[kind].of_class and not isinstance(found, type):
-        raise CairnError(f"An {kind} is a name, or a class that keeps the contract, and not {shown(repr(found))}.")
+def check_contract(kind: str, candidate: Any) -> None:
+    """Raise CairnError if an object lacks an attribute that its kind of extension must have."""
+    lacking = [name for name in KINDS[kind].names if not hasattr(candidate, name)]
+    if KINDS[kind].of_class and not isinstance(candidate, type):
+        raise CairnError(f"An {kind} is a name, or a class that keeps the contract, and not {shown(repr(candidate))}.")
     if lacking:
-        what = found.__name__ if isinstance(found, type) else type(found).__name__
+        what = candidate.__name__ if isinstance(candidate, type) else type(candidate).__name__
         raise CairnError(f"This {what} does not keep the contract of a {kind}: it has no {lacking[0]}.")
 
 
@@ -128,29 +128,29 @@ _registered: dict[str, dict[str, Extension]] = {kind: {} for kind in KINDS}
 
 
 def register(kind: str, extension: Any, name: str = "") -> str:
-    """Let this program use an object wherever Cairn takes the name of one: a descriptor, a detector and so on.
+    """Register an object so that Cairn takes it by name: a descriptor, a detector and so on.
 
-    What takes a name takes the object itself, too. A program that opens a collection which was made with an object
-    registers that first. Worker processes get it pickled.
+    Options that take a name also take the object itself. A program must register the object before it opens a
+    collection made with it. Worker processes receive it pickled.
 
     Parameters
     ----------
     kind : str
         ``descriptor``, ``detector``, ``engine`` (a class), ``extractor``, ``features``, ``protocol`` or ``verifier``.
     extension : object
-        Keeps the contract of its kind, which ``cairn.testing`` checks.
+        Follows the contract of its kind, which ``cairn.testing`` checks.
     name : str
-        What it is called; its own name, or that of its class, where it is left out.
+        Its name; by default that of the object or its class.
 
     Returns
     -------
     str
-        ``module:name``, what a collection keeps, and what stands for the object in options.
+        ``module:name``, which stands for the object in collections and options.
 
     Raises
     ------
     CairnError
-        There is no such kind, or the object does not keep the contract.
+        There is no such kind, or the object breaks the contract.
 
     Examples
     --------
@@ -170,47 +170,47 @@ def register(kind: str, extension: Any, name: str = "") -> str:
     module, called = _called(extension)
     called = re.sub(r"[^\w.+-]+", "-", name or called)
     place = f"{module}:{called}"
-    if place in _installed(kind):  # it is made otherwise than that
+    if place in _installed(kind):  # an installed extension already has this place
         place += "-object"
     _registered[kind][place] = Extension(kind, called, place, "", partial(_itself, extension))
     return place
 
 
-def named(kind: str, given: Any) -> str:
-    """Return the name that is given, or that of an object that is given: see `register`."""
-    return given if isinstance(given, str) else register(kind, given)
+def named(kind: str, extension: Any) -> str:
+    """Return a name as it is, or the name of an object after registering it: see `register`."""
+    return extension if isinstance(extension, str) else register(kind, extension)
 
 
 def _called(extension: Any) -> tuple[str, str]:
-    """The module of an object, and the name that tells it from others there."""
+    """The module of an object, and its unique name there."""
     own = extension if isinstance(extension, type) else getattr(extension, "respond", type(extension))
     name = "" if isinstance(extension, type) else getattr(extension, "name", "")
     return str(getattr(own, "__module__", "")) or "__main__", str(name or getattr(own, "__qualname__", "extension"))
 
 
 def _declared_as(kind: str, extension: Any) -> Extension | None:
-    """The installed extension that an object is."""
+    """The installed extension that declares an object."""
     module = _called(extension)[0]
     for one in _installed(kind).values():
         if one.place.partition(":")[0] == module:
-            found = one.load()
+            declared = one.load()
             mark = getattr(extension, "fingerprint", None)
-            if found is extension or (mark is not None and getattr(found, "fingerprint", None) == mark):
+            if declared is extension or (mark is not None and getattr(declared, "fingerprint", None) == mark):
                 return one
     return None
 
 
 @cache
 def _installed(kind: str) -> Mapping[str, Extension]:
-    """Extensions that installed packages declare, by their places."""
+    """Extensions declared by installed packages, by place."""
     from importlib.metadata import entry_points
 
-    found = {}
+    installed = {}
     for one in entry_points(group=KINDS[kind].group):
         place = f"{one.module}:{one.attr}"
         if _PLACE.fullmatch(place):
-            found[place] = Extension(kind, one.name, place, one.dist.version if one.dist else "", one.load, True)
-    return found
+            installed[place] = Extension(kind, one.name, place, one.dist.version if one.dist else "", one.load, True)
+    return installed
 
 
 def extensions(kind: str) -> list[Extension]:
@@ -219,32 +219,32 @@ def extensions(kind: str) -> list[Extension]:
 
 
 def find(kind: str, name: str) -> Extension | None:
-    """Find an extension by its place or its name; None if there is none.
+    """Find an extension by its place or name; None if there is no such extension.
 
     Raises
     ------
     CairnError
-        Two have that name.
+        Two extensions have that name.
     """
     every = extensions(kind)
     by_place = [one for one in every if one.place == name]
-    found = by_place or [one for one in every if one.name == name]
-    if len({one.place for one in found}) > 1:
+    matches = by_place or [one for one in every if one.name == name]
+    if len({one.place for one in matches}) > 1:
         raise CairnError(
             "Several extensions are called {name}: name one of {places}.",
             name=repr(name),
-            places=", ".join(one.place for one in found),
+            places=", ".join(one.place for one in matches),
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def is_place(name: str) -> bool:
-    """Whether a name is that of an extension by its place, ``module:object``."""
+    """Whether a name is the place of an extension, ``module:object``."""
     return len(name) <= 200 and _PLACE.fullmatch(name) is not None
 
 
 def refuse_missing(kind: str, name: str) -> None:
-    """Raise ExtensionMissing if a name is the place of an extension, as a collection keeps it, and is not here."""
+    """Raise ExtensionMissing if a name is the place of an extension that is not available here."""
     if is_place(name):
         raise ExtensionMissing(
             "The {what} {name} is neither installed nor registered here: install the package that declares it, or "
@@ -255,15 +255,17 @@ def refuse_missing(kind: str, name: str) -> None:
 
 
 def place_of(kind: str, name: str) -> str:
-    """Where the extension of a name is, as a collection keeps it; the name itself if there is no such extension."""
-    found = find(kind, name)
-    return found.place if found is not None else name
+    """Place of an extension, as a collection stores it; the name itself if there is no such extension."""
+    match = find(kind, name)
+    return match.place if match is not None else name
 
 
 def carried() -> "Carried | None":
-    """What worker processes need to have what is registered here; None if nothing is."""
-    kept = [(kind, one.name, one.place, one.load()) for kind, some in _registered.items() for one in some.values()]
-    return Carried(kept) if kept else None
+    """Registered extensions for worker processes; None if there are none."""
+    registered = [
+        (kind, one.name, one.place, one.load()) for kind, some in _registered.items() for one in some.values()
+    ]
+    return Carried(registered) if registered else None
 
 
 @dataclass(frozen=True)
@@ -274,6 +276,6 @@ class Carried:
 
     def run(self, task: Callable[[], T]) -> T:
         """Register them, then do a task."""
-        for kind, name, place, found in self.kept:
-            _registered[kind][place] = Extension(kind, name, place, "", partial(_itself, found))
+        for kind, name, place, extension in self.kept:
+            _registered[kind][place] = Extension(kind, name, place, "", partial(_itself, extension))
         return task()

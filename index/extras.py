@@ -1,4 +1,4 @@
-"""The optional packages: which extra each belongs to, and how a message says to install it."""
+"""The optional packages: the extra of each, and the command that installs it."""
 
 from importlib.util import find_spec
 
@@ -19,8 +19,8 @@ EXTRAS = {
 
 
 def install_command(extra: str) -> str:
-    """The command that installs what an optional extra needs, quoted for a shell: by the package itself, wherever Cairn
-    is from.
+    """The command that installs the package of an optional extra, quoted for a shell. It works however Cairn was
+    installed.
     """
     package = EXTRAS[extra]
     return f"pip install {package}" if package.replace("-", "").isalnum() else f'pip install "{package}"'
@@ -35,6 +35,6 @@ def require_matplotlib() -> None:
 
 
 def require_h5py() -> None:
-    """Raise CairnError if what reads and writes HDF5 is not installed."""
+    """Raise CairnError if h5py is not installed."""
     if find_spec("h5py") is None:
         raise CairnError(f"HDF5 needs an optional package: {install_command('hdf5')}.")

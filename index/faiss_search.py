@@ -12,14 +12,14 @@ from index.arrays import save_arrays
 from index.inverted_lists import check_list_factor, number_of_lists, read_arrays, set_training, single_thread
 from index.neighbours import NearestNeighbours, NeighbourOptions, check_whole
 
-# Its stubs leave out some of what its C++ side adds.
+# Its stubs lack some attributes that its C++ side adds.
 _faiss: Any = faiss
 
 # A 4-bit code is one of 16 values, learnt from at least as many points.
 FEWEST_CODED = 16
 _BLOCK = 32  # codes that faiss scans together
-# Of faiss's ways to scan inverted lists, that of one query after the other: while lists are short it takes nine tenths
-# of the time of the way that faiss takes by itself, in which several queries share a look at a list.
+# Scan inverted lists one query after the other: with short lists that takes nine tenths of the time of faiss's default,
+# in which several queries share a scan of a list.
 _ONE_BY_ONE = 10
 _SHORT = 400  # points of a list, on average
 
@@ -33,7 +33,7 @@ class FaissOptions(NeighbourOptions):
     list_factor: float = 1.0  # inverted lists = list_factor * sqrt(points)
     probes: int = 32  # inverted lists scanned for a query
     code_dims: int = 2  # dimensions a 4-bit code stands for: 1 to 4; fewer is slower and more accurate
-    candidates: int = 16  # best by code, in addition to the k asked for, whose exact distances are then computed
+    candidates: int = 16  # best by code, in addition to the k requested, whose exact distances are then computed
 
     def __post_init__(self) -> None:
         check_whole(self, exact_below=0, lists_from=0, probes=1, code_dims=1, candidates=1)

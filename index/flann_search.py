@@ -29,8 +29,7 @@ class FlannOptions(NeighbourOptions):
 class FlannSearch(NearestNeighbours):
     """Randomised kd-trees (Muja & Lowe 2009), the search of Philbin 2007, by OpenCV's binding.
 
-    No index is kept: FLANN believes what a file of its own says, pointers and all, and building 100,000 points again
-    takes 1.3 s.
+    No index is stored: FLANN trusts its files, pointers included, and rebuilding 100,000 points takes 1.3 s.
     """
 
     name = clustered_by = "flann"
@@ -48,15 +47,15 @@ class FlannSearch(NearestNeighbours):
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if len(queries) == 0:
             return np.empty((0, k), np.int64)
-        found, _ = self._index.knnSearch(queries, k, params={"checks": self.options.checks})
-        return np.asarray(found, np.int64)
+        numbers, _ = self._index.knnSearch(queries, k, params={"checks": self.options.checks})
+        return np.asarray(numbers, np.int64)
 
 
 class PyflannSearch(NearestNeighbours):
     """Randomised kd-trees by pyflann, the binding of the original FLANN; an optional extra.
 
-    The library ignores the seed it is given, so two builds differ, and so do two loads, which build again; it works on
-    the caller's array without holding on to it.
+    The library ignores the seed, so two builds differ, and so do two loads, which rebuild. It works on the caller's
+    array without holding a reference.
     """
 
     name = clustered_by = "pyflann"
@@ -71,8 +70,8 @@ class PyflannSearch(NearestNeighbours):
 
     def _build(self) -> None:
         self._index = self._new()
-        # Where a search looks at all points anyway: of few, the trees may find less than is asked for, and leave the
-        # rest of an answer as the memory was.
+        # A search of few points visits all of them anyway, and the trees may find fewer than k and leave the rest of
+        # the result uninitialised.
         algorithm = "linear" if len(self.points) <= self.options.checks else "kdtree"
         self._index.build_index(
             self.points, algorithm=algorithm, trees=self.options.trees, random_seed=self.seed % 2**31
@@ -81,5 +80,5 @@ class PyflannSearch(NearestNeighbours):
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if len(queries) == 0:
             return np.empty((0, k), np.int64)
-        found, _ = self._index.nn_index(queries, k, checks=self.options.checks)
-        return np.asarray(found, np.int64).reshape(len(queries), k)
+        numbers, _ = self._index.nn_index(queries, k, checks=self.options.checks)
+        return np.asarray(numbers, np.int64).reshape(len(queries), k)

@@ -45,28 +45,28 @@ class IndexedImages:
         return np.split(places, self.starts[1:-1]) if self.segments else []
 
     def features(self, image_number: int) -> ImageFeatures:
-        """The features of an image, as views of its segment. Raises KeyError if there is none, or it was removed."""
+        """The features of an image, as views of its segment. Raises KeyError if there is no such image."""
         return self.features_of([image_number])[0]
 
     def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
-        """The features of some images, as `features` gives them; their words are decoded together. Raises KeyError."""
-        found: dict[int, ImageFeatures] = {}
+        """The features of some images, as by `features`, with their words decoded together. Raises KeyError."""
+        features: dict[int, ImageFeatures] = {}
         for segment, which, positions in self._by_segment(image_numbers):
             known = segment.words_of(positions)
             self.refuse_unknown(known[1], segment)
-            found.update(zip(which.tolist(), segment.some_images(positions, known), strict=True))
-        return [found[one] for one in range(len(image_numbers))]
+            features.update(zip(which.tolist(), segment.some_images(positions, known), strict=True))
+        return [features[one] for one in range(len(image_numbers))]
 
     def signatures(self, image_number: int) -> NDArray[np.uint8]:
         """The signatures (n, B) of the features of an image, in the order of `features`. Raises KeyError."""
         return self.signatures_of([image_number])[0]
 
     def signatures_of(self, image_numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """The signatures of some images, as `signatures` gives them, in little more time. Raises KeyError."""
-        found: dict[int, NDArray[np.uint8]] = {}
+        """The signatures of some images, as by `signatures`, in little more time. Raises KeyError."""
+        signatures: dict[int, NDArray[np.uint8]] = {}
         for segment, which, positions in self._by_segment(image_numbers):
-            found.update(zip(which.tolist(), segment.signatures_of(positions), strict=True))
-        return [found[one] for one in range(len(image_numbers))]
+            signatures.update(zip(which.tolist(), segment.signatures_of(positions), strict=True))
+        return [signatures[one] for one in range(len(image_numbers))]
 
     def feature_counts(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
         """Number of features (n,) of some images; nothing is decoded. Raises KeyError."""
@@ -78,12 +78,14 @@ class IndexedImages:
     def _by_segment(
         self, image_numbers: Sequence[int]
     ) -> Iterator[tuple[Segment, NDArray[np.int64], NDArray[np.int64]]]:
-        """Each segment that some images are in, which of them those are, and their positions in it. Raises KeyError."""
-        asked = np.asarray(image_numbers, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.numbers, asked), max(len(self.numbers) - 1, 0))
-        missing = self.numbers[at] != asked if len(self.numbers) else np.ones(len(asked), bool)
+        """Group images by segment: the segment, the indices of its images, and their positions in it. Raises
+        KeyError.
+        """
+        requested = np.asarray(image_numbers, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.numbers, requested), max(len(self.numbers) - 1, 0))
+        missing = self.numbers[at] != requested if len(self.numbers) else np.ones(len(requested), bool)
         if missing.any():
-            raise KeyError(int(asked[missing.argmax()]))
+            raise KeyError(int(requested[missing.argmax()]))
         rows = self.rows[at]
         owners = np.searchsorted(self.starts, rows, side="right") - 1
         for k in np.unique(owners).tolist():
@@ -109,7 +111,7 @@ class IndexedImages:
         return features
 
     def _removed_words(self) -> Iterator[NDArray[np.integer]]:
-        """The words of each image that was removed but is still in its segment."""
+        """The words of each removed image that is still in its segment."""
         for segment, start, stop in zip(self.segments, self.starts[:-1], self.starts[1:], strict=True):
             for i in np.flatnonzero(self._removed[start:stop]):
                 words = segment.image(int(i)).words
@@ -117,6 +119,6 @@ class IndexedImages:
                 yield words
 
     def refuse_unknown(self, words: NDArray[np.integer], segment: Segment) -> None:
-        """Raise CairnError if words of a segment's images are not of the vocabulary, as in a damaged file."""
+        """Raise CairnError if words of a segment are not in the vocabulary, as in a damaged file."""
         if len(words) and (words.min() < 0 or words.max() >= self.words):
             raise CairnError("{folder} is damaged: run {cairn check}, then {cairn repair}.", folder=segment.folder)

@@ -57,7 +57,7 @@ def rank(scores: Scores, top: int | None = None) -> Scores:
     if top is not None and top < 0:
         raise ValueError(f"top is {top}: it must be at least 0")
     if top is not None and 0 < top < len(values):
-        # All that reach the score of the last place, so that a tie there too is broken by number.
+        # All images that reach the score of the last place, so that a tie there is broken by number too.
         last = np.partition(values, len(values) - top)[len(values) - top]
         reaching = np.flatnonzero(values >= last)
         numbers, values = numbers[reaching], values[reaching]
@@ -69,10 +69,10 @@ class InvertedIndex(WordWeights):
     """Similarity of tf-idf vectors over the images of any number of segments: their cosine, or a learnt one.
 
     The weight of word w in image d is ``tf(n_dw) idf(w)`` with ``idf(w) = ln(N / df(w))`` (0 where df is 0), N the
-    images in the index and df(w) those of them that have w; the vector of an image is divided by its Euclidean norm.
-    (Dividing tf by the number of features first, as is usual, makes no difference after that.) An image without
-    features is one of the N, and scores 0. How the images are divided into segments makes no difference to a score,
-    not in its last bit: the sums run over the words in ascending order whatever the segments.
+    number of images in the index and df(w) of those that have w; the vector of an image is divided by its Euclidean
+    norm. (Dividing tf by the number of features first, as is usual, makes no difference after that.) An image without
+    features is one of the N, and scores 0. The division into segments does not change the last bit of a score: sums
+    always run over the words in ascending order.
 
     With a similarity matrix R, ``S_ij = w_iᵀ R w_j`` takes the place of the inner product, and the score is
     ``S_ij / √(S_ii S_jj)``, which ranks as the Ŝ_ij of Yan and Yu (IJCNN 2013, equation 3) does, being its square
@@ -83,32 +83,32 @@ class InvertedIndex(WordWeights):
     Parameters
     ----------
     segments : sequence of Segment
-        Of one vocabulary and one descriptor. None at all is an empty index.
+        Of one vocabulary and one descriptor. Without segments the index is empty.
     words : int
         Size of the vocabulary.
     removed : collection of int, optional
-        Image numbers to leave out, of N and df too. Those that are in no segment are ignored.
+        Image numbers to leave out, also from N and df. Numbers in no segment are ignored.
     options : ScoringOptions, optional
     similarity : SimilarityMatrix, optional
-        Of the same vocabulary; tf-idf where it is left out.
+        Of the same vocabulary; by default tf-idf.
     norms : ndarray, shape (N,), float64, optional
         `norms` of an index of the same segments, words, removed images, options and similarity, which saves a pass
         over all postings.
     document_frequency : ndarray, shape (words,), int64, optional
-        That of an index of the same segments, words and removed images, which saves a look at every word of each.
+        That of an index of the same segments, words and removed images, which saves a pass over every word of each.
     borrowed : Borrowed, optional
-        Features of other images that images are scored by besides their own; a similarity goes without. Where their
-        files turn out to be damaged, they are left out from then on.
+        Features of other images by which images are also scored; ignored with a similarity. If their files turn out to
+        be damaged, they are left out from then on.
     scored_norms : ndarray, shape (N,), float64, optional
-        `scored_norms` of an index of the same, which saves a pass over what is borrowed.
+        `scored_norms` of an index of the same, which saves a pass over borrowed features.
     whole : Whole, optional
-        Of the collection that the segments are a part of: N and df are then those of all its images. Scores are those
-        that its images have in an index of all, to the last bit.
+        Statistics of the whole collection, if the segments are only a part: N and df are then those of all its images,
+        and scores equal those in an index of all, to the last bit.
 
     Attributes
     ----------
     images : IndexedImages
-        What is scored: their features, signatures and numbers.
+        The scored images: features, signatures and numbers.
     image_numbers : ndarray, shape (N,), uint32
         Ascending.
     document_frequency : ndarray, shape (words,), int64
@@ -117,9 +117,9 @@ class InvertedIndex(WordWeights):
         ``√S_jj``, without a similarity the Euclidean norms of the vectors ``tf(n) idf``; 0 for an image without
         features.
     scored_norms : ndarray, shape (N,), float64
-        Those of the vectors that are scored, with what is borrowed.
+        `norms` with borrowed features included.
     segments, words, options, similarity
-        As given.
+        As in the parameters.
 
     Raises
     ------
@@ -163,7 +163,8 @@ class InvertedIndex(WordWeights):
         if norms is not None and norms.shape != self.image_numbers.shape:
             raise ValueError(f"norms of shape {norms.shape} for {len(self.image_numbers)} images")
         self.norms = self._norms() if norms is None else np.asarray(norms, dtype=np.float64)
-        # Segments of what is borrowed, and where their images stand in `image_numbers`; -1 for what does not count.
+        # Segments of borrowed features, and positions of their images in `image_numbers`; -1 if an image does not
+        # count.
         self.lent: list[tuple[Segment, NDArray[np.int64]]] = []
         if borrowed is not None and similarity is None:
             self.lent = list(zip(borrowed.segments, borrowed.places(self.image_numbers), strict=True))
@@ -177,9 +178,9 @@ class InvertedIndex(WordWeights):
         Parameters
         ----------
         query_words : ndarray, shape (m,), integer
-            With repeats: a word's weights are added up.
+            Repeats allowed: the weights of a word are added up.
         query_weights : ndarray, shape (m,), float, optional
-            At least 0. One each where omitted; soft assignment and query expansion give others. Only their
+            At least 0. By default 1; soft assignment and query expansion use others. Only their
             proportions matter.
 
         Returns
@@ -199,7 +200,7 @@ class InvertedIndex(WordWeights):
     def score_many(
         self, queries: Sequence[tuple[NDArray[np.integer], NDArray[np.floating] | None]]
     ) -> NDArray[np.float32]:
-        """Scores of several queries, whose postings are read once: of each the same as alone.
+        """Scores of several queries, reading postings once; equal to those of `score`.
 
         Parameters
         ----------
@@ -217,10 +218,10 @@ class InvertedIndex(WordWeights):
             As `score`.
         """
         vectors = [self._query_vector(*query) for query in queries]
-        words = np.unique(np.concatenate([np.empty(0, np.int64), *(asked for asked, _ in vectors)]))
+        words = np.unique(np.concatenate([np.empty(0, np.int64), *(query_words for query_words, _ in vectors)]))
         table = np.zeros((len(words), len(vectors)))
-        for column, (asked, weights) in zip(table.T, vectors, strict=True):
-            column[np.searchsorted(words, asked)] = weights
+        for column, (query_words, weights) in zip(table.T, vectors, strict=True):
+            column[np.searchsorted(words, query_words)] = weights
         words = words.astype(np.int64)
         sums = np.empty((len(vectors), int(self.images.starts[-1])))
         for segment, start, stop in zip(self.segments, self.images.starts[:-1], self.images.starts[1:], strict=True):
@@ -239,20 +240,20 @@ class InvertedIndex(WordWeights):
             if self.lent:
                 dots += more
             cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
-            # In 32 bits the cosine of a vector with itself is 1 and not a hair more. A similarity whose diagonal all
-            # but vanishes gives more than they hold.
+            # In 32 bits the cosine of a vector with itself is exactly 1. A similarity with an almost zero diagonal
+            # overflows them.
             row[:] = np.minimum(cosines, np.finfo(np.float32).max)
         return scores
 
     def _sums(self, segment: Segment, words: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Inner products (V, images) of vectors, weights (m, V) of words, with those of a segment's images."""
+        """Inner products (V, images) of vectors, weights (m, V) of words, with the vectors of a segment's images."""
         total = np.zeros((segment.images, weights.shape[1]))
         segment.add_products(total, words, weights, self.term_frequency)
         return total.T
 
     @property
     def borrows(self) -> bool:
-        """Whether images are scored with what they borrow."""
+        """Whether images are scored with borrowed features."""
         return bool(self.lent)
 
     def borrow_nothing(self) -> None:
@@ -263,7 +264,7 @@ class InvertedIndex(WordWeights):
 
     @cached_property
     def scored_lengths(self) -> NDArray[np.int64]:
-        """How many features each image is scored by, (N,), in the order of `image_numbers`."""
+        """Number of features by which each image is scored, (N,), in the order of `image_numbers`."""
         lengths = self.images.lengths.copy()
         for segment, places in self.lent:
             counting = places >= 0
@@ -273,9 +274,8 @@ class InvertedIndex(WordWeights):
 
     @cached_property
     def word_norms(self) -> NDArray[np.float64]:
-        """Euclidean norm of the idf of each image's words, every word once, (N,), in the order of `image_numbers`.
-
-        It takes a pass over the words of all images.
+        """Euclidean norm of the idf of each image's distinct words, (N,), in the order of `image_numbers`. It takes a
+        pass over the words of all images.
         """
         squares = np.square(self.idf)
         parts: list[NDArray[np.float64]] = [np.zeros(0)]
@@ -293,7 +293,7 @@ class InvertedIndex(WordWeights):
         """Imbalance factor of the vocabulary on these images: 1 if all words have equally many features.
 
         ``K Σ p_i²``, p_i the share of word i in the features and K the vocabulary's size: how many times more postings
-        a query meets than with equal words (Jégou, Douze, Schmid: Improving bag-of-features for large scale image
+        a query reads than with equal words (Jégou, Douze, Schmid: Improving bag-of-features for large scale image
         search, IJCV 2010, section 2). 0 for an index without features.
         """
         features = self.images.feature_frequency()
@@ -326,7 +326,7 @@ class InvertedIndex(WordWeights):
             for some, lengths, words in segment.word_blocks(BLOCK_POSTINGS):
                 runs = np.flatnonzero(first_of_kind(words, lengths))
                 distinct = words[runs]
-                # Else SciPy reads beyond the array. Before the cast: large words would become negative.
+                # Otherwise SciPy reads beyond the array. Check before the cast: large words would become negative.
                 self.images.refuse_unknown(distinct, segment)
                 rows = distinct.astype(np.int32)
                 ends = np.searchsorted(runs, np.concatenate([[0], np.cumsum(lengths)])).astype(np.int32)
@@ -337,7 +337,7 @@ class InvertedIndex(WordWeights):
         return np.sqrt(squares[self.images.rows])
 
     def _set_scored_norms(self, known: NDArray[np.float64] | None) -> None:
-        """Set the norms with what is borrowed: √ Σ (tf(n) + tf(m))² idf², n own features of a word, m borrowed ones.
+        """Set the norms with borrowed features: √ Σ (tf(n) + tf(m))² idf², n own features of a word, m borrowed ones.
 
         If a file of borrowed features is damaged, nothing is borrowed.
         """
@@ -363,7 +363,7 @@ class InvertedIndex(WordWeights):
     def _gains(
         self, places: NDArray[np.int64], lengths: NDArray[np.int64], words: NDArray[np.integer]
     ) -> NDArray[np.float64]:
-        """What borrowed words of the images at some places add to the square of the norm of each."""
+        """Increase of the squared norms of images at some places by their borrowed words."""
         images = self.images.features_of(self.image_numbers[places].tolist())
         own, counts = self._counted([len(image.words) for image in images], [image.words for image in images])
         keys, more = self._counted(lengths, [words])
@@ -376,12 +376,12 @@ class InvertedIndex(WordWeights):
     def _counted(
         self, lengths: Sequence[int] | NDArray[np.int64], words: Sequence[NDArray[np.integer]]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Distinct pairs of image and word, as numbers image * vocabulary + word, and how many features have each."""
+        """Distinct pairs of image and word, as numbers image * vocabulary + word, and their numbers of features."""
         image = np.repeat(np.arange(len(lengths)), lengths)
         return np.unique(image * self.words + np.concatenate([np.zeros(0, np.int64), *words]), return_counts=True)
 
     def norms_of(self, image_numbers: Sequence[int]) -> NDArray[np.float64]:
-        """`norms` of some of the images, in the order given."""
+        """`norms` of some of the images, in the order of `image_numbers`."""
         return self.norms[np.searchsorted(self.image_numbers, image_numbers)]
 
     def _query_vector(
@@ -401,11 +401,11 @@ class InvertedIndex(WordWeights):
         vector = self.term_frequency(np.bincount(which, weights=weights, minlength=len(distinct))) * self.idf[distinct]
         expanded, own = vector, vector
         if self.similarity is not None:
-            asked = distinct
-            distinct, expanded = self.similarity.apply(asked, vector)
-            own = expanded[np.searchsorted(distinct, asked)]
+            own_words = distinct
+            distinct, expanded = self.similarity.apply(own_words, vector)
+            own = expanded[np.searchsorted(distinct, own_words)]
         norm = float(np.sqrt(vector @ own))
         idf = self.idf[distinct]
-        # A word that is in all images or in none adds nothing to any score, and its postings need no reading.
+        # A word of all images, or of no image, adds nothing to a score: its postings are not read.
         useful = (expanded > 0) & (idf > 0) & (norm > 0)
         return distinct[useful], expanded[useful] / norm * idf[useful]

@@ -1,4 +1,4 @@
-"""What back-ends of nearest-neighbour search that look through inverted lists have in common."""
+"""Common parts of the back-ends of nearest-neighbour search with inverted lists."""
 
 import io
 import zipfile
@@ -28,13 +28,13 @@ def number_of_lists(points: int, factor: float) -> int:
 
 
 def read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int | None, ...]]]) -> dict[str, NDArray[Any]]:
-    """Arrays that `save_arrays` wrote, of these types and shapes; any exception where they are something else.
+    """Read arrays written by `save_arrays`, of these types and shapes; raises any exception if they differ.
 
     A length of None can be any.
     """
     with zipfile.ZipFile(io.BytesIO(contents)) as file:
         archive = Archive(file)
-        # What is not packed is no longer than the file.
+        # Uncompressed data is no longer than the file.
         if set(archive.names) != {f"{name}.npy" for name in wanted} or sum(
             entry.file_size for entry in file.infolist()
         ) > len(contents):
@@ -55,8 +55,8 @@ def read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int | Non
 def single_thread() -> Iterator[None]:
     """Run faiss in one thread for a while.
 
-    Its small codebooks are learnt in many tiny parallel steps. On a busy machine, waiting for each other takes threads
-    a hundred times longer than the work.
+    Its small codebooks are learnt in many tiny parallel steps. On a busy machine, threads spend a hundred times longer
+    waiting for each other than working.
     """
     import faiss  # here: it takes a tenth of a second to load
 
@@ -69,8 +69,8 @@ def single_thread() -> Iterator[None]:
 
 
 def set_training(clustering: Any, seed: int) -> None:
-    """Set how faiss learns a codebook."""
+    """Configure how faiss learns a codebook."""
     clustering.seed = seed % 2**31
     clustering.niter = 8
-    # The small codebooks are good from few points; faiss would warn of it on standard error.
+    # Few points are enough for small codebooks; faiss would warn about it on standard error.
     clustering.min_points_per_centroid = 1

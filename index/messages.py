@@ -1,8 +1,8 @@
 """Sentences in several forms: for the command line, a Python program, a page.
 
-A `Message` is a sentence in English with places in it. ``{name}`` is a value; ``{--max-side}`` is an option, and
-``{cairn retrain}`` a command, which are named as the reader writes them: ``--max-side`` or ``max_side``, ``cairn
-retrain`` or ``Collection.retrain``. If an option has another name in Python, that follows a bar: ``{--gt|labels}``.
+A `Message` is an English sentence with placeholders. ``{name}`` is a value; ``{--max-side}`` is an option, and ``{cairn
+retrain}`` a command, each named as its reader writes it: ``--max-side`` or ``max_side``, ``cairn retrain`` or
+``Collection.retrain``. If an option has another name in Python, it follows a bar: ``{--gt|labels}``.
 A command may have options: ``{cairn retrain --signature}`` is ``Collection.retrain(signature=…)``.
 """
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 Naming = Callable[[str], str]
-"""How options and commands are named: `in_python` or `on_command_line`."""
+"""Names options and commands: `in_python` or `on_command_line`."""
 
 _PLACE = re.compile(r"\{(\w+|(?:--|cairn )[^{}]+)\}")
 _FUNCTIONS = {
@@ -26,11 +26,11 @@ _FUNCTIONS = {
     "cairn remove": "Collection.remove",
     "cairn retrain": "Collection.retrain",
 }
-"""Functions and methods that do what a command does."""
+"""Functions and methods that correspond to commands."""
 
 
 def in_python(place: str) -> str:
-    """Name an option by its argument, and a command by its function where there is one."""
+    """Name an option by its argument, and a command by its function if it has one."""
     here, _, there = place.partition("|")
     if there:
         return there
@@ -44,7 +44,7 @@ def in_python(place: str) -> str:
 
 
 def on_command_line(place: str) -> str:
-    """Name an option or a command as it is typed."""
+    """Name an option or a command as typed."""
     return place.partition("|")[0]
 
 
@@ -53,7 +53,7 @@ _naming: Naming = in_python
 
 @contextmanager
 def speaking(naming: Naming) -> Iterator[None]:
-    """Name options and commands in another way in this process, within a block."""
+    """Use another naming of options and commands in this process, within a block."""
     global _naming
     before, _naming = _naming, naming
     try:
@@ -63,8 +63,8 @@ def speaking(naming: Naming) -> Iterator[None]:
 
 
 class Message:
-    """A sentence with places in it, which a translator meets and which tells messages apart, and the values for them.
-    Raises TypeError if the places have other names than the values.
+    """A translatable sentence with placeholders, which identifies the message, and their values. Raises TypeError if
+    the names of placeholders and values differ.
     """
 
     def __init__(self, text: str, **values: object) -> None:
@@ -74,7 +74,7 @@ class Message:
 
     @classmethod
     def of(cls, text: "str | Message", **values: object) -> "Message":
-        """Take a message as it is, and a text with its values as one."""
+        """Make a message of a text and its values; a message is returned as it is."""
         return text if isinstance(text, Message) else cls(text, **values)
 
     def __str__(self) -> str:
@@ -90,36 +90,36 @@ class Message:
         return hash(self.text)
 
     def told(self, naming: Naming | None = None, translate: Callable[[str], str] = str) -> str:
-        """The sentence, and those that stand within it, without their full stops where another mark follows. `naming`:
-        how options and commands are named; by default as this process does, see `speaking`.
+        """The sentence with its values. A sentence among the values loses its full stop if another mark follows.
+        `naming`: of options and commands; by default that of this process, see `speaking`.
         """
         name = naming or _naming
 
-        def place(found: re.Match[str]) -> str:
-            if (inside := found[1]) not in self.values:
-                return found[0] if inside.isidentifier() else name(inside)
+        def place(match: re.Match[str]) -> str:
+            if (inside := match[1]) not in self.values:
+                return match[0] if inside.isidentifier() else name(inside)
             value = self.values[inside]
             inner = getattr(value, "message", value)
             if not isinstance(inner, Message):
                 return str(value)
             text = inner.told(name, translate)
-            return text.rstrip(".") if found.string[found.end() :].startswith((".", ":", ")")) else text
+            return text.rstrip(".") if match.string[match.end() :].startswith((".", ":", ")")) else text
 
         return _PLACE.sub(place, translate(self.text))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it, its values as text."""
+        """Convert it to a dictionary for JSON, with values as text."""
         inner = {name: getattr(value, "message", value) for name, value in self.values.items()}
         values = {name: one.to_dict() if isinstance(one, Message) else str(one) for name, one in inner.items()}
         return {"text": self.text, "values": values}
 
     @classmethod
-    def from_dict(cls, said: dict[str, Any]) -> "Message":
-        """Read what `to_dict` gives."""
-        values = {name: cls.from_dict(one) if isinstance(one, dict) else one for name, one in said["values"].items()}
-        return cls(said["text"], **values)
+    def from_dict(cls, message: dict[str, Any]) -> "Message":
+        """Read the result of `to_dict`."""
+        values = {name: cls.from_dict(one) if isinstance(one, dict) else one for name, one in message["values"].items()}
+        return cls(message["text"], **values)
 
 
 def said(text: str) -> str:
-    """Mark a text that pages say, so that translators meet it."""
+    """Mark a text of pages for translation."""
     return text

@@ -1,4 +1,4 @@
-"""Approximate nearest-neighbour search: the contract that every back-end keeps."""
+"""Approximate nearest-neighbour search: the contract of every back-end."""
 
 import abc
 import dataclasses
@@ -18,9 +18,9 @@ from index.kernels.products import squared_distances
 DESCRIPTION_FILE = "search.json"
 INDEX_FILE = "search.npz"
 EARLIER_INDEX_FILE = "search.index"
-"""What faiss itself wrote for earlier versions. It believes what such a file says, so it is given none."""
+"""Index file of earlier versions, written by faiss. It is never read: faiss trusts such files."""
 MOST_SEED = 2**63 - 1
-# faiss expands the square of an exact distance, and so rounds: this many more than wanted are compared exactly.
+# faiss expands the square of a distance, and so rounds: this many extra candidates are compared exactly.
 _ROUNDED = 4
 
 
@@ -32,20 +32,20 @@ class NeighbourOptions:
 class NearestNeighbours(abc.ABC):
     """Search for the nearest of a fixed set of points, by squared Euclidean distance.
 
-    Made by `build`, which copies the points, or `load`; never changed. Results may be approximate, distances never are:
-    each neighbour comes with its exact squared distance, nearest first. The number of threads is the caller's business
-    (`faiss.omp_set_num_threads`), and never changes a result.
+    Made by `build`, which copies the points, or `load`; immutable. Results may be approximate, distances never are:
+    each neighbour comes with its exact squared distance, nearest first. The caller sets the number of threads
+    (`faiss.omp_set_num_threads`), which never changes a result.
     """
 
-    name: ClassVar[str]  # what the registry calls the back-end
+    name: ClassVar[str]  # name in the registry
     options_type: ClassVar[type[NeighbourOptions]]
-    # Settings that trade accuracy for speed, for the passes of k-means that later passes put right.
+    # Faster, less accurate settings for passes of k-means that later passes correct.
     draft: ClassVar[NeighbourOptions]
-    # The back-end that k-means searches by for words that are looked up by this one.
+    # The back-end of k-means for a vocabulary that is searched by this one.
     clustered_by: ClassVar[str]
     # Whether the same seed gives the same index.
     seeded: ClassVar[bool] = True
-    # Queries taken at a time: the work arrays of a batch stay in the processor's cache.
+    # Queries per batch: the work arrays of a batch stay in the processor's cache.
     batch: ClassVar[int] = 2_048
 
     def __init__(self, points: NDArray[np.float32], options: NeighbourOptions, seed: int) -> None:
@@ -55,7 +55,7 @@ class NearestNeighbours(abc.ABC):
 
     @classmethod
     def build(cls, points: NDArray[np.float32], options: NeighbourOptions | None = None, seed: int = 0) -> Self:
-        """Index points (N, D), both at least 1. Raises ValueError if they are no such array, or `options` are another
+        """Index points (N, D), both at least 1. Raises ValueError if the array is invalid, or `options` are another
         back-end's. `seed`: the same seed gives the same index, where the back-end is `seeded`.
         """
         options = cls.options_type() if options is None else options
@@ -67,9 +67,9 @@ class NearestNeighbours(abc.ABC):
 
     @classmethod
     def load(cls, folder: Path, points: NDArray[np.float32], *, known: bool = False) -> Self:
-        """Read back what `save` wrote. `points`: the points it was built from, which `save` does not write. Kept as
-        they are, such as mapped from a file. `known`: points and files are known to be what was written: their
-        checksums are not compared.
+        """Read an index written by `save`. `points`: the points it was built from, which `save` does not write; not
+        copied, so they may be memory-mapped. `known`: points and files are known to be intact, so their checksums are
+        not compared.
         """
         folder = Path(folder)
         path = folder / DESCRIPTION_FILE
@@ -87,7 +87,7 @@ class NearestNeighbours(abc.ABC):
                 f"{folder} was written by the search back-end {name[:40]!r}, not {cls.name!r}: load it by that."
             )
         search = cls(_read_only(np.ascontiguousarray(_checked(points))), options, seed)
-        # Before the index is opened: with other points a kd-tree reads past their end.
+        # Check before opening the index: with other points a kd-tree reads past their end.
         if not known and points_fingerprint != fingerprint({"points": search.points}, {}):
             raise CairnError(f"The search index in {folder} was built from other points: make the vocabulary again.")
         if index_sha256 is None:
@@ -104,7 +104,7 @@ class NearestNeighbours(abc.ABC):
             return search
         try:
             search._read(contents)
-        except Exception as error:  # an archive that somebody made can fail in any way
+        except Exception as error:  # a crafted archive can fail in any way
             raise CairnError(f"{file} is no index of these points: make the vocabulary again.") from error
         return search
 
@@ -129,8 +129,8 @@ class NearestNeighbours(abc.ABC):
         """Numbers and squared distances (M, k) of the k nearest points of each query, nearest first. Raises ValueError
         if the queries' dimension is not the points', or k < 1.
 
-        `k`: at least 1. With fewer points than that, all of them are returned: K = min(k, N). `quick`: search less
-        thoroughly, where the back-end can: some more queries miss their nearest.
+        `k`: at least 1. With fewer points, all are returned: K = min(k, N). `quick`: search less thoroughly, if the
+        back-end can; slightly more queries miss their nearest point.
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         count, dim = self.points.shape
@@ -149,24 +149,26 @@ class NearestNeighbours(abc.ABC):
     def _search_batch(
         self, queries: NDArray[np.float32], k: int, quick: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        found = self._quick_candidates(queries, k) if quick else self._candidates(queries, k)
-        short = (found[:, :k] < 0).any(axis=1)
+        candidates = self._quick_candidates(queries, k) if quick else self._candidates(queries, k)
+        short = (candidates[:, :k] < 0).any(axis=1)
         if short.any():
-            # A search that gave up before it had found k: rare, and cheap to answer exactly.
+            # The search found fewer than k: rare, and cheap to repeat exactly.
             nearest = self._nearest(queries[short], k)
-            found = np.pad(found, ((0, 0), (0, max(0, nearest.shape[1] - found.shape[1]))), constant_values=-1)
-            found[short] = -1
-            found[short, : nearest.shape[1]] = nearest
-        distances = squared_distances(queries, self.points, np.maximum(found, 0))
-        distances[found < 0] = np.inf
+            candidates = np.pad(
+                candidates, ((0, 0), (0, max(0, nearest.shape[1] - candidates.shape[1]))), constant_values=-1
+            )
+            candidates[short] = -1
+            candidates[short, : nearest.shape[1]] = nearest
+        distances = squared_distances(queries, self.points, np.maximum(candidates, 0))
+        distances[candidates < 0] = np.inf
         if k == 1:
             order = distances.argmin(axis=1)[:, None]
         else:
             order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-        return np.take_along_axis(found, order, axis=1), np.take_along_axis(distances, order, axis=1)
+        return np.take_along_axis(candidates, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
     def _nearest(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-        """Candidates among which the k nearest surely are: some more, as faiss rounds, in ascending order."""
+        """Candidates certain to include the k nearest, in ascending order; slightly more than k, as faiss rounds."""
         import faiss  # here: it takes a tenth of a second to load
 
         return np.sort(faiss.knn(queries, self.points, min(k + _ROUNDED, len(self.points)))[1], axis=1)
@@ -183,26 +185,25 @@ class NearestNeighbours(abc.ABC):
 
     @abc.abstractmethod
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-        """At least k candidates a query, (M, >= k) int64, in any order; -1, behind them, where there are fewer."""
+        """At least k candidates a query, (M, >= k) int64, in any order, padded by -1 at the end."""
 
     def _quick_candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-        """As `_candidates`, in less time where that can be had."""
+        """As `_candidates`, but faster if possible."""
         return self._candidates(queries, k)
 
     def _write(self, file: Path) -> bool:
-        """Write the index; False if there is nothing that building again would not give soon."""
+        """Write the index; return False if rebuilding it is quick."""
         return False
 
     def _read(self, contents: bytes) -> None:
-        """Take over what `_write` wrote for the same points; any exception where it is something else.
-
-        The contents are not trusted: an attacker could have made the checksum too.
+        """Read an index written by `_write` for the same points; may raise any exception. The contents are not trusted:
+        an attacker could have made the checksum too.
         """
         self._build()
 
 
 def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries: NDArray[np.float32]) -> float:
-    """Share of the queries whose nearest point a back-end finds, 1.0 if there are none. A point at the same distance as
+    """Share of the queries whose nearest point a back-end finds, 1.0 without queries. A point at the same distance as
     the nearest counts.
     """
     import faiss
@@ -212,10 +213,10 @@ def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries
         return 1.0
     points = np.ascontiguousarray(points, dtype=np.float32)
     nearest = faiss.knn(queries, points, 1)[1]
-    found, distances = backend.search(queries, 1)
-    # Measured again, since faiss.knn expands the square and so rounds.
+    neighbours, distances = backend.search(queries, 1)
+    # Recomputed, since faiss.knn expands the square and so rounds.
     exact = squared_distances(queries, points, nearest)
-    return float(np.mean((found == nearest) | (distances <= exact)))
+    return float(np.mean((neighbours == nearest) | (distances <= exact)))
 
 
 def _own(points: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -238,7 +239,7 @@ def _read_only(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def check_whole(options: NeighbourOptions, **least: int) -> None:
-    """Raise CairnError if an option is no whole number of 31 bits, or less than it may be."""
+    """Raise CairnError if an option is not a whole number of 31 bits, or is below its minimum."""
     for name, smallest in least.items():
         value = getattr(options, name)
         if type(value) is not int or not smallest <= value < 1 << 31:

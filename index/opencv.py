@@ -1,4 +1,4 @@
-"""OpenCV as it is installed: its packages overwrite each other's files, and a mixture of two works nowhere."""
+"""Check of the OpenCV installation: its packages overwrite each other's files, and a mixture of two does not work."""
 
 import re
 from importlib.util import find_spec
@@ -7,20 +7,20 @@ from pathlib import Path
 from index.errors import CairnError
 
 PACKAGE = "opencv-contrib-python-headless"
-"""The one that Cairn needs."""
+"""The package that Cairn needs."""
 
 _INSTALLED = re.compile(r"(opencv_(?:contrib_)?python(?:_headless)?)-([0-9.]+)\.dist-info")
 
 
 def refuse_mixture(folder: Path | None = None) -> None:
     """Raise CairnError if another package of OpenCV is installed over the one that Cairn needs, of another version.
-    Nothing is imported for it.
+    OpenCV is not imported.
     """
     if folder is None:
-        found = find_spec("cv2")
-        if found is None or found.origin is None:
+        spec = find_spec("cv2")
+        if spec is None or spec.origin is None:
             return
-        folder = Path(found.origin).parents[1]
+        folder = Path(spec.origin).parents[1]
     there = {}
     for path in folder.glob("opencv_*.dist-info"):
         if matched := _INSTALLED.fullmatch(path.name):

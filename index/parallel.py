@@ -1,8 +1,7 @@
-"""Many processes or threads at work: tasks run side by side, and stopped together; and linear algebra on one thread.
+"""Tasks in several processes or threads, run and stopped together; and linear algebra on one thread.
 
 Worker processes do not receive Ctrl-C or SIGTERM: the command does, and kills them. If the command is killed by
-SIGKILL, a worker notices within a second that its parent has gone, and ends. On Windows a worker ends once its task is
-done and it has been idle for five minutes.
+SIGKILL, a worker notices within a second that its parent is gone, and ends. On Windows it ends after five idle minutes.
 """
 
 import contextlib
@@ -28,22 +27,22 @@ T = TypeVar("T")
 
 
 class RemoteWorkers(Protocol):
-    """Workers that are not processes of this one: see `index.cluster.connection.Cluster`."""
+    """Workers that are not child processes: see `index.cluster.connection.Cluster`."""
 
     def run(self, tasks: Iterable[Callable[[], T]], *, ordered: bool = True, batch: int = 1) -> Iterator[T]:
         """Run tasks, as `run` does."""
 
 
 Workers = int | RemoteWorkers
-"""Who is at work: a number of processes on this machine, or a pool of workers."""
+"""A number of processes on this machine, or a pool of remote workers."""
 
-# Modules that bring a linear algebra beside NumPy's. They are not loaded for the count of its threads alone.
+# Modules with a linear algebra library besides NumPy's. They are not loaded just to count its threads.
 _WITH_ITS_OWN = frozenset({"faiss", "scipy.linalg"})
 # Of glibc's mallopt: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD.
 _KEPT, _LARGEST_KEPT = -1, -3
-_LOOK = 0.5  # seconds between two looks of a worker at whether its parent is there
+_LOOK = 0.5  # seconds between two checks of a worker whether its parent is alive
 
-_unfinished: set[Generator[Any, None, None]] = set()  # results of processes, not read to their end
+_unfinished: set[Generator[Any, None, None]] = set()  # results of processes that are not fully read
 
 
 def cores() -> int:
@@ -53,11 +52,11 @@ def cores() -> int:
 
 
 WORKERS = Option("Processes; 0: one a core. The result does not depend on it.", RUNNING, least=0)
-"""The option `workers` of whatever works on several processes: see `processes`."""
+"""The option `workers`: see `processes`."""
 
 
 def processes(workers: Any) -> int:
-    """How many processes work, for an argument `workers`: 0 stands for one a core."""
+    """Number of processes for an argument `workers`: 0 stands for one a core."""
     return whole("workers", workers, 0) or cores()
 
 
@@ -73,14 +72,13 @@ def run(
     threads: bool = False,
     batch: int | None = None,
 ) -> Iterator[T]:
-    """Run tasks side by side, and give their results as they come. Results that are not read yet wait in memory.
+    """Run tasks in parallel, and yield their results. Unread results wait in memory.
 
-    With one worker, or tasks for no more than one, they run in this process, each when its result is asked for. Raises
-    BrokenProcessPool if a process was killed, for want of memory maybe; what a task raises is raised here too. Either
-    way no process is at work any longer. `tasks`: without arguments. Processes get them pickled; large arrays in them
-    are shared and not copied. `threads`: threads of this process in place of processes, for work that lets others run
-    meanwhile; in order, and one task at a time. `batch`: how many tasks a process takes at a time; by default the more,
-    the quicker they are.
+    With one worker or one task, they run lazily in this process. Raises BrokenProcessPool if a process was killed, for
+    example for lack of memory; errors of tasks are raised here too. After an error no process is running. `tasks`:
+    functions without arguments, pickled for processes; large arrays in them are shared, not copied. `threads`: threads
+    of this process in place of processes, for work that releases the interpreter lock; in order, and one task at a
+    time. `batch`: tasks per process at a time; by default more if they are quick.
     """
     if not isinstance(workers, int) and threads:
         workers = os.cpu_count() or 1
@@ -103,7 +101,7 @@ def run(
         return
     from joblib import Parallel, delayed
 
-    # A worker that was idle for long, or has grown, ends and is replaced, which needs no warning.
+    # A worker that was idle for long, or uses much memory, is replaced, which needs no warning.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     parallel = Parallel(
         n_jobs=processes,
@@ -113,45 +111,45 @@ def run(
         initializer=_begin_work,
     )
     with without_interrupt():  # the processes are started here
-        found: Generator[T, None, None] = parallel(delayed(task)() for task in todo)
-        _unfinished.add(found)
+        results: Generator[T, None, None] = parallel(delayed(task)() for task in todo)
+        _unfinished.add(results)
     try:
-        for result in found:  # noqa: UP028  `yield from` would close it with a warning
+        for result in results:  # noqa: UP028  `yield from` would close it with a warning
             yield result
     finally:
-        _close(found)
+        _close(results)
 
 
 def end_workers() -> None:
-    """Kill the processes that work on results of `run` that will not be read."""
-    for found in list(_unfinished):
-        _close(found)
+    """Kill the processes that compute results of `run` that will not be read."""
+    for results in list(_unfinished):
+        _close(results)
 
 
-def _close(found: Generator[Any, None, None]) -> None:
+def _close(results: Generator[Any, None, None]) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that tasks were given up
-        with contextlib.suppress(ValueError):  # another thread is reading it, and closes it
-            found.close()
-    _unfinished.discard(found)
+        warnings.simplefilter("ignore")  # of abandoned tasks
+        with contextlib.suppress(ValueError):  # another thread is reading it, and will close it
+            results.close()
+    _unfinished.discard(results)
 
 
 def _begin_work() -> None:
-    """Prepare a worker process, where every core is another process's already."""
+    """Prepare a worker process, which has one core."""
     import cv2
 
     end_with_parent()
     keep_memory()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may reach all processes of a command, and one of them answers it
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may reach all processes of a command, and one of them handles it
     cv2.setNumThreads(1)
 
 
 def keep_memory() -> None:
-    """Let this process keep memory that it has freed, up to a quarter of a gigabyte, for what needs some next.
+    """Let this process keep up to a quarter of a gigabyte of freed memory for reuse.
 
-    A photo takes arrays of some ten megabytes, one after the other. glibc gives each back to the system and asks for it
-    again, which fills it with zeros: a tenth of the time of an upload. If there is another C library, or the
-    environment says how memory is kept, all stays as it is.
+    A photo takes successive arrays of some ten megabytes. glibc returns each to the system and requests it again,
+    filled with zeros: a tenth of the time of an upload. Does nothing with another C library, or if the environment
+    configures malloc.
     """
     if sys.platform != "linux" or any(name.startswith("MALLOC_") for name in os.environ):
         return
@@ -159,13 +157,13 @@ def keep_memory() -> None:
 
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_LARGEST_KEPT, 32 << 20)  # the largest that it takes
+        mallopt(_LARGEST_KEPT, 32 << 20)  # the largest possible value
         mallopt(_KEPT, 256 << 20)
 
 
 def end_with_parent(parent: int | None = None) -> None:
-    """Let this process end as soon as its parent is no longer there. `parent`: its process number; left out where
-    `multiprocessing` or `run` has started this process, and knows it.
+    """End this process once its parent is gone. `parent`: its process number; by default the parent known to
+    `multiprocessing` or `run`.
     """
     import multiprocessing
 
@@ -184,8 +182,8 @@ def end_with_parent(parent: int | None = None) -> None:
 
 
 def can_fork() -> bool:
-    """Whether processes can be forked here, and identified although process numbers are reused."""
-    if sys.platform != "linux":  # elsewhere libraries of the system have threads of their own
+    """Whether processes can be forked here, and identified even if process numbers are reused."""
+    if sys.platform != "linux":  # elsewhere system libraries have their own threads
         return False
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -196,14 +194,14 @@ def can_fork() -> bool:
 
 @contextlib.contextmanager
 def without_interrupt() -> Iterator[None]:
-    """Let the processes that are started within a block not feel Ctrl-C: their parent ends them.
+    """Make processes started within a block ignore Ctrl-C: their parent ends them.
 
-    Python would write a trace for each that is still being started.
+    Python would print a traceback for each process that is still starting.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    # Of this thread alone; a process has the mask of the thread that starts it.
+    # Of this thread alone; a new process inherits the mask of the thread that starts it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -213,10 +211,10 @@ def without_interrupt() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_tracker() -> Iterator[None]:
-    """Let the process that removes what killed workers leave behind do so without a word, if it begins in a block.
+    """Silence the resource tracker that cleans up after killed workers, if it starts in the block.
 
-    joblib has one. It warns of all that it removes, and of what is gone already: at times after the last word of a
-    command that was stopped.
+    joblib's tracker warns about everything that it removes or finds gone, sometimes after the last output of a stopped
+    command.
     """
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker")))
@@ -231,17 +229,17 @@ def _quiet_tracker() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopping_in_order() -> Iterator[None]:
-    """Let SIGTERM end a block as Ctrl-C does: what is open is closed, and no worker stays at work; then Terminated is
-    raised. A second SIGTERM ends the process at once.
+    """Make SIGTERM end a block as Ctrl-C does: files are closed, workers stopped, and Terminated is raised. A second
+    SIGTERM ends the process at once.
     """
-    if threading.current_thread() is not threading.main_thread():  # which alone can answer signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
         return
-    told = False
+    received = False
 
     def stop(*_: object) -> None:
-        nonlocal told
-        told = True
+        nonlocal received
+        received = True
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         raise Terminated
 
@@ -250,43 +248,43 @@ def stopping_in_order() -> Iterator[None]:
         with _quiet_tracker():
             yield
     except BaseException as error:
-        if told:  # a library may have made something else of it
+        if received:  # a library may have turned it into another exception
             raise Terminated from error
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
         end_workers()
-    if told:
+    if received:
         raise Terminated
 
 
 def _controller() -> "ThreadpoolController":
-    """What tells all linear algebra that is loaded now how many threads to use."""
+    """The controller of the threads of all linear algebra libraries now loaded."""
     return _controller_beside(frozenset(_WITH_ITS_OWN & sys.modules.keys()))
 
 
 @cache
 def _controller_beside(loaded: frozenset[str]) -> "ThreadpoolController":
-    del loaded  # it is looked for again when there is more
+    del loaded  # rebuilt when more is loaded
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 _limit_lock = threading.Lock()
-_limited = 0  # blocks of `one_thread` that are under way, of all threads together
-_before: Any = None  # what restores the numbers of threads from before the first of them
+_limited = 0  # active blocks of `one_thread`, of all threads together
+_before: Any = None  # restores the numbers of threads from before the first of them
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Keep linear algebra on the calling thread within a block.
 
-    Threads that wait for each other cost more than they bring where products take microseconds, and a sum's last bit
-    depends on their number.
+    Synchronising threads costs more than it saves when products take microseconds, and a sum's last bit depends on
+    their number.
 
-    The limit is one of the whole process. The first block of several threads sets it, and the last one lifts it: if
-    each restored what it found, one that began within another would restore that one's limit for good.
+    The limit applies to the whole process. The first block of several threads sets it and the last one lifts it: if
+    each restored the previous limit, overlapping blocks would leave it set.
     """
     global _limited, _before
     with _limit_lock:
@@ -305,7 +303,9 @@ def one_thread() -> Iterator[None]:
 
 
 def _let_other_threads_limit() -> None:
-    """Let any thread lift the limit that this one has set: later versions of threadpoolctl let that one alone do so."""
+    """Let any thread lift the limit that this one has set: later versions of threadpoolctl allow only the same
+    thread.
+    """
     from threadpoolctl import OpenBLASController
 
     getattr(OpenBLASController, "clear_controlling_thread", lambda: None)()

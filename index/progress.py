@@ -1,17 +1,17 @@
-"""How far a long task is, as every package tells it."""
+"""Reports of progress of long tasks."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[str, int, int], None]
-"""To be called with the name of a step, how much of it is done, and how much there is."""
+"""Called with the name of a step, the amount done, and the total."""
 Step = Callable[[int, int], None]
-"""The same within one step: how much is done, and how much there is."""
+"""Called within one step with the amount done and the total."""
 
 
 class Timed:
-    """A report with the seconds that each step took."""
+    """A report with the time of each step in seconds."""
 
     seconds: dict[str, float]
 

@@ -16,7 +16,7 @@ BACKENDS = {
     "flann": "index.flann_search:FlannSearch",
     "pyflann": "index.flann_search:PyflannSearch",
 }
-"""Every back-end by its name: module:object, imported when it is asked for: what searches nothing needs none."""
+"""Every back-end by name as module:object, imported on demand."""
 
 
 def search_backend(name: str) -> "type[NearestNeighbours]":

@@ -1,4 +1,4 @@
-"""The sparse similarity matrix: which words mean the same (Yan and Yu, IJCNN 2013, section III)."""
+"""The sparse similarity matrix: which words have the same meaning (Yan and Yu, IJCNN 2013, section III)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ FORMAT = 1
 
 # Postings compared at a time, as in `index.inverted`.
 BLOCK_POSTINGS = 1 << 18
-# Words whose neighbours are searched at a time: bounds what the search gives back.
+# Words whose neighbours are searched at a time: bounds the size of the results.
 BLOCK_WORDS = 1 << 16
 
-_LARGEST_FILE = 1 << 28  # bytes, of the file and of what is packed in it: 20 million pairs
+_LARGEST_FILE = 1 << 28  # bytes, of the file and of its unpacked contents: 20 million pairs
 _META = "meta.json"
 _ARRAYS = {"diagonal": "<f4", "first": "<i4", "second": "<i4", "values": "<f4"}
 
@@ -34,7 +34,7 @@ _ARRAYS = {"diagonal": "<f4", "first": "<i4", "second": "<i4", "values": "<f4"}
 class SimilarityMatrix:
     """A sparse symmetric matrix R ≥ 0 over the words of a vocabulary, relative to tf-idf: with w_i(u) = tf(n_ui)
     idf(u), the similarity of two images is ``S_ij = w_iᵀ R w_j``; the paper's M is diag(idf) R diag(idf). R = I is
-    tf-idf; a word that was in no training photo keeps R(u, u) = 1. Raises ValueError if the arrays are not so.
+    tf-idf; a word that was in no training photo keeps R(u, u) = 1. Raises ValueError for other arrays.
     """
 
     vocabulary: str  # fingerprint of the vocabulary whose words it relates
@@ -42,7 +42,7 @@ class SimilarityMatrix:
     first: NDArray[np.int32]  # (P,) int32: u of each pair, u < v, distinct pairs in ascending order (u, then v)
     second: NDArray[np.int32]  # (P,) int32: v
     values: NDArray[np.float32]  # (P,) float32: R(u, v) = R(v, u), at least 0
-    provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how; JSON types only
+    provenance: dict[str, Any] = field(default_factory=dict)  # its training data and method; JSON types only
 
     def __post_init__(self) -> None:
         for name, kind in _ARRAYS.items():
@@ -75,11 +75,11 @@ class SimilarityMatrix:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the arrays and the vocabulary; where the matrix came from does not matter."""
+        """SHA-256 of the arrays and the vocabulary; independent of the matrix's origin."""
         return fingerprint({name: getattr(self, name) for name in _ARRAYS}, {"vocabulary": self.vocabulary})
 
     def describe(self) -> dict[str, Any]:
-        """What `--json` reports of it."""
+        """Description for `--json`."""
         return {
             "fingerprint": self.fingerprint,
             "neighbours": self.provenance.get("neighbours"),
@@ -89,8 +89,8 @@ class SimilarityMatrix:
     def apply(
         self, words: NDArray[np.integer], weights: NDArray[np.floating]
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Multiply a sparse vector, of distinct ascending words (m,): the words (n,) given, and all that R relates to
-        them by more than 0, ascending, and R w of each. Its sums run over the given words in ascending order.
+        """Multiply a sparse vector w of distinct ascending words (m,) by R: the words (n,) where R w may be nonzero,
+        ascending, and R w of each. Its sums run over `words` in ascending order.
         """
         offsets, related, values = self._rows
         words = np.asarray(words, dtype=np.int64)
@@ -103,7 +103,7 @@ class SimilarityMatrix:
 
     @cached_property
     def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """R by rows: row u has the entries offsets[u] to offsets[u + 1], the diagonal's first, and none that is 0."""
+        """R by rows: row u has the entries offsets[u] to offsets[u + 1], the diagonal's first, without zeros."""
         every, some = np.arange(self.words, dtype=np.int32), self.values > 0
         first, second, values = self.first[some], self.second[some], self.values[some]
         rows = np.concatenate([every, first, second])
@@ -116,7 +116,7 @@ class SimilarityMatrix:
         )
 
     def save(self, path: Path) -> None:
-        """Write a similarity file (.npz), so that it is there whole or not at all."""
+        """Write a similarity file (.npz) atomically."""
         path = Path(path)
         check_similarity_path(path)
         meta = {"format": FORMAT, "vocabulary": self.vocabulary, "provenance": self.provenance}
@@ -139,7 +139,7 @@ class SimilarityMatrix:
 
 
 def check_similarity_path(path: Path) -> None:
-    """Raise CairnError if no similarity file can be written to a path, so that it is known before any work."""
+    """Raise CairnError if no similarity file can be written to a path; called before long work."""
     if path.suffix != ".npz":
         raise CairnError(f"{path} must end with .npz, by which a similarity file is known: choose {path}.npz.")
     if not path.parent.is_dir():
@@ -149,24 +149,24 @@ def check_similarity_path(path: Path) -> None:
 
 
 def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Find the entries off the diagonal that a similarity matrix may have, Bˢ of section III.B: each word is related to
-    its k nearest words, by the vocabulary's own search, and they to it. Gives distinct pairs first < second (P,),
+    """Find the possible off-diagonal entries of a similarity matrix, Bˢ of section III.B: each word is related to its k
+    nearest words, by the vocabulary's own search, and they to it. Returns distinct pairs first < second (P,),
     ascending.
     """
     if k < 0:
         raise ValueError(f"k must be at least 0, not {k}")
     words, k = vocabulary.words, min(k, vocabulary.words - 1)
-    found = [np.zeros(0, np.int64)]
+    pairs = [np.zeros(0, np.int64)]
     for start in range(0, words if k else 0, BLOCK_WORDS):
         centres = vocabulary.centres[start : start + BLOCK_WORDS]
         nearest = vocabulary.search.search(centres, k + 1)[0].astype(np.int64)
         word = np.arange(start, start + len(centres))[:, None]
-        # The word itself need not come first, where centres coincide, nor at all, where the search is approximate.
+        # The word itself may not come first if centres coincide, and may be missing if the search is approximate.
         others = nearest != word
         others &= np.cumsum(others, axis=1) <= k
         keys = _keys(np.minimum(word, nearest), np.maximum(word, nearest), words)
-        found.append(np.unique(keys[others]))
-    first, second = np.divmod(np.unique(np.concatenate(found)), words)
+        pairs.append(np.unique(keys[others]))
+    first, second = np.divmod(np.unique(np.concatenate(pairs)), words)
     return first.astype(np.int32), second.astype(np.int32)
 
 
@@ -175,8 +175,8 @@ def shared_postings(
 ) -> Iterator[
     tuple[NDArray[np.int64], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]
 ]:
-    """Intersect the posting lists of pairs of words, a block at a time: places of the pairs, ascending over all blocks,
-    positions of images that have both words, and how often they have either: which is which is not said.
+    """Intersect the posting lists of pairs of words, block by block: places of the pairs, ascending over all blocks,
+    positions of images with both words, and the two counts, in no fixed order.
     """
     if len(first) == 0:
         return
@@ -189,12 +189,12 @@ def shared_postings(
     ends = np.cumsum(frequency[rare] + frequency[frequent])
     start = 0
     while start < len(pairs):
-        # Whole lists that fill a block: at least one pair's, no longer than the segment has images.
+        # Whole lists that fill a block: those of at least one pair, no longer than the number of images.
         before = int(ends[start - 1]) if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK_POSTINGS, side="right")))
-        asked = np.union1d(rare[start:stop], frequent[start:stop])
-        lists = segment.postings(asked)
-        if len(lists.words) != len(asked):  # images have a word that has no images
+        words_read = np.union1d(rare[start:stop], frequent[start:stop])
+        lists = segment.postings(words_read)
+        if len(lists.words) != len(words_read):  # an image has a word whose list is empty
             raise CairnError("{folder} is damaged: run {cairn check}, then {cairn repair}.", folder=segment.folder)
         rows, keys = _listed(segment, lists, rare[start:stop])
         their_rows, their_keys = _listed(segment, lists, frequent[start:stop])
@@ -208,7 +208,7 @@ def shared_postings(
 def _listed(
     segment: Segment, lists: Postings, words: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The postings of some words, one list after the other, and ascending keys that tell list and image."""
+    """Concatenated postings of some words, and ascending keys of list and image."""
     at = np.searchsorted(lists.words, words)
     lengths = lists.lengths[at]
     rows = concatenated_ranges((np.cumsum(lists.lengths) - lists.lengths)[at], lengths)
@@ -223,7 +223,7 @@ def _keys(first: NDArray[np.integer], second: NDArray[np.integer], words: int) -
 
 
 def _read_row(archive: Archive, name: str, kind: str) -> NDArray[Any]:
-    """Read a one-dimensional array of a known type; raises ValueError if it is another."""
+    """Read a one-dimensional array of a known type; raises ValueError for another shape or type."""
     array = archive.array(name)
     if array.dtype != np.dtype(kind) or array.ndim != 1:
         raise ValueError(f"{name} is not a row of {np.dtype(kind)}")

@@ -1,4 +1,4 @@
-"""Text that is not ours, what a database can store and how a message shows it; and lists of names."""
+"""Untrusted text in databases and messages; and lists of names."""
 
 import os
 import re
@@ -9,20 +9,20 @@ from index.errors import CairnError
 
 
 def check_storable(text: str) -> None:
-    """Refuse what no database stores as text."""
+    """Refuse text that a database cannot store."""
     if printable(text) != text:
         raise CairnError(f"The name '{printable(text)}' is not valid text: rename the file.")
 
 
-# Bytes of a path that are no UTF-8, which Python shows as lone surrogates (PEP 383), stand for themselves by the last
-# code points of the last plane for private use, which no file's name has.
+# Bytes of a path that are not UTF-8, lone surrogates in Python (PEP 383), are mapped to the last code points of the
+# last private-use plane, which no file name contains.
 _BYTES = {0xDC00 + byte: 0x10FF00 + byte for byte in range(0x80, 0x100)}
 _OF_BYTES = {stored: shown for shown, stored in _BYTES.items()}
 _BYTE, _STORED = re.compile("[\udc80-\udcff]"), re.compile("[\U0010ff80-\U0010ffff]")
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that `stored_path` cannot give back."""
+    """Refuse a path that `path_of_stored` could not restore."""
     check_storable(_BYTE.sub("", path))
     if _STORED.search(path):
         raise CairnError(
@@ -31,17 +31,17 @@ def check_path(path: str) -> None:
 
 
 def stored_path(path: str) -> str:
-    """Return a path as a database stores it: bytes that are no UTF-8 by characters for private use."""
+    """Return a path as a database stores it: bytes that are not UTF-8 become private-use characters."""
     return path.translate(_BYTES) if _BYTE.search(path) else path
 
 
 def path_of_stored(stored: str) -> str:
-    """Return the path that `stored_path` was given."""
+    """Inverse of `stored_path`."""
     return stored.translate(_OF_BYTES) if _STORED.search(stored) else stored
 
 
 def readable(path: str) -> str:
-    """Return a path with names that are no UTF-8 read as Latin-1, as old CDs and archives have them."""
+    """Return a path with names that are not UTF-8 decoded as Latin-1, as on old CDs and in archives."""
     if not _BYTE.search(path):
         return path
     names = (os.fsencode(name) for name in path.split("/"))
@@ -56,7 +56,7 @@ def _decoded(name: bytes) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text with what `check_storable` refuses written as ``\xff`` (a byte) or ``\ud800``."""
+    r"""The text with the characters that `check_storable` refuses written as ``\xff`` (a byte) or ``\ud800``."""
 
     def escape(match: re.Match[str]) -> str:
         code = ord(match[0])
@@ -68,24 +68,24 @@ def printable(text: str) -> str:
 
 
 def shown(text: str, longest: int = 80) -> str:
-    """A text of a file as a message may show it: in quotes, without control characters, and no longer than that."""
+    """Text of a file for a message: in quotes, without control characters, and cut to `longest`."""
     return repr(text if len(text) <= longest else f"{text[:longest]}…")
 
 
 def one_line(error: BaseException) -> str:
-    """What an error of code of others says, with its kind, on one line."""
+    """Type and message of an error of foreign code, on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def printable_name(name: str) -> str:
-    """Return a name with control characters escaped, so that it stays on its line and in its colours."""
+    """Return a name with control characters escaped, so that it cannot break lines or change colours."""
     return "".join(
         character if character.isprintable() or character == " " else repr(character)[1:-1] for character in name
     )
 
 
 def loose_name(name: str) -> str:
-    r"""Return the name of a photo whatever its case, how its letters are composed, and which slashes part its folders.
+    r"""Normalise the name of a photo: case, composition of letters, and slashes.
 
     >>> loose_name("Fotos\\Cafe\u0301.JPG")
     'fotos/café.jpg'
@@ -94,7 +94,7 @@ def loose_name(name: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """Return a name without its extension, but with the page behind it.
+    """Return a name without its extension, keeping a page number.
 
     >>> bare_name("a.b/1.jpg"), bare_name("a.b/1"), bare_name("a/book.tif#12")
     ('a.b/1', 'a.b/1', 'a/book#12')
@@ -111,6 +111,6 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def likely(probability: float) -> str:
-    """Write a probability in percent, never so rounded that it were certain or impossible."""
+    """Format a probability in percent, never rounded to 0 or 100."""
     whole = round(100 * probability)
     return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"

@@ -1,4 +1,4 @@
-"""The vocabulary: centres of descriptors, the words they stand for, and how a descriptor finds its word."""
+"""The vocabulary: cluster centres of descriptors as visual words, and assignment of descriptors to words."""
 
 import dataclasses
 import secrets
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from index.neighbours import NearestNeighbours, NeighbourOptions
 
 FORMAT = 1
-BESIDE = 2  # words that are known to lie near a word
+BESIDE = 2  # stored neighbours of a word
 CENTRES_FILE = "centres.npy"
 BESIDE_FILE = "beside.npy"
 META_FILE = "meta.json"
 DESCRIPTORS_PER_WORD = 30
 MOST_WORDS = 500_000
-# Of a centre: the squared distances of larger ones could be too large for 32 bits, on which searches fail.
+# Largest value in a centre: squared distances of larger ones could overflow 32 bits, on which searches fail.
 LARGEST_VALUE = 1e6
 LONGEST_NAME = 40  # of a search back-end
 # Philbin et al. 2008 take σ² = 6,250 for SIFT of length 512. Its mean squared distance to the nearest of 20,000 words
@@ -41,13 +41,13 @@ ERROR_PER_SIGMA2 = 6.0
 class VocabularyOptions:
     """Settings of a vocabulary."""
 
-    words: int | None = None  # size; left out, one word for 30 descriptors, at most 500,000
+    words: int | None = None  # size; by default one word for 30 descriptors, at most 500,000
     iterations: int = 10  # passes of k-means
-    seed: int = 0  # of everything random in it
+    seed: int = 0  # of all random choices
     backend: str = "ivf"  # search back-end: ivf, faiss, flann or pyflann
-    search: "NeighbourOptions | None" = None  # its settings; left out, the back-end's own defaults
+    search: "NeighbourOptions | None" = None  # its settings; by default those of the back-end
     sample_per_word: int = 50  # descriptors k-means uses at most for each word; 0 uses all
-    recall_sample: int = 5_000  # descriptors that recall@1 and the quantisation error are measured on
+    recall_sample: int = 5_000  # descriptors on which recall@1 and the quantisation error are measured
 
 
 def default_words(descriptors: int) -> int:
@@ -57,7 +57,7 @@ def default_words(descriptors: int) -> int:
 
 @dataclass(frozen=True)
 class VocabularyFacts:
-    """What is recorded of a vocabulary besides its arrays; see `Vocabulary`."""
+    """Recorded facts of a vocabulary, without its arrays; see `Vocabulary`."""
 
     words: int
     dim: int
@@ -71,7 +71,7 @@ class VocabularyFacts:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what `Vocabulary.save` wrote of it; its arrays are not looked at."""
+        """Read the facts written by `Vocabulary.save`, not the arrays."""
         if not folder.is_dir():
             raise CairnError(f"There is no vocabulary at {folder}: name a collection or its vocabulary folder.")
         meta = load_json(folder / META_FILE)
@@ -122,7 +122,7 @@ def _beside_fingerprint(beside: NDArray[np.int32]) -> str:
 
 
 def _load_beside(folder: Path, words: int, *, known: bool) -> NDArray[np.int32] | None:
-    """Read the neighbouring words of each word; None if they are missing or damaged, to be computed again."""
+    """Read the neighbouring words of each word; None if they are missing or damaged and must be recomputed."""
     try:
         beside = load_array(folder / BESIDE_FILE, mmap=True).view(np.ndarray)
         if beside.shape != _beside_shape(words) or beside.dtype != np.int32:
@@ -145,11 +145,11 @@ class Vocabulary:
     """Visual words, made by `train` or `load`."""
 
     search: "NearestNeighbours"  # over the centres
-    descriptor: str  # fingerprint of the descriptor it was made from; it fits no other
+    descriptor: str  # fingerprint of its descriptor; it fits no other
     trained_on: str  # source of its training descriptors, for people to read
-    recall_at_1: float  # share of a sample of the training descriptors that get their true nearest word
-    quantisation_error: float  # mean squared distance of that sample to the words it gets
-    training: dict[str, Any]  # how it was trained: the settings of k-means and what came of it. JSON types only.
+    recall_at_1: float  # share of sampled training descriptors that get their true nearest word
+    quantisation_error: float  # mean squared distance of that sample to its words
+    training: dict[str, Any]  # settings and statistics of k-means; JSON types only
 
     @classmethod
     def train(
@@ -162,7 +162,9 @@ class Vocabulary:
         reader: "Reader | None" = None,
         progress: Step | None = None,
     ) -> Self:
-        """Make a vocabulary by approximate k-means, of the size asked for or one word for each distinct descriptor."""
+        """Train a vocabulary by approximate k-means, of the requested size, or one word for each distinct descriptor if
+        that is smaller.
+        """
         from index.clustering.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
         from index.neighbours import recall_at_1
 
@@ -178,7 +180,7 @@ class Vocabulary:
 
         def passes(done: int, of: int) -> None:
             nonlocal last
-            last = of + of // 50  # the rest is for building the search and measuring it
+            last = of + of // 50  # the remainder is for building and measuring the search
             if progress is not None:
                 progress(done, last)
 
@@ -236,32 +238,33 @@ class Vocabulary:
 
     @property
     def facts(self) -> VocabularyFacts:
-        """What is recorded of it besides its arrays."""
+        """Its recorded facts, without its arrays."""
         return VocabularyFacts(**shared_by(VocabularyFacts, self))
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of what decides which word a descriptor gets: centres, search and descriptor."""
+        """SHA-256 of centres, search and descriptor, which determine the word of a descriptor."""
         return fingerprint({"centres": self.centres}, {"descriptor": self.descriptor, **self._search_settings()})
 
     def assign(self, descriptors: NDArray[np.float32], *, quick: bool = False) -> NDArray[np.int32]:
-        """The word (N,) of each descriptor. Raises ValueError if their dimension is not the vocabulary's. `quick`: in
-        less time where the vocabulary is large, at some more that miss their nearest word: of 60,000 words 3 in 100 do,
-        not 1, and of 500,000 words 10, not 6, for two thirds of the time.
+        """The word (N,) of each descriptor. Raises ValueError if their dimension is not the vocabulary's. `quick`:
+        faster with large vocabularies, but more descriptors miss their nearest word: with 60,000 words 3% instead of
+        1%, and with 500,000 words 10% instead of 6%, in two thirds of the time.
         """
         return self.search.search(descriptors, 1, quick=quick)[0][:, 0]
 
     def words_beside(self, words: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The two words nearest to some words, nearest first, each word's own left out; fewer where there are no more.
-        They are found in a quick search when the vocabulary is made, or, in one of an earlier version, first asked for.
+        """The two words nearest to some words, nearest first, without the word itself; fewer if the vocabulary is
+        smaller. They are found by a quick search when the vocabulary is made, or on first use of one of an earlier
+        version.
         """
         known = self._beside
         missing = np.unique(words[known[words, 0] < 0]) if known.shape[1] else words[:0]
         if len(missing):
-            found = self.search.search(self.centres[missing], known.shape[1] + 1, quick=True)[0]
-            # The word itself last, to be cut off; where the search misses it, the farthest goes.
-            order = np.argsort(found == missing[:, None], axis=1, kind="stable")
-            known[missing] = np.take_along_axis(found, order, axis=1)[:, :-1]
+            neighbours = self.search.search(self.centres[missing], known.shape[1] + 1, quick=True)[0]
+            # The word itself goes last and is cut off; if the search misses it, the farthest is cut off.
+            order = np.argsort(neighbours == missing[:, None], axis=1, kind="stable")
+            known[missing] = np.take_along_axis(neighbours, order, axis=1)[:, :-1]
         return np.asarray(known[words])
 
     @cached_property
@@ -269,8 +272,8 @@ class Vocabulary:
         return np.full(_beside_shape(self.words), -1, np.int32)
 
     def error_of(self, descriptors: NDArray[np.float32], words: NDArray[np.integer]) -> float:
-        """Mean squared distance of descriptors to their words, 0.0 if there are none: beside `quantisation_error` it
-        tells how well the vocabulary fits descriptors that it was not trained on.
+        """Mean squared distance of descriptors to their words, 0.0 without descriptors. Compared with
+        `quantisation_error`, it measures how well the vocabulary fits descriptors outside its training set.
         """
         if not len(words):
             return 0.0
@@ -288,14 +291,14 @@ class Vocabulary:
             raise ValueError(f"sigma must be positive, not {sigma}")
         words, squared = self.search.search(descriptors, k)
         variance = max((self.sigma if sigma is None else sigma) ** 2, float(np.finfo(np.float32).tiny))
-        # Distances beyond the nearest one: the common factor goes when the sum is made 1, and exp would underflow.
+        # Distances relative to the nearest: a common factor cancels in the normalisation, and exp would underflow.
         with np.errstate(over="ignore"):
             weights = np.exp((squared[:, :1] - squared).astype(np.float64) / (2 * variance))
         weights /= weights.sum(axis=1, keepdims=True)
         return words, weights.astype(np.float32)
 
     def describe(self) -> dict[str, Any]:
-        """What is recorded of it besides its arrays, as in `meta.json`."""
+        """Its recorded facts, as in `meta.json`."""
         return {
             "format": FORMAT,
             **some_of(self, "fingerprint", "words", "dim", "descriptor", "trained_on", "recall_at_1"),
@@ -305,9 +308,9 @@ class Vocabulary:
         }
 
     def save(self, folder: Path) -> None:
-        """Write it to a new folder, which appears whole or not at all."""
+        """Write it to a new folder, atomically."""
         folder = Path(folder)
-        self.words_beside(np.arange(self.words))  # of an earlier version, not all are known
+        self.words_beside(np.arange(self.words))  # in one of an earlier version, not all are known
         temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
         temporary.mkdir()
         try:
@@ -322,8 +325,8 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: Path, *, known: bool = False) -> Self:
-        """Read what `save` wrote, checked against its fingerprint. The centres are mapped, not read. `known`: the files
-        are known to be what was written: their contents are not looked through.
+        """Read a vocabulary written by `save`, checked against its fingerprint. The centres are memory-mapped. `known`:
+        the files are known to be intact, so their contents are not checked.
         """
         folder = Path(folder)
         facts = VocabularyFacts.read(folder)

@@ -1,4 +1,4 @@
-"""How much words count: how they are weighted, and what of a whole collection an index of a part of it must know."""
+"""Weights of words, and the statistics of a whole collection for an index of a part of it."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 
 WEIGHTING = 1
-"""Version of how words are weighted. Collections keep norms: raise it with every change that changes one."""
+"""Version of the weighting. Collections store norms: raise it with every change that alters one."""
 
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """How words are weighted."""
+    """Options of the weighting of words."""
 
     # Term frequency from the count n of a word in an image: "linear" n, or "sqrt" √n, which discounts bursts of one
     # repeated structure (Jégou, Douze, Schmid: On the burstiness of visual elements, CVPR 2009, section 3.2).
@@ -25,7 +25,7 @@ class ScoringOptions:
 
 
 class WordWeights:
-    """How much words count: their document frequencies, and what becomes of their counts.
+    """Weights of words: document frequencies, and term frequencies of counts.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class WordWeights:
         Size of the vocabulary.
     options : ScoringOptions
     photos : int
-        How many images the frequencies are of.
+        Number of images of the frequencies.
     document_frequency : ndarray, shape (words,), int64
     idf : ndarray, shape (words,), float64
     """
@@ -54,20 +54,20 @@ class WordWeights:
         return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
 
     def counts_of(self, frequencies: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Counts, float64, that have some term frequencies, at least 0: the inverse of `term_frequency`."""
+        """Counts, float64, of term frequencies of at least 0: the inverse of `term_frequency`."""
         return np.square(frequencies, dtype=np.float64) if self.options.tf == "sqrt" else frequencies.astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Whole:
-    """What an index of a part of a collection must know of all of it, to score as an index of all does.
+    """Statistics of a whole collection, with which an index of a part scores as an index of all does.
 
     Attributes
     ----------
     photos : int
         Images of the collection.
     document_frequency : ndarray, shape (words,), int64
-        Of all of them.
+        In all of them.
     common_idf : float
         `InvertedIndex.common_idf` of all of them.
     """

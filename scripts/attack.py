@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Attack Cairn as a stranger would whose collection is opened, and tell what gives way.
+"""Attack Cairn with hostile collections, photos and requests, and report failures.
 
-Collections and lists of work are tampered with at random, and commands are run on them (catalogues, segments, queues).
-Each has to end, with exit code 0 or 1, or 2 and one sentence; none may crash, run anything, or touch what lies outside
-the collection. Hostile photos are indexed among good ones (index), and uploaded by one visitor of a server while
-another one looks at pictures, which has to stay quick (uploads). Every route is asked for by each role, rightly and
-not (routes). All is bounded, and stays on this machine.
+Collections and job queues are corrupted at random, and commands are run on them (catalogues, segments, queues). Each
+must end, with exit code 0 or 1, or 2 and one sentence; none may crash, execute code, or touch files outside the
+collection. Hostile photos are indexed among good ones (index), and uploaded by one visitor of a server while another
+views pictures, which must stay fast (uploads). Every route is requested by each role, with valid and invalid requests
+(routes). Resources are bounded, and everything stays on this machine.
 
-A finding is printed with the case that shows it, which --part NAME --only NUMBER tries again. Exit code 1 where there
-is one.
+A finding is printed with its case, which --part NAME --only NUMBER repeats. Exit code 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
     os.environ[variable] = "1"
 sys.path.insert(0, str(ROOT))
 
-# What commands import, once for all of them.
+# Imports of the commands, once for all of them.
 MODULES = ("cairn", "faiss", "numba", "cv2", "scipy.sparse", "sqlalchemy.orm", "alembic", "PIL.Image", "skimage.io")
 
 
@@ -48,7 +47,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="after which no more is begun")
     parser.add_argument("--only", type=int, help="one case alone, by its number")
     options = parser.parse_args()
-    end, found = time.monotonic() + options.minutes * 60, 0
+    end, count = time.monotonic() + options.minutes * 60, 0
     with tempfile.TemporaryDirectory() as place:
         os.environ["CAIRN_STATE"] = str(Path(place) / "state")
         world = attacks.World.make(Path(place) / "world", _index)
@@ -57,9 +56,9 @@ def main() -> int:
         for part in options.part or (*cases, *campaigns):
             if part in campaigns:
                 findings, figures = campaigns[part](world.other, Path(place) / part, options.count or 100, options.seed)
-                found += len(findings)
-                told = ", ".join(f"{name} {figure:.3g}" for name, figure in figures.items())
-                print("\n".join([*(f"{part}: {one}" for one in findings), f"{part}: {told}"]), flush=True)
+                count += len(findings)
+                printed = ", ".join(f"{name} {figure:.3g}" for name, figure in figures.items())
+                print("\n".join([*(f"{part}: {one}" for one in findings), f"{part}: {printed}"]), flush=True)
                 continue
             numbers = (
                 range(options.count or (100 if part == "queues" else 500)) if options.only is None else [options.only]
@@ -73,11 +72,11 @@ def main() -> int:
                 if options.only is not None:
                     print("\n".join(done))
                 for finding in findings:
-                    found += 1
+                    count += 1
                     print(f"{part} {number}: {finding}\n    {'; '.join(done)}", flush=True)
             print(f"{part}: {tried} cases", flush=True)
-    print(f"{found} findings")
-    return 1 if found else 0
+    print(f"{count} findings")
+    return 1 if count else 0
 
 
 def _ask_all_routes(*_: object) -> tuple[list[str], dict[str, float]]:
@@ -88,7 +87,7 @@ def _ask_all_routes(*_: object) -> tuple[list[str], dict[str, float]]:
 
 
 def _index(collection: Path, photos: Path) -> None:
-    """Index photos in two segments, one of which has room to give back."""
+    """Index photos in two segments, one with reclaimable space."""
     from tests.support.attacks import run
 
     index = ["index", str(collection), "--workers", "1", "--words", "200"]

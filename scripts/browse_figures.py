@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measure how the photos page feels with many photos, in a real browser (headless Chromium).
+"""Measure the responsiveness of the photos page with many photos, in a real browser (headless Chromium).
 
 The photos are synthetic rows of a catalogue, with dates, places and tags; five hundred small pictures are shared among
 them. Measured are the time from opening the page until the photos of the first view are seen, frames a second while
 scrolling slowly, fast and by jumps, and how long a key and a filter take to be answered on the screen.
 
-FOLDER: where the collection is made; one that is there is measured as it is. --beside-load keeps one core busy
-meanwhile. --beside-job has the same server index the photos of a folder meanwhile, into another collection, and says
-how far it was when the measuring ended. Prints a table in Markdown.
+FOLDER: of the collection; an existing one is measured unchanged. --beside-load keeps one core busy meanwhile.
+--beside-job makes the same server index the photos of a folder meanwhile, into another collection, and reports its
+progress at the end. Prints a table in Markdown.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from retrieval.web.shelf.mounted import collection_address
 from tests.support.browser import find_chromium
 
 PICTURES = 500
-PART = 10_000  # photos that are written at once
+PART = 10_000  # photos written at a time
 SHAPES = ((4000, 3000), (3000, 4000), (6000, 4000), (4000, 6000), (4000, 4000), (9000, 3000))
 WINDOW = 1440, 900
 
@@ -57,7 +57,7 @@ SCROLL = """([speed, seconds]) => new Promise((done) => {
   requestAnimationFrame(step);
 })"""
 
-# From a key to the frame that shows what it did.
+# From a key press to the frame with its effect.
 KEY = """(key) => new Promise((done) => {
   const begun = performance.now();
   document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
@@ -107,7 +107,7 @@ def _given_pictures(
 
 @contextmanager
 def serving(home: Path, root: Path | None = None) -> Iterator[str]:
-    """Serve the collections of a folder from a process of its own, with photos below a root; give the base address."""
+    """Serve the collections of a folder from a subprocess, with photos below a root; yield the base address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(home, port, root))
@@ -136,7 +136,7 @@ def _serve(home: Path, port: int, root: Path | None) -> None:
 
 @contextmanager
 def busy(wanted: bool) -> Iterator[None]:
-    """Keep a core busy with work of lower priority, as a worker that indexes does."""
+    """Keep a core busy with work of lower priority, like an indexing worker."""
     if not wanted:
         yield
         return
@@ -157,40 +157,40 @@ def _work() -> None:
 
 
 def ask(address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Ask the server, or have it do what `body` says."""
+    """Send a GET request to the server, or a POST request with `body`."""
     headers = {"X-Cairn": "1", "Content-Type": "application/json"}
     content = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(address, content, headers), timeout=60) as answer:
-        told: dict[str, Any] = json.load(answer)
-    return told
+        reply: dict[str, Any] = json.load(answer)
+    return reply
 
 
 @contextmanager
 def indexing(base: str, home: Path, wanted: bool) -> Iterator[list[tuple[str, str]]]:
-    """Have the server index the photos of its root; give rows that say how that did."""
+    """Make the server index the photos of its root; yield rows on its progress."""
     rows: list[tuple[str, str]] = []
     if not wanted:
         yield rows
         return
-    made = ask(f"{base}/api/collections", {"title": "Beside", "root": 0})
-    address = f"{base}{made['address']}api/jobs/{made['job']}"
+    collection = ask(f"{base}/api/collections", {"title": "Beside", "root": 0})
+    address = f"{base}{collection['address']}api/jobs/{collection['job']}"
     try:
-        while (told := ask(address))["done"] < 3:  # photos, so that it is well under way
-            if told["state"] not in ("queued", "running"):
-                raise SystemExit(f"The job ended: {told['error'] or told['result']}")
+        while (job := ask(address))["done"] < 3:  # photos, so that it is under way
+            if job["state"] not in ("queued", "running"):
+                raise SystemExit(f"The job ended: {job['error'] or job['result']}")
             time.sleep(0.2)
         yield rows
-        told = ask(address)
-        rows.append(("the job meanwhile", f"{told['state']}, {told['title_of_step']}: {told['done']} of {told['of']}"))
+        job = ask(address)
+        rows.append(("the job meanwhile", f"{job['state']}, {job['title_of_step']}: {job['done']} of {job['of']}"))
         ask(f"{address}/cancel", {})
         while ask(address)["state"] == "running":
             time.sleep(0.2)
     finally:
-        shutil.rmtree(home / made["name"])
+        shutil.rmtree(home / collection["name"])
 
 
 def measure(base: str) -> list[tuple[str, str]]:
-    """Measure the page; give what was measured and the figures."""
+    """Measure the page; return the names of measurements and the figures."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -230,7 +230,7 @@ def _frames(rate: float, longest: float, dropped: int) -> str:
 
 
 def main() -> int:
-    """Make the collection where there is none, measure, and print."""
+    """Make the collection if it does not exist, measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--photos", type=int, default=100_000)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure a catalogue of many photos: how fast they are added, and what pages, filters and checks of it take.
+"""Measure a catalogue of many photos: rates of adding, and times of pages, filters and checks.
 
-The photos are synthetic rows: there is no file of any, and no segment. They are written in bulk, as a backup would be
-restored (COPY where the database is PostgreSQL), and then some more as indexing adds them. What is measured of a
-catalogue that has just been opened has nothing counted yet; what is measured of "the next page" has.
+The photos are synthetic rows without files and segments. They are written in bulk, as when a backup is restored (COPY
+with PostgreSQL), and then some more as by indexing. A newly opened catalogue has no cached counts; measurements of "the
+next page" have them.
 
-ADDRESS is that of an empty database, such as postgresql+psycopg://HOST/DATABASE, or a folder for one of SQLite's; one
-that this script has filled before is measured as it is. Prints a table in Markdown.
+ADDRESS is that of an empty database, such as postgresql+psycopg://HOST/DATABASE, or a folder for SQLite; a database
+filled by this script before is measured unchanged. Prints a table in Markdown.
 """
 
 import argparse
@@ -64,14 +64,14 @@ _hash_of = functools.lru_cache(maxsize=1 << 16)(value_hash_of)
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A photo that there never was."""
+    """A synthetic photo."""
 
     row: ImageRow
     metadata: Metadata
 
 
 def synthetic_photos(first: int, count: int, days: tuple[float, float], seed: int) -> Iterator[Synthetic]:
-    """Photos of consecutive numbers, taken one after the other within some days."""
+    """Photos of consecutive numbers, taken in order within some days."""
     rng = np.random.default_rng([seed, first])
     towns = np.random.default_rng(seed).uniform((-60, -180), (70, 180), (TOWNS, 2))
     at = rng.choice(TOWNS, count)
@@ -83,10 +83,10 @@ def synthetic_photos(first: int, count: int, days: tuple[float, float], seed: in
     cameras = rng.choice(len(CAMERAS), count)
     added = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     for i in range(count):
-        taken = FIRST_DAY + datetime.timedelta(days=days[0] + (days[1] - days[0]) * i / count)
-        name = f"{taken:%Y/%m/%d}/IMG_{first + i:08d}.jpg"
+        taken_at = FIRST_DAY + datetime.timedelta(days=days[0] + (days[1] - days[0]) * i / count)
+        name = f"{taken_at:%Y/%m/%d}/IMG_{first + i:08d}.jpg"
         metadata = Metadata(
-            taken=taken.isoformat(timespec="seconds"),
+            taken=taken_at.isoformat(timespec="seconds"),
             camera=CAMERAS[cameras[i]],
             latitude=float(places[i, 0]) if is_placed[i] else None,
             longitude=float(places[i, 1]) if is_placed[i] else None,
@@ -99,7 +99,7 @@ def synthetic_photos(first: int, count: int, days: tuple[float, float], seed: in
             name=name,
             sha256=contents[64 * i : 64 * (i + 1)],
             size=3_000_000 + i,
-            mtime_ns=int(taken.replace(tzinfo=datetime.UTC).timestamp()) * 10**9,
+            mtime_ns=int(taken_at.replace(tzinfo=datetime.UTC).timestamp()) * 10**9,
             width=6000,
             height=4000,
             features=FEATURES,
@@ -111,7 +111,7 @@ def synthetic_photos(first: int, count: int, days: tuple[float, float], seed: in
 
 
 def segment_of(number: int, photos: int) -> SegmentRow:
-    """The row of a segment of so many photos."""
+    """The row of a segment with a number of photos."""
     features = photos * FEATURES
     return SegmentRow(
         folder=f"{number:06d}",
@@ -124,7 +124,7 @@ def segment_of(number: int, photos: int) -> SegmentRow:
 
 
 def write_in_bulk(database: Database, number: int, photos: list[Synthetic]) -> None:
-    """Write a segment and its photos without asking anything."""
+    """Write a segment and its photos without queries."""
     with database.transaction(write=True) as session:
         values = values_of_row(segment_of(number, len(photos)))
         del values["id"]
@@ -163,15 +163,15 @@ def _copy(session: Any, table: Any, rows: list[dict[str, Any]]) -> None:
 def add(
     catalogue: Catalogue, photos: int, segment: int, seed: int, write: Callable[[int, list[Synthetic]], object]
 ) -> float:
-    """Add photos, segment by segment; give the seconds that it took to write them."""
+    """Add photos, segment by segment; return the seconds of writing."""
     sizes = [min(segment, photos - done) for done in range(0, photos, segment)]
     slots = np.random.default_rng(seed).permutation(len(sizes))
     number, spent = len(catalogue.read(segments_in)), 0.0
     for done, (size, slot) in enumerate(zip(sizes, slots, strict=True), 1):
         days = (float(DAYS * slot / len(sizes)), float(DAYS * (slot + 1) / len(sizes)))
-        made = list(synthetic_photos(catalogue.write(reserve_numbers, size), size, days, seed))
+        new_photos = list(synthetic_photos(catalogue.write(reserve_numbers, size), size, days, seed))
         start = time.perf_counter()
-        write(number + done, made)
+        write(number + done, new_photos)
         spent += time.perf_counter() - start
         if done % 10 == 0:
             print(f"{done} of {len(sizes)} segments, {spent:.0f} s", file=sys.stderr)
@@ -179,8 +179,8 @@ def add(
 
 
 def fill(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
-    """Fill an empty catalogue in bulk; give how fast that was."""
-    told: dict[str, str] = {}
+    """Fill an empty catalogue in bulk; return the rates."""
+    figures: dict[str, str] = {}
     with Catalogue.open(address, create=True) as catalogue:
         if catalogue.setting(WAS_FILLED) is not None:
             return {}
@@ -188,26 +188,29 @@ def fill(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
             raise CairnError(f"{catalogue} is not empty: give the address of an empty database.")
         database = Database(catalogue.address)
         spent = add(catalogue, photos, segment, seed, lambda number, made: write_in_bulk(database, number, made))
-        told[f"write {photos:,} photos in bulk"] = f"{spent:,.0f} s, {photos / spent:,.0f} photos a second"
+        figures[f"write {photos:,} photos in bulk"] = f"{spent:,.0f} s, {photos / spent:,.0f} photos a second"
         database.close()
         if catalogue.file is None:
             engine = sa.create_engine(catalogue.address, isolation_level="AUTOCOMMIT")
             with engine.connect() as connection:
                 start = time.perf_counter()
-                connection.execute(sa.text("VACUUM ANALYZE"))  # as the server does by itself in time
-                told["VACUUM ANALYZE"] = _shown(time.perf_counter() - start)
+                connection.execute(sa.text("VACUUM ANALYZE"))  # as the server does automatically in time
+                figures["VACUUM ANALYZE"] = _shown(time.perf_counter() - start)
             engine.dispose()
         catalogue.write(keep_setting, WAS_FILLED, str(photos))
-    return told
+    return figures
 
 
 def index(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
-    """Add photos as indexing does; give how fast that was."""
+    """Add photos as indexing does; return the rates."""
     with Catalogue.open(address) as catalogue:
 
-        def commit(number: int, made: list[Synthetic]) -> None:
+        def commit(number: int, new_photos: list[Synthetic]) -> None:
             catalogue.write(
-                commit_segment, segment_of(number, len(made)), [one.row for one in made], [one.metadata for one in made]
+                commit_segment,
+                segment_of(number, len(new_photos)),
+                [one.row for one in new_photos],
+                [one.metadata for one in new_photos],
             )
 
         before = catalogue.read(count_indexed)
@@ -216,7 +219,7 @@ def index(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
 
 
 def questions(catalogue: Catalogue, rng: np.random.Generator) -> dict[str, Callable[[], Any]]:
-    """What is asked, each time of other photos."""
+    """The queries, each time for other photos."""
     photos = catalogue.read(count_indexed)
 
     def some(count: int) -> list[int]:
@@ -268,14 +271,14 @@ def _near(rng: np.random.Generator) -> Near:
 
 
 def ask(address: str) -> dict[str, str]:
-    """Time each question three times, each time by a catalogue that was opened for it, but for what follows a page."""
+    """Time each query three times, each time with a newly opened catalogue, except queries that follow a page."""
     times: dict[str, list[float]] = {}
     for seed in range(3):
         start = time.perf_counter()
         catalogue = Catalogue.open(address)
         times.setdefault("open", []).append(time.perf_counter() - start)
-        asked = questions(catalogue, np.random.default_rng(seed))
-        for name, question in asked.items():
+        queries = questions(catalogue, np.random.default_rng(seed))
+        for name, question in queries.items():
             if "page" in name and "after" not in name and "next" not in name:
                 catalogue._pages.__init__()  # type: ignore[misc]
             start = time.perf_counter()
@@ -286,7 +289,7 @@ def ask(address: str) -> dict[str, str]:
 
 
 def know(address: str) -> dict[str, str]:
-    """Look at all photos as indexing does before it begins."""
+    """Read all photos as indexing does before it begins."""
     with Catalogue.open(address) as catalogue:
         start = time.perf_counter()
         known = catalogue.known()
@@ -302,8 +305,8 @@ def check(address: str) -> dict[str, str]:
     if database.file is None:
         check_server(database, Path("/nowhere"))
     for one in segment_ids(database):
-        found = read_segment_rows(database, one)
-        assert found is not None and check_images(found[1]) is None
+        rows = read_segment_rows(database, one)
+        assert rows is not None and check_images(rows[1]) is None
     middle = time.perf_counter()
     wrong = list(check_rows(database))
     assert not wrong, wrong
@@ -330,7 +333,7 @@ def _shown(seconds: float) -> str:
 
 
 def _apart(measure: Callable[..., dict[str, str]], *arguments: Any) -> dict[str, str]:
-    """Measure in a process of its own, so that its memory is its own."""
+    """Measure in a subprocess, for separate memory figures."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(measure, arguments)
 
@@ -354,8 +357,8 @@ def main() -> int:
         print(f"catalogue_at_size: {error}", file=sys.stderr)
         return 2
     print("| what | measured |\n|---|---|")
-    for name, shown in measured.items():
-        print(f"| {name} | {shown} |", flush=True)
+    for name, row in measured.items():
+        print(f"| {name} | {row} |", flush=True)
     return 0
 
 

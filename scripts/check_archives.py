@@ -1,9 +1,8 @@
-"""Look whether a source distribution and the wheels made of it hold what they should, and nothing else.
+"""Check that a source distribution and the wheels built from it hold exactly the required files.
 
 usage: python -m scripts.check_archives SDIST WHEEL WHEEL_OF_SDIST [CHECKOUT]
 
-WHEEL_OF_SDIST was built from the source distribution. With a checkout, its files are those that must be in the source
-distribution.
+WHEEL_OF_SDIST was built from the source distribution. With a checkout, the source distribution must have all its files.
 """
 
 import re
@@ -15,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 TOP = {"cairn.py", "cairn-stubs", "data", "eval", "index", "learning", "retrieval"}
-"""What a wheel installs."""
+"""Top-level names installed by a wheel."""
 
 BILL = "bom.cdx.json"
 """The bill of materials, which scripts/pins/bom.py writes into a source distribution."""
@@ -31,15 +30,15 @@ NEEDED = (
     "*.dist-info/licenses/LICENSE",
     "*.dist-info/entry_points.txt",
 )
-"""What a wheel must have; the rest is Python modules, pages and manifests."""
+"""Required files of a wheel; the rest is Python modules, pages and manifests."""
 
-# In a source distribution, of no file of the checkout.
+# In a source distribution, but not in the checkout.
 _MADE = r"(PKG-INFO|bom\.cdx\.json|setup\.cfg|[^/]+\.egg-info/.*|site/.*)"
 _LEFT_BEHIND = r"(^|/)(__pycache__|build|\.venv[^/]*|\.git|\.[a-z]+_cache|\.hypothesis|[^/]+\.cairn)/|\.py[co]$"
 
 
 def wrong_wheel(names: Iterable[str]) -> Iterator[str]:
-    """Say what is missing in a wheel, or should not be there."""
+    """List missing and unexpected files of a wheel."""
     names = set(names)
     for needed in NEEDED:
         pattern = re.escape(needed).replace(r"\*", "[^/]+")
@@ -52,7 +51,7 @@ def wrong_wheel(names: Iterable[str]) -> Iterator[str]:
 
 
 def wrong_source(names: Iterable[str], tracked: Iterable[str] = (), known: Iterable[str] = ()) -> Iterator[str]:
-    """What is missing in a source distribution (`tracked`), or should not be there."""
+    """List missing files of a source distribution (`tracked`), and unexpected ones."""
     names, tracked = set(names), set(tracked)
     allowed = tracked | set(known)
     yield from (f"the source distribution lacks {name}" for name in sorted(tracked - names))
@@ -65,7 +64,7 @@ def wrong_source(names: Iterable[str], tracked: Iterable[str] = (), known: Itera
 
 
 def differences(one: dict[str, bytes], other: dict[str, bytes]) -> Iterator[str]:
-    """Name the files in which two archives differ."""
+    """List the files that differ between two archives."""
     for name in sorted(one.keys() | other.keys()):
         if one.get(name) != other.get(name):
             yield f"the wheel and the one of the source distribution differ in {name}"
@@ -83,7 +82,7 @@ def _listed(checkout: Path, *options: str) -> list[str]:
 
 
 def main() -> None:
-    """Print what is wrong, and exit with 1 if anything is."""
+    """Print all problems, and exit with 1 if there are any."""
     source, wheel, other, *checkout = map(Path, sys.argv[1:])
     with tarfile.open(source) as archive:
         names = [member.name.partition("/")[2] for member in archive.getmembers() if not member.isdir()]

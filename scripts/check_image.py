@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Carry out what deploy/Dockerfile says without a container engine, and look whether the result serves.
+"""Run the steps of deploy/Dockerfile without a container engine, and check that the result serves.
 
-The steps of the stage `build` are done in a scratch folder: files that .dockerignore lets through are copied, and the
-pinned packages and the project are installed in an environment of their own. With it the demonstration is indexed, and
-served by the image's command until its health check says that all is well. Users, volumes and ports are not tried.
+The steps of the stage `build` are run in a scratch folder: files not excluded by .dockerignore are copied, and the
+pinned packages and the project are installed in a new environment. With it the demonstration is indexed, and served by
+the image's command until its health check succeeds. Users, volumes and ports are not tested.
 
-usage: python -m scripts.check_image     (with the Python that the image has; it downloads all packages)
+usage: python -m scripts.check_image (with the image's Python version; it downloads all packages)
 """
 
 import json
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCKERFILE = ROOT / "deploy/Dockerfile"
 DOCKERIGNORE = ROOT / ".dockerignore"
 PORT = "8000"
-TIMEOUT = 120.0  # seconds in which the server must be healthy
+TIMEOUT = 120.0  # seconds until the server must be healthy
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class CheckStep:
 
     @property
     def words(self) -> list[str]:
-        """Its arguments, of the JSON form or divided as a shell does."""
+        """Its arguments, in JSON form or split like a shell."""
         return list(json.loads(self.text)) if self.text.startswith("[") else shlex.split(self.text)
 
 
 def read_stages(text: str) -> list[list[CheckStep]]:
-    """Read the stages of a Dockerfile, each from its FROM on; what comes before the first FROM is left out."""
+    """Read the stages of a Dockerfile, each from its FROM on; lines before the first FROM are ignored."""
     plain = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     stages: list[list[CheckStep]] = []
     for line in re.sub(r"\\\n\s*", "", plain).splitlines():
@@ -56,15 +56,15 @@ def read_stages(text: str) -> list[list[CheckStep]]:
 
 
 def is_ignored(path: str, ignore: str) -> bool:
-    """Whether a .dockerignore keeps a path, relative to the root, from the builder."""
+    """Whether a .dockerignore excludes a path, relative to the root."""
     ignored = False
     parts = path.split("/")
     parents = ["/".join(parts[: end + 1]) for end in range(len(parts))]
     for line in ignore.splitlines():
         pattern = line.strip()
         if pattern and not pattern.startswith("#"):
-            found = re.compile(_as_regex(pattern.removeprefix("!").strip("/")))
-            if any(found.fullmatch(parent) for parent in parents):
+            expression = re.compile(_as_regex(pattern.removeprefix("!").strip("/")))
+            if any(expression.fullmatch(parent) for parent in parents):
                 ignored = not pattern.startswith("!")
     return ignored
 
@@ -75,12 +75,12 @@ def _as_regex(pattern: str) -> str:
 
 
 def sources(copy: CheckStep) -> list[str]:
-    """What a COPY step copies from the root; nothing where it copies from another stage."""
+    """Sources of a COPY step from the root; empty if it copies from another stage."""
     return [] if copy.text.startswith("--from=") else copy.words[:-1]
 
 
 def files_of(source: str, ignore: str) -> Iterator[Path]:
-    """Files below a source of a COPY step, relative to the root, as far as they are not ignored."""
+    """Files below a source of a COPY step that are not ignored, relative to the root."""
     top = ROOT / source
     for path in [top] if top.is_file() else sorted(top.rglob("*")):
         relative = path.relative_to(ROOT)
@@ -89,7 +89,7 @@ def files_of(source: str, ignore: str) -> Iterator[Path]:
 
 
 def build(stage: list[CheckStep], scratch: Path) -> Path:
-    """Carry out the steps of a stage in a folder; give that of its environment."""
+    """Run the steps of a stage in a folder; return the folder of its environment."""
     ignore, here, environment = DOCKERIGNORE.read_text(), scratch / "build", scratch / "opt/cairn"
     here.mkdir(parents=True)
     for step in stage:
@@ -108,7 +108,7 @@ def build(stage: list[CheckStep], scratch: Path) -> Path:
 
 
 def serve(stage: list[CheckStep], environment: Path, folder: Path) -> None:
-    """Serve a collection `photos.cairn` in a folder by the image's command, until its health check is content."""
+    """Serve a collection `photos.cairn` in a folder by the image's command, until its health check succeeds."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     (entry,) = [step.words for step in stage if step.name == "ENTRYPOINT"]
@@ -130,8 +130,8 @@ def serve(stage: list[CheckStep], environment: Path, folder: Path) -> None:
 
 def health_check(stage: list[CheckStep]) -> list[str]:
     """The command of a stage's HEALTHCHECK."""
-    (found,) = [step.text for step in stage if step.name == "HEALTHCHECK"]
-    return CheckStep("CMD", found.partition("CMD ")[2]).words
+    (command,) = [step.text for step in stage if step.name == "HEALTHCHECK"]
+    return CheckStep("CMD", command.partition("CMD ")[2]).words
 
 
 def main() -> None:

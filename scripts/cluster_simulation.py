@@ -1,11 +1,11 @@
-"""What a search over shards needs in machines: a queueing simulation of measured service times.
+"""Machines needed by a search over shards: a queueing simulation of measured service times.
 
-Run as `python -m scripts.cluster_simulation [--measured FILE]`, with what `tests.benchmarks.bench_shards --json FILE`
-wrote; without it the times below are taken, which are of that benchmark. Queries come at random (a Poisson process). A
-front takes a query, describes it, and asks all workers some times over: to count votes, to score, to verify the best
-in batches, to rank. Each worker does what it is asked in the order in which it comes, and the front goes on when the
-last has answered. A message costs the front and the worker processor time, and takes a while on the way. Service times
-vary by a log-normal factor. Workers hold equal shards.
+Run as `python -m scripts.cluster_simulation [--measured FILE]`, with the output of `tests.benchmarks.bench_shards
+--json FILE`; by default the times below are used, from that benchmark. Queries arrive at random (a Poisson process). A
+front takes a query, describes it, and calls all workers in several rounds: to count votes, to score, to verify the best
+in batches, to rank. Each worker processes calls in order of arrival, and the front continues after the last answer. A
+message costs processor time of the front and the worker, and has a latency. Service times vary by a log-normal factor.
+Workers hold equal shards.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-MOST = 3_000  # workers that are tried
+MOST = 3_000  # numbers of workers to try
 
 
 @dataclass(frozen=True)
@@ -27,27 +27,27 @@ class Measured:
 
     count_fixed: float = 20.0  # of a worker, to count votes
     count_photo: float = 0.0006  # the same for each photo of its shard
-    score_fixed: float = 1.0  # to share votes and give the best
+    score_fixed: float = 1.0  # to share votes and return the best
     score_photo: float = 0.00002
-    rank_fixed: float = 0.5  # to give those that are ranked
+    rank_fixed: float = 0.5  # to return the ranked photos
     rank_photo: float = 0.00001
     verify_photo: float = 1.0  # to verify one photo
-    verified: float = 60.0  # photos that are verified
-    batches: int = 2  # that they come in
+    verified: float = 60.0  # photos to verify
+    batches: int = 2  # of verification
     front: float = 30.0  # of the front, messages aside
     front_message: float = 0.6  # of the front, for a message and its answer
     worker_message: float = 0.6  # of the worker
-    way: float = 0.2  # there and back, on which nobody works
+    way: float = 0.2  # round-trip latency without processor time
     spread: float = 0.15  # standard deviation of the logarithm of service times
 
     @staticmethod
     def of(results: Sequence[dict[str, Any]], photos: int) -> "Measured":
-        """Fit the times to what `bench_shards` measured with several numbers of shards."""
+        """Fit the times to results of `bench_shards` with several numbers of shards."""
         shards = np.array([one["shards"] for one in results], float)
         design = np.column_stack([shards, np.ones(len(shards))])
 
         def fit(*names: str) -> tuple[float, float]:
-            """Of all workers together: what each adds, and what each photo does."""
+            """Of all workers together: cost of each worker, and of each photo."""
             total = [sum(one["in_process"]["calls_ms"].get(name, 0.0) for name in names) for one in results]
             fixed, every = np.linalg.lstsq(design, np.array(total), rcond=None)[0]
             return max(0.0, float(fixed)), max(0.0, float(every)) / photos
@@ -80,17 +80,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What answers queries."""
+    """Processes that answer queries."""
 
     photos: int
-    workers: int  # that hold shards, one core each
+    workers: int  # with shards, one core each
     fronts: int  # processes that take queries, one core each
-    together: int = 1  # workers that one message of the front reaches, as where one process a machine passes it on
+    together: int = 1  # workers reached by one message of the front, for example via one process a machine
 
 
 @dataclass(frozen=True)
 class Waits:
-    """How long queries took, milliseconds."""
+    """Response times of queries, in milliseconds."""
 
     times: np.ndarray
 
@@ -100,13 +100,13 @@ class Waits:
 
 
 def simulate(measured: Measured, fleet: Fleet, rate: float, *, queries: int = 1500, seed: int = 0) -> Waits:
-    """Let queries come, and give how long each took."""
+    """Simulate queries, and return their response times."""
     rng = np.random.default_rng(seed)
     arrivals = np.cumsum(rng.exponential(1000 / rate, queries))
     rounds = _rounds(measured, fleet)
     front_free = [0.0] * fleet.fronts
     worker_free = np.zeros(fleet.workers)
-    # Who asks next: time, serial, query, round; a query that waits for a front is at round -1.
+    # Events: time, serial, query, round; round -1 of a query that waits for a front.
     events: list[tuple[float, int, int, int]] = []
     waiting: list[int] = []
     times = np.full(queries, np.nan)
@@ -142,22 +142,22 @@ def simulate(measured: Measured, fleet: Fleet, rate: float, *, queries: int = 15
                 if not several
                 else fixed * rng.multinomial(several, np.full(fleet.workers, 1 / fleet.workers))
             )
-            asked = work > 0
-            sent = int(min(messages, asked.sum()))
-            half = measured.front_message * sent / 2  # to send all; as much again to read the answers
-            # The front sends one after another.
+            busy = work > 0
+            sent = int(min(messages, busy.sum()))
+            half = measured.front_message * sent / 2  # to send all; the same to read the answers
+            # The front sends messages in sequence.
             order = np.minimum(np.arange(fleet.workers) // fleet.together, max(sent - 1, 0)) + 1
             at = now + measured.front_message / 2 * order + measured.way / 2
             ends = np.maximum(worker_free, at) + measured.worker_message
             ends += work * _vary(rng, measured, fleet.workers)
-            worker_free = np.where(asked, ends, worker_free)
-            last = float(ends[asked].max()) if asked.any() else now
+            worker_free = np.where(busy, ends, worker_free)
+            last = float(ends[busy].max()) if busy.any() else now
             push(max(last + measured.way / 2 + measured.front_message / 2, now + 2 * half), query, step + 1)
     return Waits(times[queries // 10 :])
 
 
 def _rounds(measured: Measured, fleet: Fleet) -> list[tuple[float, int]]:
-    """Each round's work of a worker, ms; or of a photo, and how many photos are shared among the workers."""
+    """Work of a worker in each round, in ms; or of a photo, and the number of photos shared among the workers."""
     held = fleet.photos / fleet.workers
     batch = max(1, round(measured.verified / measured.batches))
     return [
@@ -176,11 +176,13 @@ def _vary(rng: np.random.Generator, measured: Measured, size: int | None = None)
 def smallest(
     measured: Measured, photos: int, rate: float, goal: float, *, together: int = 1, queries: int = 250
 ) -> tuple[Fleet, Waits] | None:
-    """Find the fewest workers whose median is below a goal in milliseconds; None where no number does."""
+    """Find the smallest number of workers with a median below a goal in milliseconds; None if there is no such
+    number.
+    """
     number = 1.0
     while number <= MOST:
         fleet = Fleet(photos, round(number), _fronts(measured, round(number), rate, together), together)
-        # What is too much work for them needs no simulation.
+        # Overload needs no simulation.
         busy = rate * sum(one for one, several in _rounds(measured, fleet) if not several) / 1000
         if busy < 0.9 and sum(one for one, several in _rounds(measured, fleet) if not several) < goal:
             waits = simulate(measured, fleet, rate, queries=queries)
@@ -191,13 +193,13 @@ def smallest(
 
 
 def _fronts(measured: Measured, workers: int, rate: float, together: int) -> int:
-    """Fronts that are busy half of the time, at most."""
+    """Number of fronts for a load of at most a half."""
     messages = (3 + measured.batches) * measured.front_message * -(-workers // together)
     return max(2, int(np.ceil(2 * rate * (measured.front + messages + 100) / 1000)))
 
 
 def table(measured: Measured, *, goal: float = 100.0, cores: int = 16) -> list[str]:
-    """Lines that say what some collections need."""
+    """Table of the needs of some collections."""
     lines = [
         "| photos | queries/s | a message reaches | workers | photos each | fronts | machines | p50, ms | p95, ms |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -205,13 +207,13 @@ def table(measured: Measured, *, goal: float = 100.0, cores: int = 16) -> list[s
     for photos in (1_000_000, 10_000_000, 100_000_000):
         for rate in (1.0, 10.0):
             for together in (1, cores):
-                found = smallest(measured, photos, rate, goal, together=together)
+                workers = smallest(measured, photos, rate, goal, together=together)
                 what = "one worker" if together == 1 else f"a machine of {cores} cores"
                 start = f"| {photos:,} | {rate:g} | {what} |"
-                if found is None:
+                if workers is None:
                     lines.append(f"{start} - | - | - | - | over {goal:g} | - |")
                     continue
-                fleet, waits = found
+                fleet, waits = workers
                 machines = -(-(fleet.workers + fleet.fronts) // cores)
                 lines.append(
                     f"{start} {fleet.workers:,} | {photos // fleet.workers:,} | {fleet.fronts} | {machines:,} | "
@@ -241,11 +243,11 @@ def main() -> None:
 
 
 def faster(measured: Measured, factor: float) -> Measured:
-    """Times of a processor that is some times as fast."""
-    kept = {"verified", "batches", "way", "spread"}
+    """Times of a processor that is `factor` times as fast."""
+    unchanged = {"verified", "batches", "way", "spread"}
     return replace(
         measured,
-        **{one.name: getattr(measured, one.name) / factor for one in fields(Measured) if one.name not in kept},
+        **{one.name: getattr(measured, one.name) / factor for one in fields(Measured) if one.name not in unchanged},
     )
 
 

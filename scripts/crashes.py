@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Kill commands that change a collection, and let their writes fail, at moments drawn by chance; tell what is lost.
+"""Kill commands that change a collection, and make their writes fail, at random moments; report data loss.
 
-After each, the collection has to open and to be sound, everything that was committed has to be there, searches have to
-work, and the same command again has to give what an undisturbed run gives, to the last bit. A write that fails has to
-end the command with one sentence and exit code 2. Exact system calls are hit by strace; where it is not installed,
-processes are killed at moments of time, and no writes fail.
+Afterwards the collection must open and be intact, with all committed data; searches must work, and repeating the
+command must give the result of an undisturbed run, to the last bit. A failing write must end the command with one
+sentence and exit code 2. strace hits exact system calls; without it, processes are killed at random times, and no
+writes fail.
 
-With --work, what was done is kept in DIR (tries.jsonl), and a campaign that was stopped goes on. Exit code 1 where
-there is a finding.
+With --work, tries are recorded in DIR (tries.jsonl), and a stopped campaign is resumed. Exit code 1 if there is a
+finding.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def main() -> int:
 
 
 def _read(log: Path, seed: int, kills: int, operations: tuple[str, ...]) -> dict[int, dict[str, Any]]:
-    """The tries of a campaign that was stopped; it begins anew where it was another one."""
+    """The tries of a stopped campaign; empty if its settings differ."""
     log.parent.mkdir(parents=True, exist_ok=True)
     plan = {"seed": seed, "kills": kills, "operations": list(operations)}
     lines = log.read_text().splitlines() if log.exists() else []

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measure what learning brings to searching photos of scenes that it has not seen, beside rootSIFT.
+"""Measure the gain of learning over rootSIFT in searches for held-out scenes.
 
-The scenes of all sets are dealt out to folds. For each fold a descriptor is learnt from the photos of all other scenes,
-without labels, and the queries of its own scenes are searched for among all photos of their set. The table has mAP over
-all queries, and the difference to rootSIFT as the mean over scenes with its standard error: this is what tells whether
-a way of learning is better, where a figure of photos that were learnt from flatters itself.
+The scenes of all sets are assigned to folds. For each fold a descriptor is learnt from the photos of all other scenes,
+without labels, and the queries of its own scenes search all photos of their set. The table has mAP over all queries,
+and the difference from rootSIFT as the mean over scenes with its standard error, which shows whether a method is
+better; figures on training photos are biased.
 
-The sets lie in the folder that CAIRN_DATASETS points to: those of retrieval_table.py, "hard" and "solid" among them.
-What is in the work folder is not done again, and a run that was stopped goes on where it was. With --fold some folds
-are measured alone; each takes about as long as learning from their photos and indexing all sets once.
+The sets are in the folder of CAIRN_DATASETS: those of retrieval_table.py, including "hard" and "solid". Results in the
+work folder are reused, so a stopped run can be resumed. With --fold only some folds are measured; each takes about as
+long as learning from their photos and indexing all sets once.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from retrieval.search.engines.registry import ENGINES
 
 DEFAULT_RECIPES = ("white=rootsift:whitening",)
 UNLABELLED = "unlabelled"
-SHARED = ("immpairs_0007", "immpairs_0008")  # unlabelled photos of a place that landmarks shows
+SHARED = ("immpairs_0007", "immpairs_0008")  # unlabelled photos of a place in landmarks
 
 
 def find_sets(names: Sequence[str] | None) -> tuple[Path, list[RetrievalSet]]:
@@ -54,22 +54,22 @@ def find_sets(names: Sequence[str] | None) -> tuple[Path, list[RetrievalSet]]:
     return Path(root), [find_set(Path(root), name) for name in dict.fromkeys(names or default)]
 
 
-def recipe(given: str, seed: int) -> Recipe:
+def recipe(text: str, seed: int) -> Recipe:
     """Read LABEL=BASE:STAGE:GEOMETRY."""
-    label, found, way = given.partition("=")
+    label, learnt_base, way = text.partition("=")
     base, _, rest = way.partition(":")
     stage, _, geometry = rest.partition(":")
     stage = stage or "both"
     geometry = geometry or usual_geometry(stage)
-    if not found or base not in BASES or stage not in STAGES or geometry not in GEOMETRIES:
+    if not learnt_base or base not in BASES or stage not in STAGES or geometry not in GEOMETRIES:
         known = [", ".join(names) for names in (BASES, STAGES, GEOMETRIES)]
-        raise CairnError(f"--learn {given}: give LABEL=BASE:STAGE:GEOMETRY, of {'; '.join(known)}.")
+        raise CairnError(f"--learn {text}: give LABEL=BASE:STAGE:GEOMETRY, of {'; '.join(known)}.")
     learning = UnlabelledOptions(base=base, stage=stage, seed=seed)
     return Recipe(label, learning, MiningOptions(geometry=geometry, seed=seed))
 
 
 def choose_folds(arguments: argparse.Namespace, root: Path, sets: Sequence[RetrievalSet]) -> list[Fold]:
-    """Deal out the scenes, and choose the folds that are measured."""
+    """Assign the scenes to folds, and choose the folds to measure."""
     beside: list[Path] = []
     if arguments.with_unlabelled:
         beside = [path for _, path in list_photos([root / UNLABELLED]) if path.stem not in SHARED]
@@ -81,7 +81,7 @@ def choose_folds(arguments: argparse.Namespace, root: Path, sets: Sequence[Retri
 
 
 def print_folds(folds: Sequence[Fold], sets: Sequence[RetrievalSet]) -> None:
-    """Print how many photos each fold learns from, and how many queries of each set it measures."""
+    """Print the number of training photos of each fold, and of its queries in each set."""
     rows = [
         [
             str(fold.number),
@@ -103,7 +103,7 @@ def print_table(measured: Sequence[RecipeMeasure]) -> None:
         cells = [told(of[name]) if name in of else "–" for name in sets]
         means = [one.difference.mean for one in of.values()]
         errors = [one.difference.error for one in of.values()]
-        # The sets' means are taken for independent of each other, which hard and landmarks are not.
+        # The means of sets are treated as independent, which hard and landmarks are not.
         whole = f"{100 * np.mean(means):+.2f} ± {100 * np.sqrt(np.square(errors).sum()) / len(errors):.2f}"
         rows.append([label, engine, *cells, whole])
     print(markdown(["learnt", "engine", *(f"{name}: mAP, difference" for name in sets), "mean of sets"], rows))
@@ -114,7 +114,7 @@ def print_table(measured: Sequence[RecipeMeasure]) -> None:
 
 
 def told(one: RecipeMeasure) -> str:
-    """Give mAP without and with learning in percent, and the mean difference over scenes with its standard error."""
+    """Format mAP without and with learning in percent, and the mean difference over scenes with its standard error."""
     difference = one.difference
     return (
         f"{100 * one.reference:.1f} → {100 * one.learnt:.1f}, {100 * difference.mean:+.2f} ± "
@@ -170,7 +170,7 @@ def main() -> None:
         sys.exit(130)
     if arguments.json:
         for one in measured:
-            known = one.difference.error if np.isfinite(one.difference.error) else None  # not of one scene
+            known = one.difference.error if np.isfinite(one.difference.error) else None  # of several scenes
             print(json.dumps({**asdict(one), "difference": {**asdict(one.difference), "error": known}}))
         return
     print_table(measured)

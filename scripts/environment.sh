@@ -1,5 +1,5 @@
 # Sourced by scripts/demo and scripts/test: make_environment makes a virtual environment with nothing but Python there,
-# and announce tells what takes long.
+# and announce reports long steps.
 
 # The Pythons to try, in this order; CAIRN_PYTHON names the one to take instead.
 CAIRN_PYTHONS=(python3 python3.14 python3.13 python3.12 python3.11 python)

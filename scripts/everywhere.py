@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Check that nothing hangs on how one processor rounds: the same work by other linear algebra, compilers and threads.
+"""Check that results do not depend on a processor's rounding: the same work with other linear algebra, compilers and
+threads.
 
-In each environment a small collection is indexed, with three features to a word, and searched by every engine. What
-comes of each step must be the same to the bit; of scores, to six digits. The kernels of linear algebra that ran are
-read back and printed: one that is named runs only where the processor has its instructions. Without --quick, the tests
-that could fail by rounding run in each environment too, and `cairn demo` does: as many photos in as many groups, and
-mAP within 0.005.
+In each environment a small collection is indexed, with three features to a word, and searched by every engine. The
+results of each step must be the same to the bit; scores to six digits. The active kernels of linear algebra are read
+back and printed: a named one runs only if the processor has its instructions. Without --quick, the tests that are
+sensitive to rounding also run in each environment, and so does `cairn demo`: with equal numbers of photos and groups,
+and mAP within 0.005.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-# What NumPy has code of its own for, where the processor has it.
+# Instruction sets with special code in NumPy, if the processor has them.
 _OF_NUMPY: list[str] = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
 
 
@@ -59,11 +60,11 @@ SENSITIVE = (
 )
 SAME_MAP = 0.005
 ENGINES = ("tf-idf-sp", "signatures-sp", "asmk-sp", "raw")
-_CANNOT = (-4, 132)  # exit codes of a process that met an instruction that the processor lacks
+_CANNOT = (-4, 132)  # exit codes of a process after an illegal instruction
 
 
 def main() -> None:
-    """Print a table with a row for each environment; exit with 1 where something differs."""
+    """Print a table with a row for each environment; exit with 1 if results differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few environments, and no tests")
     parser.add_argument("--digest", action="store_true", help=argparse.SUPPRESS)
@@ -83,53 +84,53 @@ def main() -> None:
         if ran.returncode in _CANNOT:
             print(f"| {name} | this processor cannot | | | |", flush=True)
             continue
-        found = json.loads(ran.stdout) if ran.returncode == 0 else {"kernels": ["failed"]}
-        kernels = ", ".join(found.pop("kernels"))
-        expected = expected or found
-        others = [step for step in expected if not same(found.get(step), expected[step])]
-        told = [f"not {', '.join(others)}" if others else "yes"]
+        result = json.loads(ran.stdout) if ran.returncode == 0 else {"kernels": ["failed"]}
+        kernels = ", ".join(result.pop("kernels"))
+        expected = expected or result
+        others = [step for step in expected if not same(result.get(step), expected[step])]
+        cells = [f"not {', '.join(others)}" if others else "yes"]
         if not arguments.quick:
             failed, closing = run_tests(variables)
-            shown = run_demo(variables)
-            demo = demo or shown
-            alike = len(shown) == 3 and are_near(shown, demo)
-            told += [closing, f"{'as before' if alike else 'not as before'}: {json.dumps(shown)}"]
+            demonstration = run_demo(variables)
+            demo = demo or demonstration
+            alike = len(demonstration) == 3 and are_near(demonstration, demo)
+            cells += [closing, f"{'as before' if alike else 'not as before'}: {json.dumps(demonstration)}"]
             wrong += failed + (not alike)
         wrong += bool(others)
-        print(f"| {name} | {kernels} | {' | '.join(told)} |", flush=True)
+        print(f"| {name} | {kernels} | {' | '.join(cells)} |", flush=True)
     sys.exit(min(wrong, 1))
 
 
 def run_tests(variables: dict[str, str]) -> tuple[bool, str]:
-    """Run the tests that have failed by rounding: whether some failed, and the closing line."""
+    """Run the tests sensitive to rounding; return whether some failed, and the closing line."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow and not benchmark", "-p", "no:cacheprovider"]
     ran = subprocess.run([*command, "-n", "2", *SENSITIVE], cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True)
     return ran.returncode != 0, ran.stdout.strip().rsplit("\n", 1)[-1].strip("= ")
 
 
 def run_demo(variables: dict[str, str]) -> dict[str, Any]:
-    """Run the demonstration and group its photos: what they tell, as far as it went."""
+    """Run the demonstration and group its photos; return the available figures."""
     with tempfile.TemporaryDirectory() as scratch:
-        told = cairn(variables, "demo", "--out", scratch)
+        figures = cairn(variables, "demo", "--out", scratch)
         groups = cairn(variables, "group", str(Path(scratch) / "demo.cairn"))
-    return {name: value for name, value in (told | groups).items() if name in ("mAP", "groups", "grouped")}
+    return {name: value for name, value in (figures | groups).items() if name in ("mAP", "groups", "grouped")}
 
 
 def cairn(variables: dict[str, str], *arguments: str) -> dict[str, Any]:
-    """Run a command: the object that it prints; an empty one where it failed."""
+    """Run a command; return the printed object, or an empty one if it failed."""
     command = [sys.executable, "-m", "cairn", *arguments, "--quiet", "--json"]
     ran = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE)
     return dict(json.loads(ran.stdout)) if ran.returncode == 0 else {}
 
 
 def are_near(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two demonstrations found the same groups, and nearly as much by each engine."""
+    """Whether two demonstrations have the same groups, and similar figures of each engine."""
     groups = all(one[name] == other[name] for name in ("groups", "grouped"))
     return groups and all(abs(one["mAP"][engine] - other["mAP"][engine]) <= SAME_MAP for engine in one["mAP"])
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two results are equal, but for the last of six digits of scores."""
+    """Whether two results are equal, except for the last of six digits of scores."""
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, float) and isinstance(other, float):
@@ -138,7 +139,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def digest() -> dict[str, Any]:
-    """Index a few photos and search them: a checksum of each step, and the kernels of linear algebra that ran."""
+    """Index a few photos and search them; return a checksum of each step, and the active kernels of linear algebra."""
     from threadpoolctl import threadpool_info
 
     from eval.demo import synthetic
@@ -152,7 +153,7 @@ def digest() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         demo = synthetic.build_demo_collection(Path(scratch) / "photos", views=3, distractors=1)
         steps["photos"] = checksum(path.read_bytes() for path in sorted(demo.images.iterdir()))
-        # A word has three features: many are their word's centre, and have no side of it.
+        # A word has three features: many coincide with their word's centre, on no side of it.
         options = CollectionOptions(
             keep_descriptors=True, signature="hamming-64", words=1_500, image=ImageOptions(max_side=400)
         )
@@ -172,25 +173,25 @@ def digest() -> dict[str, Any]:
 
 
 def answers(collection: Any, photos: Path, engine: str) -> list[list[Any]]:
-    """Photos that the first view of each object finds, by its file: names, scores of six digits, inliers."""
+    """Photos found with the first view of each object, by its file: names, scores of six digits, inliers."""
     from retrieval.catalogue.photos import names_in_order
     from retrieval.search.options import SearchOptions
     from retrieval.search.query import QuerySource, extract_query
     from retrieval.search.searcher import Searcher
 
     options = SearchOptions(engine=engine, turns=1)
-    found: list[list[Any]] = []
+    rows: list[list[Any]] = []
     for photo in sorted(photos.glob("*_001.jpg")):
         source = QuerySource(collection.extractor, collection.options.image, photo, None)
         query = extract_query(collection, source, signed=options.signed)
         hits = Searcher(collection, options).search(query.views).hits
         names = collection.catalogue.read(names_in_order, [hit.number for hit in hits])
-        found += [[name, float(hit.score), hit.verification.inliers] for name, hit in zip(names, hits, strict=True)]
-    return found
+        rows += [[name, float(hit.score), hit.verification.inliers] for name, hit in zip(names, hits, strict=True)]
+    return rows
 
 
 def checksum(parts: Iterable[bytes]) -> str:
-    """SHA-256 of parts one after the other."""
+    """SHA-256 of concatenated parts."""
     total = hashlib.sha256()
     for part in parts:
         total.update(part)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Flip bytes in the files of a collection, one at a time, and tell whether `cairn check` finds each.
+"""Flip bytes in the files of a collection, one at a time, and report whether `cairn check` finds each.
 
-A small collection is made from synthetic photos, with all that a collection may have: a learnt descriptor, groups,
-links and thumbnails. Then one byte of one file is changed into another, the collection is checked, and the byte is
-put back. Each file gets as many flips as the others, at random places; what is flipped follows from the seed.
+A small collection is made from synthetic photos, with all kinds of data: a learnt descriptor, groups, links and
+thumbnails. Then one byte of one file is changed, the collection is checked, and the byte is restored. Each file gets
+equally many flips, at random places that depend on the seed.
 
-Prints one JSON object. Exit code 1 where a flip was not found, or another file was named.
+Prints one JSON object. Exit code 1 if a flip was not found, or another file was reported.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def make_collection(work: Path) -> Path:
 
 
 def flip(folder: Path, flips: int, seed: int) -> dict[str, object]:
-    """Flip bytes one after the other; give what was tried and found."""
+    """Flip bytes in turn; return the numbers of flips and findings."""
     import numpy as np
 
     from retrieval.integrity.check import check_collection
@@ -68,10 +68,10 @@ def flip(folder: Path, flips: int, seed: int) -> dict[str, object]:
         flipped = bytearray(contents)
         flipped[place] ^= change
         path.write_bytes(flipped)
-        named = [one.file for one in check_collection(folder).damaged]
+        damaged = [one.file for one in check_collection(folder).damaged]
         path.write_bytes(contents)
-        if named != [name]:
-            missed.append({"file": name, "place": place, "change": change, "named": named})
+        if damaged != [name]:
+            missed.append({"file": name, "place": place, "change": change, "named": damaged})
         if (number + 1) % 100 == 0:
             print(f"{number + 1} of {flips}: {len(missed)} not found", file=sys.stderr)
     assert check_collection(folder).ok

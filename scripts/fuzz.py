@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Give every reader of files damaged and hostile ones, and tell which are not refused as they should be.
+"""Fuzz all file readers with damaged and hostile files, and report those not refused properly.
 
-Each input is a mutation of a sound file, drawn by Hypothesis, and is read in a process with limits on memory and time.
-A finding is the end of that process by a signal, a limit that is reached, any error but a CairnError, or a file that is
-accepted though what it holds does not fit together. Errors are shrunk to the simplest input that shows them.
+Each input is a mutation of a valid file, drawn by Hypothesis, and is read in a process with limits on memory and time.
+A finding is the end of that process by a signal, an exceeded limit, any error except a CairnError, or an accepted file
+with inconsistent contents. Errors are shrunk to the simplest input.
 
-The files of each finding are kept in a folder of their own, in DIR/findings. With --read, such a folder is read in this
-process, for a debugger or a traceback. Exit code 1 where there is a finding.
+The files of each finding are stored in a separate folder in DIR/findings. With --read, such a folder is read in this
+process, for a debugger or a traceback. Exit code 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 sys.path.insert(0, str(ROOT))
 
-MEMORY = 768 << 20  # bytes of address space beyond what sound files need
-GROWTH = 64 << 20  # bytes that may be resident beyond what was before a file is read
+MEMORY = 768 << 20  # bytes of address space beyond the needs of valid files
+GROWTH = 64 << 20  # largest growth of resident memory while a file is read, in bytes
 CPU_SECONDS = 10.0  # of processor time an input
-WALL_SECONDS = 120.0  # an input, where the machine is busy or nothing is done
+WALL_SECONDS = 120.0  # of wall-clock time an input, if the machine is busy or the process waits
 LONGEST_MESSAGE = 600  # characters, without the paths
 BATCH = 500  # inputs of a process
 _LIMITS = {signal.SIGPROF: f"hang: {CPU_SECONDS:g} s of processor time", signal.SIGALRM: f"hang: {WALL_SECONDS:g} s"}
@@ -51,7 +51,7 @@ def read_inputs(name: str, seed: int, runs: int, folder: Path) -> None:
     from tests.support.fuzzing import Input, inputs
 
     samples = TARGETS[name].samples()
-    for sample in samples:  # so that all is imported, and what sound files need is known
+    for sample in samples:  # so that everything is imported, and the needs of valid files are known
         write_input(name, sample, False, folder)
         TARGETS[name].read(folder)
     limit_memory()
@@ -80,7 +80,7 @@ def read_inputs(name: str, seed: int, runs: int, folder: Path) -> None:
 
 
 def write_input(name: str, sample: dict[str, bytes], sign: bool, folder: Path) -> None:
-    """Write an input's files, and no others, with checksums that are right where it is signed."""
+    """Write an input's files, removing others, with valid checksums if it is signed."""
     from tests.support.fuzz_targets import TARGETS, write
 
     shutil.rmtree(folder, ignore_errors=True)
@@ -95,7 +95,7 @@ def write_input(name: str, sample: dict[str, bytes], sign: bool, folder: Path) -
 
 
 def finding_of(name: str, folder: Path) -> str | None:
-    """Read an input; what is wrong with how that ends, or None."""
+    """Read an input; return what is wrong with the outcome, or None."""
     import numpy as np
 
     from index.errors import CairnError
@@ -105,11 +105,11 @@ def finding_of(name: str, folder: Path) -> str | None:
         with np.errstate(all="ignore"):
             TARGETS[name].read(folder)
     except CairnError as error:
-        told = str(error).replace(str(folder), "FOLDER")
+        message = str(error).replace(str(folder), "FOLDER")
         if _caused_by_memory(error):
-            return f"memory: an allocation was refused: {told[:300]}"
-        if len(told) > LONGEST_MESSAGE or not told.isprintable():
-            return f"message: {len(told)} characters: {told[:300]!a}"
+            return f"memory: an allocation was refused: {message[:300]}"
+        if len(message) > LONGEST_MESSAGE or not message.isprintable():
+            return f"message: {len(message)} characters: {message[:300]!a}"
     except Exception as error:
         return f"{type(error).__name__} at {_place(error)}: {str(error)[:300]!a}"
     return None
@@ -122,18 +122,18 @@ def _caused_by_memory(error: BaseException | None) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """Where in the project an error came from."""
-    found, trace = "?", error.__traceback__
+    """Place of an error in the project."""
+    place, trace = "?", error.__traceback__
     while trace is not None:
         path = Path(trace.tb_frame.f_code.co_filename)
         if path.is_relative_to(ROOT):
-            found = f"{path.relative_to(ROOT)}:{trace.tb_frame.f_code.co_name}"
+            place = f"{path.relative_to(ROOT)}:{trace.tb_frame.f_code.co_name}"
         trace = trace.tb_next
-    return found
+    return place
 
 
 def limit_time(cpu: float, wall: float) -> None:
-    """End this process by a signal after so many seconds of processor time, or by the clock; 0 for never."""
+    """End this process by a signal after some seconds of processor or wall-clock time; 0 for never."""
     signal.setitimer(signal.ITIMER_PROF, cpu)
     signal.setitimer(signal.ITIMER_REAL, wall)
 
@@ -147,7 +147,7 @@ def limit_memory() -> None:
 
 
 def _resident(what: str) -> int:
-    """Bytes that are resident (VmRSS), or were at most since the peak was reset (VmHWM)."""
+    """Resident bytes (VmRSS), or their peak since the last reset (VmHWM)."""
     return int(Path("/proc/self/status").read_text().split(f"{what}:")[1].split()[0]) * 1024
 
 
@@ -155,13 +155,13 @@ def _resident(what: str) -> int:
 
 
 def child_command(name: str, seed: int, runs: int, folder: Path) -> list[str]:
-    """Give the command that reads inputs of a target."""
+    """Return the command that reads inputs of a target."""
     command = [sys.executable, __file__, "--child", "--target", name, "--seed", str(seed)]
     return [*command, "--runs", str(runs), "--work", str(folder)]
 
 
 def fuzz(name: str, seed: int, runs: int, work: Path, deadline: float = float("inf")) -> Iterator[tuple[str, Path]]:
-    """Read inputs of a target in processes of their own, with a seed each; yields findings, and their folders."""
+    """Read inputs of a target in subprocesses with a seed each; yields findings and their folders."""
     for number, start in enumerate(range(0, runs, BATCH)):
         folder = work / f"{name}-{seed + number}"
         command = child_command(name, seed + number, min(BATCH, runs - start), folder)
@@ -169,22 +169,22 @@ def fuzz(name: str, seed: int, runs: int, work: Path, deadline: float = float("i
         if done.returncode == 0:
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            kept = work / "findings" / folder.name
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            target_folder = work / "findings" / folder.name
+            shutil.rmtree(target_folder, ignore_errors=True)
+            target_folder.parent.mkdir(parents=True, exist_ok=True)
             if folder.is_dir():
-                folder.rename(kept)
-            yield _ending(done.returncode, done.stderr.decode(errors="replace")), kept
+                folder.rename(target_folder)
+            yield _ending(done.returncode, done.stderr.decode(errors="replace")), target_folder
         if time.monotonic() > deadline:
             return
 
 
-def _ending(code: int, told: str) -> str:
-    """What the end of a process says."""
+def _ending(code: int, output: str) -> str:
+    """Description of a process's exit code."""
     if code < 0:
         return _LIMITS.get(signal.Signals(-code), f"crash: {signal.Signals(-code).name}")
-    lines = [line for line in told.splitlines() if line.startswith("AssertionError: ")]
-    return lines[-1].removeprefix("AssertionError: ") if lines else f"crash: exit code {code}: {told[-500:]}"
+    lines = [line for line in output.splitlines() if line.startswith("AssertionError: ")]
+    return lines[-1].removeprefix("AssertionError: ") if lines else f"crash: exit code {code}: {output[-500:]}"
 
 
 def main() -> int:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measure how near mined matches are, among the features of many photos, by several descriptors.
+"""Measure the ranks of mined matches among the features of many photos, by several descriptors.
 
-A search compares a feature with those of all photos, and a visual word stands for some dozens of them. So what counts
-is not only whether a feature's match is the nearest, but whether few others are nearer. Features of held-out image
-pairs are compared with patches drawn from all photos of a file of matches. The table has the share of features whose
-match has fewer than 1, 5, 50 and 500 nearer patches, in the mean over image pairs: by each descriptor as it is, and
-with rows that are centred and brought to unit length.
+A search compares a feature with those of all photos, and a visual word covers some dozens of them. So a match need not
+be the nearest neighbour, but few others should be nearer. Features of held-out image pairs are compared with patches
+drawn from all photos of a file of matches. The table has the share of features whose match has fewer than 1, 5, 50 and
+500 nearer patches, in the mean over image pairs: by each descriptor as it is, and with rows centred and normalised to
+unit length.
 """
 
 import argparse
@@ -28,7 +28,7 @@ RANKS = (1, 5, 50, 500)
 
 
 def draw(matches: MinedMatches, number: int, others: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Draw features of held-out image pairs, and the patches that they are compared with, rising."""
+    """Draw features of held-out image pairs, and the patches for comparison, ascending."""
     rng = np.random.default_rng(seed)
     features = draw_features(matches, matches.pair_split(seed=seed)[1], number, rng)
     drawn = rng.permutation(len(matches.patches))[:others].astype(np.int32)
@@ -37,7 +37,7 @@ def draw(matches: MinedMatches, number: int, others: int, seed: int) -> tuple[ND
 
 
 def nearer(matches: MinedMatches, features: NDArray[np.int64], own: Described, all_: Described) -> NDArray[np.int64]:
-    """Count for each feature (F,) the patches that are nearer than its nearest positive, and are none themselves."""
+    """Count for each feature (F,) the other patches nearer than its nearest positive."""
     rows = all_.rows.astype(np.float32)
     lengths = np.einsum("ij,ij->i", rows, rows)
     counts = []
@@ -70,19 +70,19 @@ def main() -> None:
     try:
         matches = MinedMatches.open(arguments.matches)
         features, others = draw(matches, arguments.features, arguments.patches, arguments.seed)
-        asked = np.unique(matches.reference[features])
+        references = np.unique(matches.reference[features])
         table = []
         for name in arguments.descriptor:
             descriptor = find_descriptor(name)
-            own, all_ = (describe_mined(matches, patches, descriptor.describe) for patches in (asked, others))
+            own, all_ = (describe_mined(matches, patches, descriptor.describe) for patches in (references, others))
             table.append([name, str(descriptor.dim), *shares(matches, features, nearer(matches, features, own, all_))])
             mean = all_.rows.mean(axis=0, dtype=np.float32)
             own, all_ = (
                 Described(one.numbers, centred(one.rows.astype(np.float32), mean).astype(np.float16))
                 for one in (own, all_)
             )
-            found = nearer(matches, features, own, all_)
-            table.append([f"{name}, centred, unit length", str(descriptor.dim), *shares(matches, features, found)])
+            counts = nearer(matches, features, own, all_)
+            table.append([f"{name}, centred, unit length", str(descriptor.dim), *shares(matches, features, counts)])
     except CairnError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Print the recall and the mAP of matching by several descriptors, ours and OpenCV's, on the same regions and patches.
 
-Photos with known homographies, the project's own regions; see `eval.matching` for what is measured. Each descriptor is
-given the same measurement regions, cut at its own patch size: 64x64 for OpenCV's.
+Photos with known homographies, the project's own regions; see `eval.matching` for what is measured. All descriptors use
+the same measurement regions, cropped at their own patch size: 64x64 for OpenCV's.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from retrieval.regions.options import RegionOptions
 
 
 def mean(values: Sequence[float | None]) -> float:
-    """Mean of the figures that are there; NaN where there are none."""
+    """Mean of the available figures; NaN if there are none."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else float("nan")
 

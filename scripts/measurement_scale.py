@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measure retrieval against the size of the measurement region, for both detectors: the shape of Simonyan14's Fig. 8.
 
-Upright patches, each set's own vocabulary, on the sets that CAIRN_DATASETS points to. Detectors differ in what they
-call the radius of a region (the detection scale σ for DoG-Affine, 3 σ for Hessian-Affine), so sizes are given as half
-the side of the patch in units of σ: 12.5 is the default of the one, 3√3 = 5.2 that of the other. Photos are detected
-once for all sizes. What is in the work folder already is not done again; it may be that of scripts/retrieval_table.py.
+Upright patches, each set's own vocabulary, on the sets in CAIRN_DATASETS. Detectors define the radius of a region
+differently (the detection scale σ for DoG-Affine, 3 σ for Hessian-Affine), so sizes are given as half the side of the
+patch in units of σ: 12.5 is the default of the one, 3√3 = 5.2 that of the other. Photos are detected once for all
+sizes. Results in the work folder are reused; it may be that of scripts/retrieval_table.py.
 """
 
 import argparse
@@ -28,16 +28,16 @@ from retrieval.regions.detectors.registry import DETECTORS, find_detector
 from retrieval.regions.options import RegionOptions
 from retrieval.search.engines.registry import ENGINES
 
-SCALES = (4, 3 * 3**0.5, 8, 12.5, 17, 22)  # half the patch's side over σ; the detectors' own among them
+SCALES = (4, 3 * 3**0.5, 8, 12.5, 17, 22)  # half the patch's side over σ, including the detectors' own
 # A curve: detector and set.
 Curve = tuple[str, str]
 
 
 def feature_options(detector: str, half_side: float) -> FeatureOptions:
-    """Options for patches that reach so many σ to each side of the centre."""
+    """Options for patches of half side `half_side` in σ."""
     own = find_detector(detector)
     scale = half_side / own.radius
-    # The default by its own name: features that were described with it are the same.
+    # The default by its own name, to share its features.
     default = math.isclose(scale, own.measurement_scale, rel_tol=1e-3)
     return FeatureOptions(RegionOptions(detector=detector), None if default else scale)
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Work out what collections of some sizes need: cores and hours, memory, disk and network.
+"""Estimate the needs of collections by size: cores and hours, memory, disk and network.
 
-Every figure follows from what was measured, which stands below with the page or the command that it comes from, and
-from what is assumed of the photos and the machines, which options change. Prints the table of
-docs/how-to/many-machines.md.
+Every figure follows from the measurements below, with their page or command, and from assumptions on photos and
+machines, set by options. Prints the table of docs/how-to/many-machines.md.
 """
 
 import argparse
@@ -18,8 +17,8 @@ STATISTICS_CPU_A_PHOTO = 5.6 / 100_000  # seconds, at the end of a command that 
 
 # docs/how-to/curators.md and `CollectionOptions`.
 STAGED_BYTES_A_FEATURE = 280
-SAMPLE = 5_000  # photos that make the vocabulary
-BATCH = 1_000  # photos of a segment that is written
+SAMPLE = 5_000  # photos for training the vocabulary
+BATCH = 1_000  # photos of a written segment
 LARGEST_SEGMENT = 40e6  # features
 
 # `cairn info` and `du` of the collection of tests/benchmarks/bench_scale.py: 100,000 photos, 200,057,300 features with
@@ -30,17 +29,15 @@ VOCABULARY_BYTES = 266e6  # 500,000 words
 # python -m tests.benchmarks.bench_cluster --photos landmarks/images --count 300, on a machine busy with other work.
 DECODE_CPU = 0.047  # seconds, of a JPEG of twelve million pixels
 HASH_CPU_A_BYTE = 0.64e-9
-LIST_CPU = 0.06e-3 + 1.6e-3 / 8  # seconds of the front a new photo, with an eighth of a task that does nothing
-FRONT_CPU = (
-    8.9e-3  # seconds a photo: its result taken, its part of a segment written; tasks that do nothing take 1.6e-3
-)
+LIST_CPU = 0.06e-3 + 1.6e-3 / 8  # seconds of the front a new photo, with an eighth of an empty task
+FRONT_CPU = 8.9e-3  # seconds a photo for taking its result and writing its part of a segment; empty tasks take 1.6e-3
 SCHEDULER_CPU = 1.9e-3  # seconds a task
 WORKER_MEMORY = 1.01e9  # bytes, at most, of one thread with 500,000 words
 FRONT_MEMORY = 0.55e9  # bytes, at most, of 300 photos
 LISTED_BYTES = 1_184  # of memory, a new photo
 TASK_BYTES = 1_228  # a photo
 RESULT_BYTES_A_FEATURE = 17.2
-PASS_BYTES_A_WORD = 690  # that a worker's machine fetches in each pass of k-means
+PASS_BYTES_A_WORD = 690  # fetched by a worker's machine in each pass of k-means
 KMEANS_BYTES_A_DESCRIPTOR = 136 + 1_396  # of all tasks and all results
 
 # A catalogue of synthetic photos with metadata in PostgreSQL 15, filled by scripts/catalogue_at_size.py: its size, with
@@ -64,29 +61,29 @@ class Workload:
 
 
 def worker_hours(load: Workload) -> float:
-    """Hours of a core that workers need: photos, decoded and described, and the vocabulary."""
+    """Core hours of workers: decoding and describing photos, and the vocabulary."""
     return load.photos * (CPU_A_PHOTO + DECODE_CPU) / 3600 + KMEANS_CPU_HOURS
 
 
 def listing_hours(load: Workload) -> float:
-    """Hours until all new photos are known by their checksums, which workers make."""
+    """Hours until all new photos are listed with checksums, which workers compute."""
     return load.photos * max(LIST_CPU, HASH_CPU_A_BYTE * load.photo_bytes / load.cores) / 3600
 
 
 def writing_hours(load: Workload) -> float:
-    """Hours of the front while workers are at work: results, segments, their merging."""
+    """Hours of the front while workers run: results, segments, merging."""
     merging = COMPACT_CPU_A_FEATURE * load.features
     return load.photos * (FRONT_CPU + merging + STATISTICS_CPU_A_PHOTO) / 3600
 
 
 def hours(load: Workload) -> float:
-    """Hours on the clock: the list, and then workers, front or scheduler, whichever needs longest."""
+    """Elapsed hours: listing, then the slowest of workers, front and scheduler."""
     scheduling = load.photos * SCHEDULER_CPU / 3600
     return listing_hours(load) + max(worker_hours(load) / load.cores, writing_hours(load), scheduling)
 
 
 def most_cores(load: Workload) -> int:
-    """Cores of workers beyond which one front, or its scheduler, is the slower."""
+    """Cores of workers beyond which the front, or its scheduler, is slower."""
     writing = FRONT_CPU + COMPACT_CPU_A_FEATURE * load.features + STATISTICS_CPU_A_PHOTO
     return int((CPU_A_PHOTO + DECODE_CPU) / max(writing, SCHEDULER_CPU))
 
@@ -97,7 +94,7 @@ def segment_bytes(load: Workload) -> float:
 
 
 def staging_bytes(load: Workload) -> float:
-    """Bytes that wait on the disk at most: the photos of the vocabulary, or those of a segment."""
+    """Most staged bytes on disk: the photos of the vocabulary, or those of a segment."""
     return min(load.photos, SAMPLE + BATCH) * load.features * STAGED_BYTES_A_FEATURE
 
 
@@ -107,23 +104,23 @@ def catalogue_bytes(load: Workload) -> float:
 
 
 def front_memory(load: Workload) -> float:
-    """Bytes of memory of the front, where all photos are new at once."""
+    """Bytes of memory of the front, if all photos are new."""
     return FRONT_MEMORY + load.photos * LISTED_BYTES
 
 
 def photo_traffic(load: Workload) -> float:
-    """Bytes that are read of photos: once by the front, once by a worker."""
+    """Bytes of photos read: once by the front, once by a worker."""
     return 2 * load.photos * load.photo_bytes
 
 
 def other_traffic(load: Workload) -> float:
-    """Bytes between front, workers and their shared folder: tasks, results, what is staged, written and read again."""
+    """Bytes between front, workers and their shared folder: tasks, results, and staged data, written and read."""
     staged = 2 * STAGED_BYTES_A_FEATURE * load.features
     return load.photos * (TASK_BYTES + RESULT_BYTES_A_FEATURE * load.features + staged) + kmeans_traffic(load)
 
 
 def kmeans_traffic(load: Workload) -> float:
-    """Bytes of k-means: what each machine fetches in each pass, and all tasks and results."""
+    """Bytes of k-means: data fetched by each machine in each pass, and all tasks and results."""
     machines = -(-load.cores // load.machine_cores)
     descriptors = min(DESCRIPTORS, SAMPLE * load.features)
     return machines * PASSES * WORDS * PASS_BYTES_A_WORD + descriptors * KMEANS_BYTES_A_DESCRIPTOR
@@ -142,12 +139,12 @@ def segments(load: Workload) -> int:
 
 
 def shards(load: Workload) -> int:
-    """Shards of a search on as many workers, where nobody says how many: two a worker, at most one a segment."""
+    """Default number of shards of a search on these workers: two a worker, at most one a segment."""
     return min(2 * load.cores, segments(load))
 
 
 def readable(value: float) -> str:
-    """A figure of two digits, or whole from 100 on, with commas."""
+    """Format a figure with two digits, or as a whole number from 100 on, with commas."""
     if value >= 100:
         digits = len(str(int(value))) - 2
         return f"{round(value, -max(0, digits)):,.0f}"

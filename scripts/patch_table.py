@@ -2,9 +2,9 @@
 """Measure learnt descriptors against designed and released ones on labelled patches.
 
 Builds labelled patches from the photos that CAIRN_DATASETS points to, learns on some sequences and scenes, and tests
-on the others. Two trainings, three tests each, so that every sequence and scene is tested, and none on what was learnt
-from it. Takes half an hour the first time, with --papers three hours on a core; what is in the work folder already is
-not done again. Further arguments go to cairn learn descriptor; give each choice of them a work folder of its own.
+on the others. Two trainings, three tests each, so that every sequence and scene is tested with models not learnt from
+it. Takes half an hour the first time, with --papers three hours on a core; results in the work folder are reused.
+Further arguments go to cairn learn descriptor; use a separate work folder for each choice of them.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.registry import find_descriptor
 
 ROOT = Path(__file__).resolve().parent.parent
-# Points of two photos; a wide pair sees a point from directions 60 degrees and more apart.
+# Points of two photos; a wide pair sees a point from directions at least 60 degrees apart.
 SCENES = {"castle": ("castle_*", 0), "fountain": ("fountain_*", 0)}
 WIDE = {"castle-wide": ("castle_*", 60), "fountain-wide": ("fountain_*", 60)}
 PLANAR = ("graf", "boat", "wall", "bikes", "ubc")
@@ -32,7 +32,7 @@ PLANAR = ("graf", "boat", "wall", "bikes", "ubc")
 
 @dataclass(frozen=True)
 class TableSplit:
-    """What is learnt from, and what is tested: each test is the pairs of some sets together."""
+    """Training and test sets: each test is the pairs of some sets together."""
 
     name: str
     train: tuple[str, ...]
@@ -51,7 +51,7 @@ SPLITS = (
         {"boat": ("boat",), "wall": ("wall",), "fountain wide": ("fountain-wide",)},
     ),
 )
-# Name in the table: what is learnt (arguments of cairn learn descriptor), or what it is compressed from and how.
+# Name in the table: arguments of cairn learn descriptor, or source and arguments of compression.
 LEARNT: dict[str, list[str]] = {
     "whitening <= 128": ["--stage", "whitening", "--dim", "128"],
     "whitening <= 80": ["--stage", "whitening", "--dim", "80"],
@@ -84,7 +84,7 @@ COMPRESSED: dict[str, tuple[str, list[str]]] = {
 }
 # Of Powell's method: an evaluation of the area takes seconds.
 QUICK = ["--powell-pairs", "4000", "--evaluations", "200"]
-# Arguments of cairn learn blocks, and of cairn learn boosted with the row whose weak learners are taken, if any.
+# Arguments of cairn learn blocks, and of cairn learn boosted with the row that provides weak learners, if any.
 BLOCKS: dict[str, list[str]] = {
     "T1b-S2-17": ["--blocks", "T1b-S2-17"],
     "T3h-S4-25": ["--blocks", "T3h-S4-25"],
@@ -165,7 +165,7 @@ def build(photos: Path, sets: Path) -> None:
 
 
 def learn(name: str, split: TableSplit, sets: Path, models: Path, extra: list[str]) -> Path:
-    """Learn or compress a descriptor, if it is missing; gives its file."""
+    """Learn or compress a descriptor, if it is missing; return its file."""
     file = models / f"{split.name} {name}.npz".replace("<=", "le").replace(",", "").replace(" ", "-")
     if file.exists():
         return file
@@ -175,13 +175,13 @@ def learn(name: str, split: TableSplit, sets: Path, models: Path, extra: list[st
         return file
     sources = [sets / one for one in split.train]
     if name in BLOCKS:
-        # Rows of the same blocks share the search for their parameters, which is most of the work.
+        # Rows of the same blocks share the parameter search, which is most of the work.
         work = ["--work", models / f"{split.name}-{BLOCKS[name][1]}-work"]
         cairn("learn", "blocks", *sources, "--out", file, *work, *QUICK, *BLOCKS[name], *extra)
     elif name in BOOSTED:
         weak, options = BOOSTED[name]
-        taken = ["--from", learn(weak, split, sets, models, extra)] if weak else []
-        cairn("learn", "boosted", *sources, "--out", file, *taken, *options, *extra)
+        weak_arguments = ["--from", learn(weak, split, sets, models, extra)] if weak else []
+        cairn("learn", "boosted", *sources, "--out", file, *weak_arguments, *options, *extra)
     else:
         work = ["--work", models / f"{split.name}-work"]
         cairn("learn", "descriptor", *sources, "--out", file, *work, *LEARNT[name], *extra)

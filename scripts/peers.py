@@ -3,7 +3,7 @@
 
 VGG is the paper authors' own model (Simonyan14), BGM, LBGM and BinBoost are Trzcinski's; all were learnt on PhotoTour.
 DAISY is not learnt.
-They are peers to measure against, for tables and tests only.
+They are references for tables and tests only.
 """
 
 import argparse
@@ -26,8 +26,8 @@ from retrieval.descriptors.contract import Both, Descriptor
 from retrieval.descriptors.registry import find_descriptor
 
 PATCH = 64  # pixels along a side, as in PhotoTour
-# The patch of a SIFT keypoint is so many of its sizes wide: the scale factor that OpenCV gives for its learnt
-# descriptors on such keypoints. So a keypoint of a 6.75th of the patch stands for the whole patch.
+# Width of a SIFT keypoint's patch in units of its size: OpenCV's scale factor for its learnt descriptors on such
+# keypoints. So a keypoint of a 6.75th of the patch covers the whole patch.
 WINDOW = 6.75
 
 _VGG = {"vgg-120": 100, "vgg-80": 101, "vgg-64": 102, "vgg-48": 103}
@@ -36,7 +36,7 @@ PEERS = ("opencv-sift", "opencv-rootsift", *_VGG, *_BOOST, "daisy")
 
 
 class Peer:
-    """One of OpenCV's descriptors on 64x64 patches, under the contract of all descriptors."""
+    """One of OpenCV's descriptors on 64x64 patches, with the interface of all descriptors."""
 
     patch_size = PATCH
     extent = 1.0
@@ -55,34 +55,34 @@ class Peer:
     def describe(self, patches: NDArray[np.number]) -> NDArray[np.float32]:
         """Describe patches (N, 64, 64) of grey values 0 to 255 as rows (N, D) float32.
 
-        Bits come as 0 and 1, so that squared Euclidean distances are Hamming distances.
+        Bits are returned as 0 and 1, so that squared Euclidean distances are Hamming distances.
         """
         middle = cv2.KeyPoint((PATCH - 1) / 2, (PATCH - 1) / 2, PATCH / WINDOW, 0)
         rows = np.empty((len(patches), self.dim), np.float32)
         for number, patch in enumerate(np.round(patches).clip(0, 255).astype(np.uint8)):
-            kept, row = self._extractor.compute(patch, [middle])
-            # OpenCV drops keypoints that it finds too near the border, without a word.
-            if len(kept) != 1:
-                raise RuntimeError(f"{self.name} gave {len(kept)} rows for patch {number}, not 1")
+            keypoints, row = self._extractor.compute(patch, [middle])
+            # OpenCV silently drops keypoints near the border.
+            if len(keypoints) != 1:
+                raise RuntimeError(f"{self.name} gave {len(keypoints)} rows for patch {number}, not 1")
             rows[number] = np.unpackbits(row[0]) if self._binary else row[0]
         if self.name == "opencv-rootsift":
             rows = np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-6))
         return rows
 
     def describe_both(self, patches: np.ndarray) -> Both:
-        """Describe patches; at half a turn they are not asked for."""
+        """Describe patches; descriptors of patches rotated by 180 degrees are not needed."""
         return self.describe(patches), None
 
 
 def _extractor(name: str) -> Any:
-    opencv: Any = cv2  # whose type stubs know none of these
+    opencv: Any = cv2  # missing in the type stubs
     features = opencv.xfeatures2d
     if name in _VGG:  # smoothing 1.4, patches normalised, the keypoint's size and angle unused: always 64x64 pixels
         return features.VGG_create(_VGG[name], 1.4, True, False)
-    if name in _BOOST:  # without the angle; the size still counts
+    if name in _BOOST:  # without the angle; the size is still used
         return features.BoostDesc_create(_BOOST[name], False, WINDOW)
     if name == "daisy":
-        # The rings reach the patch's border; of radii 10 to 30 and all norms, this does best on boat and fountain.
+        # The rings reach the patch's border; of radii 10 to 30 and all norms, this is best on boat and fountain.
         return features.DAISY_create(radius=25, norm=features.DAISY_NRM_PARTIAL)
     return opencv.SIFT_create()
 
@@ -93,13 +93,13 @@ def describe(name: str, patches: NDArray[np.number]) -> NDArray[np.float32]:
 
 
 def some_pairs(pairs: PatchPairs, each: int, seed: int = 0) -> PatchPairs:
-    """Draw at most so many matching and so many other pairs; in the order they had."""
+    """Draw at most `each` matching and `each` other pairs, keeping the order."""
     rng = np.random.default_rng(seed)
-    kept = []
+    chosen_rows = []
     for kind in (True, False):
         rows = np.flatnonzero(pairs.match == kind)
-        kept.append(rng.permutation(rows)[:each] if each else rows)
-    rows = np.sort(np.concatenate(kept))
+        chosen_rows.append(rng.permutation(rows)[:each] if each else rows)
+    rows = np.sort(np.concatenate(chosen_rows))
     return PatchPairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Print how well detectors find the same regions again on the homography sequences of vgg_affine.
+"""Print the repeatability of detectors on the homography sequences of vgg_affine.
 
 The overlap-error protocol of Mikolajczyk et al., IJCV 2005 (error below 40%), image 1 against images 2 to 6 of each
-sequence. Each detector's region is given the radius of three times its detection scale.
+sequence. The radius of each detector's region is set to three times its detection scale.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from retrieval.regions.options import RegionOptions
 SEQUENCES = ("graf", "boat", "wall", "bikes", "ubc")
 _RADIUS = 3.0  # of every detector's region, in units of its detection scale, for a fair comparison
 
-# Given the grey values, 0 to 255: ellipses (N, 5), the strongest first.
+# Functions from grey values, 0 to 255, to ellipses (N, 5), strongest first.
 Detect = Callable[[NDArray[np.float32]], NDArray[np.float64]]
 
 
@@ -45,10 +45,10 @@ def _cairn(name: str) -> Detect:
 
 def _opencv_sift(grey: NDArray[np.float32]) -> NDArray[np.float64]:
     """Circles of OpenCV's SIFT with its default settings; a keypoint's size is twice its scale."""
-    opencv: Any = cv2  # whose type stubs do not know SIFT
+    opencv: Any = cv2  # SIFT is missing in the type stubs
     keypoints = opencv.SIFT_create().detect(np.round(grey).clip(0, 255).astype(np.uint8), None)
     rows = np.array([(*k.pt, k.size / 2, k.response) for k in keypoints]).reshape(-1, 4)
-    rows = np.unique(rows, axis=0)  # one region a place and scale, however many orientations it has
+    rows = np.unique(rows, axis=0)  # one region per place and scale, regardless of orientations
     x, y, sigma, _ = rows[np.argsort(-rows[:, 3], kind="stable")].T
     form = (_RADIUS * sigma) ** -2.0
     return np.column_stack([x, y, form, np.zeros_like(form), form])
@@ -68,17 +68,17 @@ def _image(folder: Path, number: int) -> NDArray[np.float32]:
 
 
 def measure(folder: Path, regions: int = 0) -> dict[str, list[Repeatability]]:
-    """Measure each detector on one sequence, image 1 against the other five. `regions`: only so many regions of each
-    image, the strongest; 0 for all.
+    """Measure each detector on one sequence, image 1 against the other five. `regions`: number of the strongest regions
+    of each image to use; 0 for all.
     """
     images = [_image(folder, number) for number in range(1, 7)]
     homographies = [np.loadtxt(folder / f"H1to{number}p") for number in range(2, 7)]
     results: dict[str, list[Repeatability]] = {}
     for name, detect in DETECT.items():
-        found = [detect(image)[: regions or None] for image in images]
+        detected = [detect(image)[: regions or None] for image in images]
         results[name] = [
-            repeatability(found[0], other, homography, images[0].shape[:2], image.shape[:2])
-            for other, homography, image in zip(found[1:], homographies, images[1:], strict=True)
+            repeatability(detected[0], other, homography, images[0].shape[:2], image.shape[:2])
+            for other, homography, image in zip(detected[1:], homographies, images[1:], strict=True)
         ]
     return results
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measure searching in one table: sets, descriptors, words, engines, expansions, and turns of the query.
+"""Measure searches in one table: sets, descriptors, words, engines, expansions, and turns of the query.
 
-On the sets that CAIRN_DATASETS points to; "hard" is landmarks with each box shrunk to half its width and height,
-among the photos of paintings and matching. Own words are made from the photos that are searched, independent ones from
-the photos of --words-of. Beside each mAP: the median processor time of a query, and the bytes of a feature that
-searching so reads. Queries are asked as photos of the collection where they are, else as files. To describe a query at
-other turns and give it words is done once for all engines, and charged to each that looks.
+On the sets in CAIRN_DATASETS; "hard" is landmarks with each box shrunk to half its width and height, among the photos
+of paintings and matching. Own words are trained on the searched photos, independent ones on the photos of --words-of.
+Next to each mAP: the median processor time of a query, and the bytes per feature read by such a search. Queries are
+photos of the collection if possible, else files. Describing a query at other turns and assigning its words is done once
+for all engines, and charged to each that uses it.
 
-What is in the work folder is not done again: photos are described once, collections made once, and a run that was
-stopped goes on where it was. --only says what is measured now; the table holds all that there is. Figures that other
-code measured are marked †; --again measures them anew.
+Results in the work folder are reused: photos are described once, collections made once, and a stopped run can be
+resumed. --only selects measurements to run; the table holds all available ones. Figures of other code versions are
+marked †; --again repeats them.
 """
 
 import argparse
@@ -58,30 +58,30 @@ def find_sets(names: Sequence[str] | None) -> list[RetrievalSet]:
 
 
 def tell(line: str) -> None:
-    """Print what is being done."""
+    """Print a line of progress."""
     print(line, file=sys.stderr, flush=True)
 
 
 def plan(arguments: argparse.Namespace) -> dict[Row, Columns]:
-    """Lay out the table, in the order in which it is measured."""
+    """Lay out the table, in the order of measuring."""
     features = FeatureOptions(
         RegionOptions(detector=arguments.detector), arguments.measurement_scale, not arguments.rotated
     )
     sets = find_sets(arguments.set or ["landmarks", "paintings", HARD])
-    # Where the words are from; None: from the set itself.
+    # Source of the words; None: the set itself.
     origins: dict[str, PhotoSet | None] = {}
     for kind in dict.fromkeys(arguments.vocabulary or [OWN, INDEPENDENT]):
         origins[kind] = None if kind == OWN else find_photos(datasets(), arguments.words_of)
     engines = dict.fromkeys(arguments.engine or DEFAULT_ENGINES)
     table: dict[Row, Columns] = {}
-    for (kind, origin), given in itertools.product(origins.items(), arguments.descriptor or ["rootsift", "cairn"]):
-        label, _, name = given.rpartition("=")
+    for (kind, origin), descriptor in itertools.product(origins.items(), arguments.descriptor or ["rootsift", "cairn"]):
+        label, _, name = descriptor.rpartition("=")
         options = CollectionOptions(
             descriptor=name, words=arguments.words, features=features, signature=arguments.signature
         )
         for engine, expand in itertools.product(engines, dict.fromkeys(arguments.expand or EXPANSIONS)):
             entry = find_engine(engine)
-            wordless = entry.verified is VerifiedPhotos.ALL  # words decide next to nothing
+            wordless = entry.verified is VerifiedPhotos.ALL  # words hardly matter
             if (expand != "none" and not entry.expands) or (wordless and kind == INDEPENDENT):
                 continue
             seeds = range(1 if wordless else arguments.seeds)
@@ -97,25 +97,25 @@ def plan(arguments: argparse.Namespace) -> dict[Row, Columns]:
 
 
 def chosen(table: dict[Row, Columns], only: Sequence[str]) -> list[Measurement]:
-    """The cells that FIELD=VALUE,VALUE choose, all of one collection after each other; CairnError for other fields."""
+    """The cells selected by FIELD=VALUE,VALUE, grouped by collection; raises CairnError for unknown fields."""
     wanted = {}
     for one in only:
         field, _, values = one.partition("=")
         if field not in FIELDS:
             raise CairnError(f"--only {one}: choose by {', '.join(FIELDS)}.")
         wanted[field] = values.split(",")
-    found = []
+    selection = []
     for (descriptor, words, engine, expand), columns in table.items():
         for place, ((name, turns), cells) in enumerate(columns.items()):
             this = dict(zip(FIELDS, (name, descriptor, words, engine, expand, str(turns)), strict=True))
             if all(this[field] in some for field, some in wanted.items()):
-                found.append(((words, descriptor, place), cells))
-    order = {key: place for place, key in enumerate(dict.fromkeys(key for key, _ in found))}
-    return [cell for _, cells in sorted(found, key=lambda one: order[one[0]]) for cell in cells]
+                selection.append(((words, descriptor, place), cells))
+    order = {key: place for place, key in enumerate(dict.fromkeys(key for key, _ in selection))}
+    return [cell for _, cells in sorted(selection, key=lambda one: order[one[0]]) for cell in cells]
 
 
 def figures(cells: Sequence[Measurement], work: Path) -> tuple[str, str, str]:
-    """Give mAP, milliseconds a query and bytes a feature of the seeds of a cell, as far as they are measured."""
+    """Return mAP, milliseconds a query and bytes a feature of the seeds of a cell, as far as measured."""
     results = [(cell, read_result(cell, work)) for cell in cells]
     whole = [result for cell, result in results if result.is_of(cell)]
     if len(whole) < len(cells):
@@ -128,7 +128,7 @@ def figures(cells: Sequence[Measurement], work: Path) -> tuple[str, str, str]:
 
 
 def print_table(table: dict[Row, Columns], work: Path) -> None:
-    """Print a row for each way of searching; for each set, its figures by the number of turns."""
+    """Print a row for each search method, with the figures of each set by number of turns."""
     keys = list(next(iter(table.values())))
     sets, turns = list(dict.fromkeys(name for name, _ in keys)), list(dict.fromkeys(count for _, count in keys))
     at = " / ".join(map(str, turns))
@@ -136,12 +136,12 @@ def print_table(table: dict[Row, Columns], work: Path) -> None:
     print(f"By the number of turns: {at}.\n")
     rows = []
     for row, columns in table.items():
-        shown = []
+        cells = []
         for name in sets:
-            found = [figures(columns[name, count], work) for count in turns]
-            mean, cpu = (" / ".join(one[place] for one in found) for place in (0, 1))
-            shown += [mean, cpu, next((one[2] for one in found if one[2]), "")]
-        rows.append([*row, *shown])
+            values = [figures(columns[name, count], work) for count in turns]
+            mean, cpu = (" / ".join(one[place] for one in values) for place in (0, 1))
+            cells += [mean, cpu, next((one[2] for one in values if one[2]), "")]
+        rows.append([*row, *cells])
     print(markdown(["descriptor", "words", "engine", "expansion", *titles], rows))
 
 
@@ -158,7 +158,7 @@ def print_objects(table: dict[Row, Columns], work: Path) -> None:
         rows = []
         first = next(iter(results.values()))
         for name, scores in first[0].by_object().items():
-            # The seeds' results hold the same queries each.
+            # All seeds have the same queries.
             means = [100 * np.mean([result.by_object()[name] for result in seeds]) for seeds in results.values()]
             others = [f"{mean:.1f} ({mean - means[0]:+.1f})" for mean in means[1:]]
             rows.append([name, str(len(scores)), f"{means[0]:.1f}", *others])
@@ -167,13 +167,13 @@ def print_objects(table: dict[Row, Columns], work: Path) -> None:
 
 
 def print_json(table: dict[Row, Columns], work: Path) -> None:
-    """Print a JSON object a line for each cell that is measured."""
+    """Print a line of JSON for each measured cell."""
     for row, columns in table.items():
         for cell in (cell for cells in columns.values() for cell in cells):
             result = read_result(cell, work)
             if result.is_of(cell):
-                named = {"label": row[0], "words": row[1], "stale": result.is_stale}
-                print(json.dumps({**named, **result.about, "scores": result.scores}))
+                labels = {"label": row[0], "words": row[1], "stale": result.is_stale}
+                print(json.dumps({**labels, **result.about, "scores": result.scores}))
 
 
 def main() -> None:

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Measure whether "verified" is true: over all pairs of photos of sets whose names tell what they show.
+"""Measure the precision of "verified" over all pairs of photos of sets with known scenes.
 
-Each photo is searched for in its set by the features that are indexed, upright, as cairn group does; a pair is verified
-where one of its photos finds the other. Prints precision and recall by the number of inliers, the purity and the
-completeness of groups, and how many photos find themselves first and verified. With --fit it prints the weights of the
-evidence that a logistic regression finds, and what they reach on scenes that were left out of it. What is in the work
-folder already is not done again.
+Each photo is a query in its set with its indexed features, upright, as in cairn group; a pair is verified if one of its
+photos finds the other. Prints precision and recall by number of inliers, purity and completeness of groups, and the
+number of photos that find themselves first and verified. With --fit it prints the weights of the evidence by logistic
+regression, and their results on held-out scenes. Results in the work folder are reused.
 """
 
 import argparse
@@ -45,18 +44,18 @@ from retrieval.search.views import indexed_view
 
 BINS = (4, 7, 10, 15, 20, 30, 50, 100)
 FOLDS = 5
-# Everything that agrees is let through, to be weighed: the odds are the digits of the false alarms at the threshold.
+# Accept every consistent match for weighting: the odds are the digits of the false alarms at the threshold.
 DIGITS = EvidenceOptions(wide=1.0, narrow=0.0, rarity=0.0, constant=0.0, sure=-np.inf, strips=())
 LENIENT = VerificationOptions(false_alarms=0.1, evidence=DIGITS)
 
 
 def tell(line: str) -> None:
-    """Print what is being done."""
+    """Print a line of progress."""
     print(line, file=sys.stderr, flush=True)
 
 
 def make_collection(photos: RelatedPhotos, work: Path, workers: int) -> Path:
-    """Index a set, where that has not been done."""
+    """Index a set, unless already done."""
     folder = work / f"{photos.name}.cairn"
     with Collection.create(folder, CollectionOptions(signature=DEFAULT)) as collection:
         index_photos(collection, list(photos.folders), workers=workers)
@@ -75,14 +74,14 @@ def measure(photos: RelatedPhotos, folder: Path, workers: int) -> dict[str, Any]
     """Measure one set."""
     with Collection.open(folder) as collection:
         stems = stems_of(collection)
-        links = link_photos(collection, keep=True, workers=workers)  # which groups are made of, too
+        links = link_photos(collection, keep=True, workers=workers)  # also used for groups
         groups = group_photos(collection, workers=workers)
         own = count_own(collection)
-    found = [(link.inliers, photos.same(*(stems[number] for number in pair))) for pair, link in links.items()]
+    labelled = [(link.inliers, photos.same(*(stems[number] for number in pair))) for pair, link in links.items()]
     positives = count_same(photos, stems)
     sizes = []
     for least, beyond in zip(BINS, (*BINS[1:], None), strict=True):
-        within = [same for inliers, same in found if inliers >= least and (beyond is None or inliers < beyond)]
+        within = [same for inliers, same in labelled if inliers >= least and (beyond is None or inliers < beyond)]
         sizes.append({"inliers": least, "right": within.count(True), "wrong": within.count(False)})
     right, wrong = sum(one["right"] for one in sizes), sum(one["wrong"] for one in sizes)
     return {
@@ -100,12 +99,12 @@ def measure(photos: RelatedPhotos, folder: Path, workers: int) -> dict[str, Any]
 
 
 def count_same(photos: RelatedPhotos, stems: dict[int, str]) -> int:
-    """Count the pairs of photos that show the same."""
+    """Count the pairs of photos that show the same object."""
     return sum(photos.same(one, other) is True for one, other in combinations(stems.values(), 2))
 
 
 def judge_groups(photos: RelatedPhotos, stems: dict[int, str], groups: list[tuple[int, ...]]) -> dict[str, Any]:
-    """Say how many groups hold photos of one scene alone, and which part of the pairs of a scene are in one group."""
+    """Return the number of groups with photos of a single scene, and the share of pairs of a scene in one group."""
     pure = together = wrong = 0
     for members in groups:
         pairs = [photos.same(stems[a], stems[b]) for place, a in enumerate(members) for b in members[place + 1 :]]
@@ -123,22 +122,22 @@ def judge_groups(photos: RelatedPhotos, stems: dict[int, str], groups: list[tupl
 
 
 def count_own(collection: Collection) -> dict[str, Any]:
-    """Count the photos with features that find themselves first, and verified, by all that is kept of them."""
+    """Count the photos with features that find themselves first, and verified, by their stored features."""
     searcher = Searcher(collection, SearchOptions(turns=1, verification=VerificationOptions(depth=3)))
-    found = asked = 0
+    matched = queries = 0
     failed = []
     for number in collection.index.image_numbers.tolist():
         signatures = collection.index.images.signatures(number) if searcher.options.signed else None
         view = indexed_view(collection.index.images.features(number), signatures)
         if not len(view.words):
             continue
-        asked += 1
+        queries += 1
         hit = searcher.search([view]).hits[0]
         if hit.number == number and hit.verification.inliers:
-            found += 1
+            matched += 1
         else:
             failed.append(number)
-    return {"asked": asked, "found": found, "failed": collection.catalogue.read(names_in_order, failed)}
+    return {"asked": queries, "found": matched, "failed": collection.catalogue.read(names_in_order, failed)}
 
 
 @lru_cache(maxsize=1)
@@ -148,7 +147,7 @@ def _opened(folder: Path) -> TfIdf:
 
 
 def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, float, float]]:
-    """For a photo, the photos that a map is found to: both numbers, and what speaks for it."""
+    """The photos with a map from a photo: both numbers, and the evidence."""
     engine = _opened(folder)
     index, options = engine.index, LENIENT
     view = indexed_view(index.images.features(number))
@@ -161,28 +160,28 @@ def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, 
         if len(pairs) < options.min_inliers:
             continue
         query, photo = view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1])
-        found = verify(query, photo, pairs, options)
-        if found.transform is None:
+        verification = verify(query, photo, pairs, options)
+        if verification.transform is None:
             continue
         row_of = {(one, two): row for row, (one, two) in enumerate(pairs.tolist())}
-        chosen = np.array([row_of[one, two] for one, two in found.matches.tolist()])
+        chosen = np.array([row_of[one, two] for one, two in verification.matches.tolist()])
         rarity = engine.rarity(view, image.words)
-        rates = crowding(query, photo, np.ascontiguousarray(pairs, np.int32), found.transform, options)
+        rates = crowding(query, photo, np.ascontiguousarray(pairs, np.int32), verification.transform, options)
         features = min(len(np.unique(side)) for side in pairs.T)
-        agreed = query.at(chosen), photo.at(chosen), found.transform
+        agreed = query.at(chosen), photo.at(chosen), verification.transform
         narrow = narrow_alarms(*agreed, features, len(pairs) * rates.narrow, options)
-        yield number, other, found.log_odds, digits(narrow, DIGITS.most), rarity
+        yield number, other, verification.log_odds, digits(narrow, DIGITS.most), rarity
 
 
 def gather(folder: Path, number: int) -> list[tuple[int, int, float, float, float]]:
-    """List what `weighed_pairs` gives."""
+    """List the results of `weighed_pairs`."""
     return list(weighed_pairs(folder, number))
 
 
 def fit(sets: list[RelatedPhotos], folders: list[Path], workers: int, every: int) -> dict[str, Any]:
     """Fit the weights of the evidence, by logistic regression, and judge them on scenes left out.
 
-    Only every so many photos are asked with.
+    Every n-th photo is a query.
     """
     rows, labels, folds = [], [], []
     for photos, folder in zip(sets, folders, strict=True):
@@ -190,8 +189,8 @@ def fit(sets: list[RelatedPhotos], folders: list[Path], workers: int, every: int
             stems = stems_of(collection)
         tell(f"{photos.name}: weighing pairs")
         tasks = (partial(gather, folder, number) for number in sorted(stems)[::every])
-        for found in run(tasks, workers, batch=4):
-            for one, other, wide, narrow, rarity in found:
+        for pairs_found in run(tasks, workers, batch=4):
+            for one, other, wide, narrow, rarity in pairs_found:
                 same = photos.same(stems[one], stems[other])
                 if same is not None:
                     rows.append([wide, narrow, DIGITS.bounded(rarity), 1.0])

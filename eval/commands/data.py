@@ -22,7 +22,7 @@ Manifests = Annotated[
     Path | None,
     typer.Option(rich_help_panel=RUNNING, help="Folder with manifests (NAME.json) that take the place of Cairn's own."),
 ]
-_MOST_NAMED = 10  # missing files that are named without --json
+_MOST_NAMED = 10  # missing files listed without --json
 
 
 @data.command("list")
@@ -120,7 +120,7 @@ def check(names: Names, root: Root, manifests: Manifests = None, quiet: bool = Q
 
 
 def _say(finding: "SetFinding", state: str) -> None:
-    """Print what was found of a set."""
+    """Print the finding of a set."""
     counts = ", ".join(
         f"{finding.found.get(part, 0):,} of {wanted:,} {part.replace('_', ' ')}"
         for part, wanted in finding.wanted.items()

@@ -49,15 +49,15 @@ def matching(
     from eval.matching import MatchingOptions, evaluate_matching, find_pairs
     from retrieval.descriptors.registry import find_descriptor
 
-    options, made = MatchingOptions(*overlap, ratio=ratio), build(CollectionOptions, how)
-    described = find_descriptor(made.descriptor)
+    options, collection_options = MatchingOptions(*overlap, ratio=ratio), build(CollectionOptions, how)
+    described = find_descriptor(collection_options.descriptor)
     pairs = [pair for folder in folders for pair in find_pairs(folder)]
     with progress_bars(quiet or json, {"pairs": "Pairs"}) as tell:
         report = evaluate_matching(
             pairs,
             [described],
-            features=made.features,
-            image=made.image,
+            features=collection_options.features,
+            image=collection_options.image,
             options=options,
             progress=tell,
         )[0]
@@ -72,9 +72,9 @@ def matching(
     if report.recall is None or report.mean_ap is None:
         say(f"{report.descriptor}: no pair has a feature that the other photo's regions overlap.")
         return
-    counted = sum(score.recall is not None for score in report.scores)
+    pairs_counted = sum(score.recall is not None for score in report.scores)
     say(
-        f"recall {report.recall:.4f}, mAP {report.mean_ap:.4f} over {counted} pairs; {report.descriptor}; "
+        f"recall {report.recall:.4f}, mAP {report.mean_ap:.4f} over {pairs_counted} pairs; {report.descriptor}; "
         f"{report.seconds['total']:.1f} s"
     )
 
@@ -113,6 +113,8 @@ def demo(
     say(f"{result['images']} photos, {result['features']} features, {result['words']} words: {result['collection']}")
     for engine, value in result.get("mAP", {}).items():
         say(f"mAP {value:.4f}  {engine}")
-    found = result["found"]
-    shown = f"{found} other photo{'' if found == 1 else 's'} surely show{'s' if found == 1 else ''} it"
-    say(f"Searched for a box in {result['query']}: {shown}; the matches are drawn in {result['picture']}")
+    photos_found = result["found"]
+    sentence = (
+        f"{photos_found} other photo{'' if photos_found == 1 else 's'} surely show{'s' if photos_found == 1 else ''} it"
+    )
+    say(f"Searched for a box in {result['query']}: {sentence}; the matches are drawn in {result['picture']}")

@@ -40,17 +40,17 @@ def hpatches(
     from eval.library.hpatches import evaluate_hpatches
 
     distance = _distance(descriptor, descriptions, binary, l1)
-    found = evaluate_hpatches(
+    evaluation = evaluate_hpatches(
         root, descriptor, descriptions=descriptions, distance=distance, progress=not (quiet or json), **options
     )
     if json:
-        print_json(found.to_dict())
+        print_json(evaluation.to_dict())
     else:
-        _print(found.report)
+        _print(evaluation.report)
 
 
 def _distance(descriptor: str, descriptions: Path | None, binary: bool, l1: bool) -> str:
-    """How descriptions are compared; CairnError where options do not go together."""
+    """Distance of descriptions; raises CairnError for incompatible options."""
     from index.errors import CairnError
 
     if descriptions is None and (binary or l1):

@@ -31,15 +31,15 @@ def weights(
         write_table(
             csv,
             [
-                {"descriptor": name, "x": x, "y": y, "weight": float(found[y, x])}
-                for name, found in maps.items()
-                for y in range(len(found))
-                for x in range(len(found))
+                {"descriptor": name, "x": x, "y": y, "weight": float(weight_map_[y, x])}
+                for name, weight_map_ in maps.items()
+                for y in range(len(weight_map_))
+                for x in range(len(weight_map_))
             ],
         )
-    plot_weight_maps({Path(name).stem: found for name, found in maps.items()}, out)
+    plot_weight_maps({Path(name).stem: weight_map_ for name, weight_map_ in maps.items()}, out)
     if json:
-        print_json({"picture": str(out), "weights": {name: found.tolist() for name, found in maps.items()}})
+        print_json({"picture": str(out), "weights": {name: weight_map_.tolist() for name, weight_map_ in maps.items()}})
         return
     say(str(out))
 
@@ -80,12 +80,14 @@ def projections(
                     "channel": c,
                     "value": float(value),
                 }
-                for name, found in maps.items()
-                for (number, y, x, c), value in ndenumerate(found)
+                for name, maps_of_model in maps.items()
+                for (number, y, x, c), value in ndenumerate(maps_of_model)
             ],
         )
-    plot_projections({Path(name).stem: found for name, found in maps.items()}, out)
+    plot_projections({Path(name).stem: maps_of_model for name, maps_of_model in maps.items()}, out)
     if json:
-        print_json({"picture": str(out), "projections": {name: found.tolist() for name, found in maps.items()}})
+        print_json(
+            {"picture": str(out), "projections": {name: maps_of_model.tolist() for name, maps_of_model in maps.items()}}
+        )
         return
     say(str(out))

@@ -38,12 +38,12 @@ def bits(
     rows: list[dict[str, Any]] = []
     for path, model in [(path, load_model(path)) for path in descriptor]:
         with progress_bars(quiet or json, {"describe": path.stem}) as tell:
-            taken, errors, parent = errors_of_codes(folder, path, model, lengths, pairs, seed, tell)
+            possible, errors, parent = errors_of_codes(folder, path, model, lengths, pairs, seed, tell)
         dim = len(model.mean) if model.mean is not None else 0
         rows.append({"descriptor": str(path), "dim": dim, "bits": 32 * dim, "code": False, "fpr95": parent})
         rows += [
             {"descriptor": str(path), "dim": dim, "bits": number, "code": True, "fpr95": error}
-            for number, error in zip(taken, errors, strict=True)
+            for number, error in zip(possible, errors, strict=True)
         ]
     _write(csv, rows)
     if json:
@@ -78,8 +78,8 @@ def blocks(
 
     rows: list[dict[str, Any]] = []
     with progress_bars(quiet or json, {"describe": "Describing"}):
-        clipping, kept = studies(descriptor or BEST, folders)
-    for study, table in (("clipping", clipping), ("bits", kept)):
+        clipping, by_bits = studies(descriptor or BEST, folders)
+    for study, table in (("clipping", clipping), ("bits", by_bits)):
         for name, errors in table.items():
             for key, error in errors.items():
                 setting = float(key) if key != "unit" else None
@@ -89,9 +89,9 @@ def blocks(
         print_json({"folders": [str(folder) for folder in folders], "errors": rows})
         return
     for row in rows:
-        told = "not clipped" if row["setting"] is None else f"{row['setting']:g}"
+        clip = "not clipped" if row["setting"] is None else f"{row['setting']:g}"
         kind = "κ √D" if row["study"] == "clipping" else "bits"
-        say(f"{100 * row['fpr95']:6.2f}%  {kind} {told:11}  {row['descriptor']}")
+        say(f"{100 * row['fpr95']:6.2f}%  {kind} {clip:11}  {row['descriptor']}")
 
 
 def footprint(
@@ -122,18 +122,19 @@ def footprint(
     from retrieval.descriptors.registry import find_descriptor
 
     shares = sorted(set(share or [round(0.3 + 0.05 * number, 2) for number in range(15)]))
-    found = {name: find_descriptor(name) for name in descriptor or ["sift"]}
+    descriptors = {name: find_descriptor(name) for name in descriptor or ["sift"]}
     patches = PatchSet.open(folder)
     rows: list[dict[str, Any]] = []
     with progress_bars(quiet or json, {"footprints": "Footprints"}) as tell:
-        for name, one in found.items():
+        for name, one in descriptors.items():
             for part in shares:
-                tell("footprints", len(rows), len(found) * len(shares))
+                tell("footprints", len(rows), len(descriptors) * len(shares))
                 report = evaluate_patches(patches, one, pairs, footprint=part)
                 rows.append({"descriptor": name, "share": part, "fpr95": report.fpr95})
         tell("footprints", len(rows), len(rows))
     best = {
-        name: min((row for row in rows if row["descriptor"] == name), key=lambda row: row["fpr95"]) for name in found
+        name: min((row for row in rows if row["descriptor"] == name), key=lambda row: row["fpr95"])
+        for name in descriptors
     }
     _write(csv, rows)
     if json:
@@ -145,7 +146,7 @@ def footprint(
 
 
 def _write(path: Path | None, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows as a table (CSV), where a file is asked for."""
+    """Write rows as a table (CSV), if a file is requested."""
     from eval.csv_table import write_table
 
     if path is not None:

@@ -47,26 +47,26 @@ def patches(
     binary, comparison, footprint = options.pop("binary"), options["comparison"], options["footprint"]
     if (comparison is not None or footprint != 1) and descriptions is not None:
         raise CairnError("--comparison and --footprint are of descriptors, not of --descriptions: take them away.")
-    found = descriptor_or_descriptions(descriptor, descriptions, binary)
+    described_by = descriptor_or_descriptions(descriptor, descriptions, binary)
     with progress_bars(quiet or json, TITLES) as tell:
-        report = evaluate_patches(found, folder, **options, progress=tell)
-    told = report.to_dict()
+        report = evaluate_patches(described_by, folder, **options, progress=tell)
+    figures = report.to_dict()
     if roc is not None:
-        plot_roc({f"{told['descriptor']}, {told['dim']}-D": (report.distances, report.same)}, roc)
+        plot_roc({f"{figures['descriptor']}, {figures['dim']}-D": (report.distances, report.same)}, roc)
     if json:
-        print_json(told)
+        print_json(figures)
         return
-    spent = "" if told["ms_per_patch"] is None else f", {told['ms_per_patch']:.3f} ms a patch"
+    spent = "" if figures["ms_per_patch"] is None else f", {figures['ms_per_patch']:.3f} ms a patch"
     say(
-        f"FPR95 {100 * report.fpr95:.2f}%, AUC {report.auc:.4f} over {told['pairs']} pairs of {told['pair_file']}; "
-        f"{told['descriptor']}, {told['dim']}-D, {told['bytes']} bytes{spent}"
+        f"FPR95 {100 * report.fpr95:.2f}%, AUC {report.auc:.4f} over {figures['pairs']} pairs of "
+        f"{figures['pair_file']}; {figures['descriptor']}, {figures['dim']}-D, {figures['bytes']} bytes{spent}"
     )
 
 
 def descriptor_or_descriptions(
     descriptor: str, descriptions: Path | None, binary: bool
 ) -> Union["Describer", "Descriptions"]:
-    """Give what --descriptor names, or what --descriptions does; CairnError where both are given, or neither fits."""
+    """Read the argument of --descriptor or of --descriptions; raises CairnError if both are set, or neither fits."""
     from eval.descriptions import read_descriptions
     from index.errors import CairnError
     from retrieval.descriptors.registry import find_descriptor

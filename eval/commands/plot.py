@@ -25,7 +25,7 @@ PairFile = Annotated[
 
 @dataclass(frozen=True)
 class ComparedDescriptors:
-    """Descriptors, or what they made of the patches, as the command line has them."""
+    """Descriptors, or their descriptions of patches, from the command line."""
 
     descriptor: Annotated[
         list[str] | None, typer.Option(help="Name or file (.npz) of a descriptor; may be repeated.")
@@ -70,14 +70,14 @@ def roc(
     from retrieval.descriptors.registry import find_descriptor
 
     check_plot(out)
-    found: dict[str, Any] = {name: find_descriptor(name) for name in compared.descriptor or []}
-    found |= {str(path): read_descriptions(path) for path in compared.descriptions or []}
-    found |= {str(path): read_descriptions(path, binary=True) for path in compared.binary_descriptions or []}
-    if not found:
+    descriptions: dict[str, Any] = {name: find_descriptor(name) for name in compared.descriptor or []}
+    descriptions |= {str(path): read_descriptions(path) for path in compared.descriptions or []}
+    descriptions |= {str(path): read_descriptions(path, binary=True) for path in compared.binary_descriptions or []}
+    if not descriptions:
         raise CairnError("There is nothing to draw: name a --descriptor, or a file of --descriptions.")
     shares = _footprints(compared.footprint or [], compared.descriptor or [])
     curves = {}
-    for name, one in found.items():
+    for name, one in descriptions.items():
         with progress_bars(quiet, {"describe": name}) as tell:
             share = shares.get(name, 1.0)
             report = evaluate_patches(folder, one, pairs, tell, footprint=share, max_pairs=max_pairs, seed=seed)
@@ -169,8 +169,8 @@ def models(
     check_plot(out)
     if column is not None and records.suffix != ".csv":
         raise CairnError("--column is of a table (.csv): a list of models has one error of each.")
-    told = _of_table(records, column) if records.suffix == ".csv" else load_json(records)
-    plot_dimension_error(_models_by_stage(told, records), out)
+    entries = _of_table(records, column) if records.suffix == ".csv" else load_json(records)
+    plot_dimension_error(_models_by_stage(entries, records), out)
     say(str(out))
 
 
@@ -195,9 +195,9 @@ def bits(
     lengths = sorted(set(length or LENGTHS))
     names = [path.stem for path in descriptor]
     labels = [name if names.count(name) == 1 else str(path) for name, path in zip(names, descriptor, strict=True)]
-    found = {label: (path, load_model(path)) for label, path in zip(labels, descriptor, strict=True)}
+    models_by_label = {label: (path, load_model(path)) for label, path in zip(labels, descriptor, strict=True)}
     curves = {}
-    for name, (path, model) in found.items():
+    for name, (path, model) in models_by_label.items():
         with progress_bars(quiet, {"describe": name}) as tell:
             curves[name] = errors_of_codes(folder, path, model, lengths, pairs, seed, tell)
     plot_bits(curves, out)
@@ -255,31 +255,31 @@ def similarity(
                 searched = np.isin(numbers, relevance.database)
                 other.append(scores[searched & ~np.isin(numbers, positives) & ~np.isin(numbers, ignored)])
             groups[name] = np.concatenate(matching), np.concatenate(other)
-    told = plot_similarities(groups, out, trim=trim, linear=linear)
+    drawn = plot_similarities(groups, out, trim=trim, linear=linear)
     if json:
-        print_json({"plot": str(out), **told})
+        print_json({"plot": str(out), **drawn})
         return
     say(str(out))
 
 
-def _footprints(told: list[str], descriptors: list[str]) -> dict[str, float]:
+def _footprints(arguments: list[str], descriptors: list[str]) -> dict[str, float]:
     """Shares of a patch's side by the descriptors' names."""
     from index.errors import CairnError
 
-    found: dict[str, float] = {}
-    for one in told:
-        name, named, share = one.rpartition("=")
-        if named and name not in descriptors:
+    shares: dict[str, float] = {}
+    for one in arguments:
+        name, has_name, share = one.rpartition("=")
+        if has_name and name not in descriptors:
             raise CairnError(f"--footprint names {name!r}, which is no --descriptor of this plot.")
         try:
-            found |= {each: float(share) for each in ([name] if named else descriptors)}
+            shares |= {each: float(share) for each in ([name] if has_name else descriptors)}
         except ValueError:
             raise CairnError(f"--footprint is a share of the patch's side, such as 0.65, and not {share!r}.") from None
-    return found
+    return shares
 
 
 def _of_table(path: Path, column: str | None) -> list[dict[str, str]]:
-    """Models of a table that `cairn learn descriptor --test` wrote, with the errors of one of its columns."""
+    """Models of a table written by `cairn learn descriptor --test`, with the errors of one column."""
     import csv
 
     from index.errors import CairnError
@@ -290,16 +290,18 @@ def _of_table(path: Path, column: str | None) -> list[dict[str, str]]:
         names = list(rows[0])
         errors = names[names.index("validation") : names.index("chosen")]
         name = column or errors[1]
-        found = [{"stage": row["stage"], "dim": row["dim"], "fpr95": row[name]} for row in rows if name in errors]
+        rows_of_column = [
+            {"stage": row["stage"], "dim": row["dim"], "fpr95": row[name]} for row in rows if name in errors
+        ]
     except (OSError, UnicodeDecodeError, csv.Error, LookupError, ValueError) as error:
         raise CairnError(f"{path} is no table of models that were tested: cairn learn descriptor --test.") from error
-    if not found:
+    if not rows_of_column:
         raise CairnError(f"{path} has no errors on {name!r}: choose one of {', '.join(errors)}.")
-    return found
+    return rows_of_column
 
 
 def _models_by_stage(records: Any, path: Path) -> dict[str, list[tuple[int, float]]]:
-    """The dimension and error of each model, by the stage it is of, in the order of the list."""
+    """Dimension and error of each model, by stage, in the order of the list."""
     from index.errors import CairnError
 
     entries: dict[str, list[tuple[int, float]]] = {}

@@ -72,7 +72,7 @@ def ranking(
 
 
 def print_scores(report: "RankingReport") -> None:
-    """Print the scores of rankings for people: a line a query, then a line a protocol."""
+    """Print the scores of rankings as text: a line a query, then a line a protocol."""
     several = len(report.protocols) > 1
     if several:
         say("  ".join(f"{protocol:6}" for protocol in report.protocols))
@@ -80,8 +80,8 @@ def print_scores(report: "RankingReport") -> None:
     for protocol, scores in report.protocols.items():
         for score in scores:
             by_query.setdefault(score.query.name, {})[protocol] = score.ap
-    for name, found in by_query.items():
-        columns = [f"{found[protocol]:.4f}" if protocol in found else "     -" for protocol in report.protocols]
+    for name, scored in by_query.items():
+        columns = [f"{scored[protocol]:.4f}" if protocol in scored else "     -" for protocol in report.protocols]
         say(f"{'  '.join(columns)}  {name}{'  (no ranking)' if name in report.unranked else ''}")
     for protocol, scores in report.protocols.items():
         precision = "".join(f", mP@{k} {report.mean_precision(protocol, k):.4f}" for k in report.cutoffs)

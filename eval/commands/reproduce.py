@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from eval.reproduce.running import Bench, Standing
 
 LIST = "list"
-"""What lists the experiments instead of running some."""
+"""Name that lists the experiments instead of running any."""
 
 
 @dataclass(frozen=True)
 class RunAmount:
-    """How much of the experiments is run, as the command line has it."""
+    """Scale and runs of the experiments, from the command line."""
 
     scale: Annotated[
         float,
@@ -129,7 +129,7 @@ def _print_commands(experiments: "list[Experiment]", bench: "Bench", *, json: bo
 
 
 def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: float, *, quiet: bool, json: bool) -> int:
-    """Run experiments; the exit code is 1 where one of several failed."""
+    """Run experiments; the exit code is 1 if one of several failed."""
     from eval.library.reproduce import run_experiments
     from eval.reproduce.pages import CONTENTS, DIFFERS
     from index.errors import CairnError
@@ -146,19 +146,19 @@ def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: floa
         failed.append({"experiment": experiment.name, "reason": str(error)})
         note(f"{experiment.name}: {error}")
 
-    told = []
+    results = []
     tell = (lambda standing: None) if quiet else _tell
     for one in run_experiments(experiments, bench, out, scale, tell, fail, begin):
-        told.append(one.to_dict())
+        results.append(one.to_dict())
         if not quiet:
             say(f"{one.page}:")
-            for line in _summary(told[-1]):
+            for line in _summary(results[-1]):
                 say(f"  {line}")
             say(f"  {DIFFERS}:")
             for sentence in one.differs:
                 say(f"  - {sentence}")
     if json:
-        print_json({"experiments": told, "contents": str(out / CONTENTS), "failed": failed})
+        print_json({"experiments": results, "contents": str(out / CONTENTS), "failed": failed})
     return 1 if failed else 0
 
 
@@ -167,14 +167,14 @@ def _tell(standing: "Standing") -> None:
     note(f"{standing.done + 1} of {standing.of}, {standing.title}: about {_duration(standing.hours)}; {left}")
 
 
-def _summary(told: dict[str, Any]) -> list[str]:
-    """Say of each table how many numbers there are, and how far off the published ones the middle one of them is."""
+def _summary(result: dict[str, Any]) -> list[str]:
+    """Summarise each table: number of values, and median difference from the published ones."""
     from statistics import median
 
-    if told["scale"] != 1:
-        return [f"Run at the scale {told['scale']:g}: its numbers cannot be compared with the published ones."]
+    if result["scale"] != 1:
+        return [f"Run at the scale {result['scale']:g}: its numbers cannot be compared with the published ones."]
     lines = []
-    for table in told["tables"]:
+    for table in result["tables"]:
         off = [abs(cell["difference"]) for cell in table["cells"] if cell["difference"] is not None]
         if off:
             count = f"{len(off)} published number{'s' * (len(off) > 1)}"

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 WorkFolder = Annotated[Path, shown_option(BenchmarkChoices, "work")]
 
-_MEASURED = ("context", "images", "gt", "queries")  # parameters that published sets have not
-# Names, title, and the set of distractors that belongs to it.
+_MEASURED = ("context", "images", "gt", "queries")  # parameters that published sets lack
+# Names, title, and the set of distractors.
 _SETS = {
     "oxford5k": ("oxford5k", "Oxford5K (5,062 photos, 55 queries)", None),
     "paris6k": ("paris6k", "Paris6K (6,392 readable photos, 55 queries)", None),
@@ -39,7 +39,7 @@ _SETS = {
     "smvs": ("smvs", "landmarks of Stanford Mobile Visual Search (phone photos search one photo a building)", None),
 }
 _OF_TWO_CAMERAS = {"smvs": ("sf_q_", "sf_r_")}
-"""What the names of photos that ask, and of those that are searched, begin with."""
+"""Prefixes of the names of query photos and database photos."""
 
 
 @grouped
@@ -149,8 +149,8 @@ def _print_protocols(report: "BenchmarkReport") -> None:
         for score in scores:
             by_query.setdefault(score.name, {})[protocol] = score.ap
     say("  ".join(f"{protocol:6}" for protocol in report.protocols))
-    for name, found in by_query.items():
-        columns = [f"{found[protocol]:.4f}" if protocol in found else "     -" for protocol in report.protocols]
+    for name, scored in by_query.items():
+        columns = [f"{scored[protocol]:.4f}" if protocol in scored else "     -" for protocol in report.protocols]
         say(f"{'  '.join(columns)}  {name}")
     for protocol, scores in report.protocols.items():
         precision = "".join(f", mP@{k} {mean_precision(scores, k):.4f}" for k in report.cutoffs)
@@ -160,7 +160,7 @@ def _print_protocols(report: "BenchmarkReport") -> None:
 
 
 def _tell_where(report: "BenchmarkReport") -> None:
-    """Say what was done before, and where the run is kept."""
+    """Report what an earlier run did, and the folder of the run."""
     if report.work is None:
         return
     searches, before = report.work["searches"], report.work["done_before"]
@@ -172,7 +172,7 @@ def _tell_where(report: "BenchmarkReport") -> None:
 
 
 def add_retrieval_commands(evaluate: typer.Typer) -> None:
-    """Add `retrieval`, and one like it for each published set."""
+    """Add `retrieval`, and a similar command for each published set."""
     evaluate.command()(retrieval)
     for name in _SETS:
         _add_set(evaluate, name)
@@ -185,27 +185,34 @@ def _add_set(evaluate: typer.Typer, name: str) -> None:
     def command(context: typer.Context, root: Path, **chosen: Any) -> None:
         from eval.sets.layouts import locate
 
-        found = locate(located, root)
-        if found.ground_truth is None:
+        located_set = locate(located, root)
+        if located_set.ground_truth is None:
             raise CairnError(f"There is no ground truth of {located} below {root}.")
         if beside is not None:
             chosen["distractors"] = [*locate(beside, root).images, *(chosen["distractors"] or ())]
         quiet, json = chosen.pop("quiet"), chosen.pop("json")
         cameras = _OF_TWO_CAMERAS.get(name)
         report = _measure(
-            context, name, found.images, found.ground_truth, found.queries, quiet or json, cameras=cameras, **chosen
+            context,
+            name,
+            located_set.images,
+            located_set.ground_truth,
+            located_set.queries,
+            quiet or json,
+            cameras=cameras,
+            **chosen,
         )
         _print_report(report, json)
 
-    # The command line is read off the signature: that of `retrieval`, with --root for its folders.
+    # The command line follows from the signature: that of `retrieval`, with --root for its folders.
     Root = Annotated[
         Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the set, or of several: see cairn data list.")
     ]
-    taken = [one for one in inspect.signature(retrieval).parameters.values() if one.name not in _MEASURED]
+    shared = [one for one in inspect.signature(retrieval).parameters.values() if one.name not in _MEASURED]
     parameters = [
         Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
         Parameter("root", Parameter.KEYWORD_ONLY, annotation=Root),
-        *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in taken),
+        *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in shared),
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}

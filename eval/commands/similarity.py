@@ -42,23 +42,23 @@ def similarity(
     """
     from eval.similarity import evaluate_similarity
 
-    asked = build(SimilarityStudy, study)
+    study_options = build(SimilarityStudy, study)
     options = similarity_options(
-        build(SimilarityChoices, choices), neighbours=2, seed=asked.seed, as_published=as_published
+        build(SimilarityChoices, choices), neighbours=2, seed=study_options.seed, as_published=as_published
     )
     titles = {"splits": "Splits", "gradients": "Image pairs", "iterations": "Iterations"}
     with progress_bars(quiet or json, titles) as tell:
-        report = evaluate_similarity(collection, gt, options, asked, tell)
-    told = report.as_json()
+        report = evaluate_similarity(collection, gt, options, study_options, tell)
+    figures = report.as_json()
     if json:
-        print_json({"as_published": as_published, **told})
+        print_json({"as_published": as_published, **figures})
         return
-    for name, found in told["searched"].items():
-        for row in found["learnt"]:
+    for name, searched in figures["searched"].items():
+        for row in searched["learnt"]:
             for which, title in _TITLES.items():
                 if row.get(which) is not None:
                     say(f"{name}, {title}, k = {row['neighbours']}: {_compare(row[which])}")
-    for row in told["learning"]:
+    for row in figures["learning"]:
         say(
             f"k = {row['neighbours']}: {row['parameters']['mean']:.0f} variables, {row['triplets']['mean']:.0f} "
             f"triplets, {row['seconds']['mean']:.0f} s"

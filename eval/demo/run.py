@@ -28,42 +28,42 @@ _SETTINGS = {
     "signatures-sp": SearchOptions(engine="signatures-sp"),
     "signatures-sp, expanded": SearchOptions(engine="signatures-sp", expand="average"),
 }
-_TOP = 50  # results that are counted
-_TRIED = 30  # photos of a folder that are searched with
+_TOP = 50  # results counted
+_TRIED = 30  # photos of a folder tried as queries
 _SHOWN = "coffee_1"  # the query of the picture
 
 
 def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
     """Make the synthetic collection, index it, measure it by engine (`mAP`), and draw one query's matches."""
-    made = build_demo_collection(out)
+    demo = build_demo_collection(out)
     with make(out / "demo.cairn", CollectionOptions(signature=DEFAULT)) as collection:
-        collection.add(made.images, workers=workers, progress=progress)
-        queries = read_ground_truth(made.gt)
+        collection.add(demo.images, workers=workers, progress=progress)
+        queries = read_ground_truth(demo.gt)
         scores = {
             name: mean_average_precision([s.ap for s in run_queries(collection.opened, queries, None, options)[0]])
             for name, options in _SETTINGS.items()
         }
-        shown = next((query for query in queries if query.name == _SHOWN), queries[0])
-        name = next(photo.name for photo in collection if Path(photo.path).stem == shown.stem)
-        result = _picture(collection, out, name, shown.box)
+        query_shown = next((query for query in queries if query.name == _SHOWN), queries[0])
+        name = next(photo.name for photo in collection if Path(photo.path).stem == query_shown.stem)
+        result = _picture(collection, out, name, query_shown.box)
     return {**result, "mAP": {name: round(score, 4) for name, score in scores.items()}}
 
 
 def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> dict[str, Any]:
-    """Index a folder of photos, search for the middle of one that many others show, and draw those."""
+    """Index a folder of photos, search for the middle of one that matches many others, and draw these."""
     with make(out / "own.cairn", CollectionOptions(signature=DEFAULT)) as collection:
         collection.add(photos, workers=workers, progress=progress)
         described = sorted((photo for photo in collection if photo.features), key=lambda photo: photo.number)
         if not described:
             raise CairnError(f"No photo of {photos} can be searched: none shows anything to match.")
-        # One that many others show makes the best picture; some are tried, always the same ones.
-        tried = [described[place] for place in np.random.default_rng(0).permutation(len(described))[:_TRIED]]
-        _, name, box = max((_found_with(collection, photo) for photo in tried), key=lambda one: one[0])
+        # A photo with many matches makes the best picture; try a fixed sample.
+        candidates = [described[place] for place in np.random.default_rng(0).permutation(len(described))[:_TRIED]]
+        _, name, box = max((_found_with(collection, photo) for photo in candidates), key=lambda one: one[0])
         return _picture(collection, out, name, box)
 
 
 def _found_with(collection: Collection, photo: Photo) -> tuple[tuple[int, int], str, tuple[float, float, float, float]]:
-    """How much is found with the middle of a photo, photos before inliers; and what was searched for."""
+    """Number of photos and inliers found with the middle of a photo; and the query."""
     width, height = photo.width or 1, photo.height or 1
     box = (width * 0.1, height * 0.1, width * 0.9, height * 0.9)
     others = [one for one in _surely(collection, photo.name, box) if one.name != photo.name]
@@ -71,14 +71,14 @@ def _found_with(collection: Collection, photo: Photo) -> tuple[tuple[int, int], 
 
 
 def _surely(collection: Collection, name: str, box: tuple[float, float, float, float]) -> list[Result]:
-    """What is found with a box, up to the first photo that is not found: what a picture of so many photos draws."""
+    """The photos found with a box, up to the first that is not certain, for the picture."""
     return list(takewhile(lambda one: one.found, collection.search(name, box, top=_TOP)))
 
 
 def _picture(collection: Collection, out: Path, name: str, box: tuple[float, float, float, float]) -> dict[str, Any]:
     picture = out / "matches.jpg"
-    found = _surely(collection, name, box)
-    collection.search(name, box, top=max(1, len(found))).save_picture(picture)
+    matches = _surely(collection, name, box)
+    collection.search(name, box, top=max(1, len(matches))).save_picture(picture)
     held = collection.info()
     return {
         "collection": str(collection.folder),
@@ -87,6 +87,6 @@ def _picture(collection: Collection, out: Path, name: str, box: tuple[float, flo
         "words": held.words,
         "query": name,
         "box": [round(value, 1) for value in box],
-        "found": sum(one.name != name for one in found),
+        "found": sum(one.name != name for one in matches),
         "picture": str(picture),
     }

@@ -20,7 +20,7 @@ _OVERSAMPLE = np.array(
     [[_OVERSAMPLING, 0, (_OVERSAMPLING - 1) / 2], [0, _OVERSAMPLING, (_OVERSAMPLING - 1) / 2], [0, 0, 1]]
 )
 
-# Prints that lie about in any photo, an object's or a distractor, and so tell nothing about what it shows.
+# Clutter prints that occur in any photo, of an object or a distractor, and so carry no information.
 _CLUTTER: tuple[tuple[str, tuple[int, int, int, int] | None], ...] = (
     ("hubble_deep_field.jpg", (600, 300, 1000, 872)),
     ("cell.png", None),
@@ -32,7 +32,7 @@ _CLUTTER: tuple[tuple[str, tuple[int, int, int, int] | None], ...] = (
     ("gravel.png", (256, 256, 512, 512)),
     ("brick.png", (128, 128, 448, 384)),
 )
-# Grounds that photos are taken over: texture and the colours (RGB, 0 to 255) that its white may take.
+# Backgrounds: texture and the possible colours (RGB, 0 to 255) of its white.
 _GROUNDS: tuple[tuple[str, tuple[tuple[int, int, int], ...]], ...] = (
     ("brick.png", ((255, 170, 140), (240, 225, 205), (205, 215, 235))),
     ("grass.png", ((190, 235, 130), (225, 225, 140), (235, 215, 170))),
@@ -42,17 +42,17 @@ _GROUNDS: tuple[tuple[str, tuple[tuple[int, int, int], ...]], ...] = (
 
 @dataclass(frozen=True)
 class ViewRecipe:
-    """What sets one view of an object apart; angles are in degrees and jittered by a few."""
+    """Parameters of a view of an object; angles are in degrees, jittered by a few."""
 
-    yaw: float = 0.0  # turn about the vertical; its sign is drawn
-    pitch: float = 0.0  # turn about the horizontal; its sign is drawn
-    roll: float = 0.0  # turn in the picture's plane; its sign is drawn
+    yaw: float = 0.0  # rotation about the vertical axis; random sign
+    pitch: float = 0.0  # rotation about the horizontal axis; random sign
+    roll: float = 0.0  # rotation in the image plane; random sign
     scale: float = 1.0  # 1: the longer side covers _SIZE pixels when seen from the front
-    outside: float = 0.0  # how far the centre is pushed out of the picture, as a part of the object's size
+    outside: float = 0.0  # shift of the centre out of the picture, relative to the object's size
     occluders: int = 0  # clutter laid over the object
     gain: float = 1.0  # exposure
     gamma: float = 1.0  # contrast curve; above 1 is darker
-    gradient: float = 0.2  # light's fall from one side to the other
+    gradient: float = 0.2  # fall-off of light from one side to the other
     blur: float = 0.4  # Gaussian sigma in pixels
     noise: float = 2.0  # standard deviation in grey levels
     quality: int = 88  # of the JPEG file
@@ -60,12 +60,12 @@ class ViewRecipe:
 
 @dataclass(frozen=True)
 class DemoView:
-    """One photo of an object, and what is known of it."""
+    """One photo of an object, with its ground truth."""
 
     photo: NDArray[np.uint8]  # uint8 (HEIGHT, WIDTH, 3) RGB
     homography: NDArray[np.float64]  # float64 (3, 3): from the print's pixels to the photo's
     box: NDArray[np.float64]  # float64 (4,): x0, y0, x1, y1 of the object's part inside the photo, in pixels
-    visible: float  # the part of the object's area in sight: neither cut off nor covered
+    visible: float  # visible share of the object's area: neither cut off nor covered
     slant: float  # degrees between the print's normal and the camera's axis
 
 
@@ -113,7 +113,7 @@ def _corners(shape: tuple[int, int], homography: NDArray[np.float64]) -> NDArray
 def _paste(canvas: NDArray[np.float32], print_: NDArray[np.float32], homography: NDArray[np.float64]) -> None:
     """Lay a print with a white margin and a soft shadow on an oversampled canvas, in place."""
     height, width = print_.shape[:2]
-    # Photographs far larger than their view are averaged down first; what remains the oversampling takes care of.
+    # Photographs far larger than their view are averaged down first; oversampling handles the rest.
     edges = np.linalg.norm(np.diff(_corners((height, width), homography), axis=0), axis=1)
     ratio = max(edges[1] / height, edges[0] / width, edges[2] / width) * _OVERSAMPLING
     if ratio < 0.75:
@@ -127,13 +127,13 @@ def _paste(canvas: NDArray[np.float32], print_: NDArray[np.float32], homography:
     )
     matrix = _OVERSAMPLE @ homography @ np.array([[1.0, 0, -margin], [0, 1, -margin], [0, 0, 1]])
 
-    # Only the part of the canvas that the print and its shadow can reach is touched.
+    # Only the part of the canvas under the print and its shadow is changed.
     fall = 5 * _OVERSAMPLING
     corners = _corners(print_.shape[:2], matrix)
     limit = canvas.shape[1::-1]
     x0, y0 = (int(v) for v in np.floor(corners.min(axis=0) - 5 * fall).clip(0, limit))
     x1, y1 = (int(v) for v in np.ceil(corners.max(axis=0) + 5 * fall).clip(0, limit))
-    if x0 >= x1 or y0 >= y1:  # altogether outside
+    if x0 >= x1 or y0 >= y1:  # wholly outside
         return
     part = canvas[y0:y1, x0:x1]
     matrix = np.array([[1.0, 0, -x0], [0, 1, -y0], [0, 0, 1]]) @ matrix
@@ -143,7 +143,7 @@ def _paste(canvas: NDArray[np.float32], print_: NDArray[np.float32], homography:
     )
     fallen = np.array([[1.0, 0, fall], [0, 1, fall]])
     shadow = cv2.GaussianBlur(cv2.warpAffine(cover, fallen, (x1 - x0, y1 - y0)), (0, 0), fall)
-    # One factor for each channel: numpy multiplies whole rows far faster than it broadcasts three values at a time.
+    # One factor for each channel: NumPy multiplies whole rows far faster than it broadcasts three values at a time.
     part *= cv2.merge([1 - 0.5 * shadow] * 3)
     warped -= part
     warped *= np.asarray(cv2.merge([cover] * 3), np.float32)
@@ -160,7 +160,7 @@ def render_ground(rng: np.random.Generator) -> NDArray[np.float32]:
     homography, _ = pose_homography(texture.shape, centre, yaw, pitch, rng.uniform(-180, 180), rng.uniform(1, 2))
     size = (WIDTH * _OVERSAMPLING, HEIGHT * _OVERSAMPLING)
     warped = cv2.warpPerspective(texture, _OVERSAMPLE @ homography, size, borderMode=cv2.BORDER_REFLECT_101)
-    # Paler than the prints and a little out of focus, so that it does not drown what lies on it.
+    # Paler than the prints and slightly out of focus, so that it does not dominate them.
     warped = cv2.GaussianBlur(warped, (0, 0), _OVERSAMPLING * rng.uniform(0.5, 1.5))
     return np.asarray((warped.mean() + rng.uniform(0.4, 0.8) * (warped - warped.mean()))[..., None] * tint)
 
@@ -196,9 +196,9 @@ def _occlude(
     count: int,
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Lay ``count`` pieces of clutter over the edges of the object, in place, so that 0.4 to 0.7 of it stay in sight.
+    """Lay ``count`` pieces of clutter over the edges of the object, in place, so that 0.4 to 0.7 of it stay visible.
 
-    Returns what is left of ``inside``: bool (HEIGHT, WIDTH).
+    Returns the rest of ``inside``: bool (HEIGHT, WIDTH).
     """
     size = np.sqrt(inside.sum()) / _SIZE
     for _ in range(100):
@@ -248,7 +248,7 @@ def render_view(print_: NDArray[np.float32], recipe: ViewRecipe, rng: np.random.
     room = np.maximum((np.array([WIDTH, HEIGHT]) - extent) / 2 - 12, 0)
     centre = middle + room * rng.uniform(-1, 1, 2)
     if recipe.outside:
-        # Out along one axis: the object's centre comes to lie so far inside the border that a part is cut off.
+        # Shift along one axis: the object's centre stays inside the border, but a part is cut off.
         axis = int(rng.integers(2))
         side = rng.choice([-1, 1])
         centre[axis] = middle[axis] + side * (middle[axis] - (0.5 - recipe.outside) * extent[axis])
@@ -257,11 +257,11 @@ def render_view(print_: NDArray[np.float32], recipe: ViewRecipe, rng: np.random.
     canvas = scatter(render_ground(rng), int(rng.integers(2, 5)), rng)
     _paste(canvas, print_, homography)
     corners = _corners(shape, homography)
-    seen = _fill(shape, homography)
+    mask = _fill(shape, homography)
     if recipe.occluders:
-        seen = _occlude(canvas, seen, corners, recipe.occluders, rng)
+        mask = _occlude(canvas, mask, corners, recipe.occluders, rng)
     x, y = corners.T
     area = 0.5 * abs(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))
-    visible = min(float(seen.sum() / area), 1.0)
+    visible = min(float(mask.sum() / area), 1.0)
     box = np.concatenate([corners.min(axis=0), corners.max(axis=0)]).clip(0, [WIDTH - 1, HEIGHT - 1] * 2)
     return DemoView(expose(shrink(canvas), recipe, rng), homography, box, visible, slant)

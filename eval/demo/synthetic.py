@@ -28,7 +28,7 @@ _OBJECTS: tuple[tuple[str, str, tuple[int, int, int, int] | None], ...] = (
     ("rocket", "rocket.jpg", None),
     ("tissue", "ihc.png", None),
 )
-# The first two views are the queries. A ninth view and further ones start again, with other random draws.
+# The first two views are the queries. From the ninth view on the recipes repeat, with other random draws.
 _RECIPES = (
     ViewRecipe(yaw=5, pitch=5, scale=0.95),
     ViewRecipe(yaw=30, pitch=8, scale=0.75, gain=0.85, noise=4),
@@ -49,7 +49,7 @@ class DemoCollection:
     gt: Path  # Oxford5K layout: NAME_1_query.txt and its good, ok and junk lists
     homographies: Path  # homographies.json: from each object's photograph to each of its views
     objects: tuple[str, ...]  # the objects' names
-    photos: int  # all of them, distractors included
+    photos: int  # number of all photos, including distractors
     distractors: int  # photos without any object
     queries: int  # boxes, two for each object
 
@@ -58,7 +58,7 @@ def build_demo_collection(
     folder: str | Path, seed: int = 0, *, views: int = len(_RECIPES), distractors: int = 36
 ) -> DemoCollection:
     """Write the demo collection: photos, ground truth and homographies. A query is a box around the object in one of
-    its first two views; that photo is junk. Views with less than 0.6 of the object in sight, or slanted by more than 45
+    its first two views; that photo is junk. Views with less than 0.6 of the object visible, or slanted by more than 45
     degrees, are ``ok``, others ``good``. ``homographies.json`` maps pixels (x, y) of the object's photograph, centres
     at integers, to pixels of each view.
     """

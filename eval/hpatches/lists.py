@@ -1,4 +1,4 @@
-"""Lists of pairs and queries that the tasks of HPatches are of: the benchmark's own, or drawn by a seed."""
+"""Lists of pairs and queries of the tasks of HPatches: the benchmark's own, or drawn by a seed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from index.text import one_of, shown
 from retrieval.catalogue.tables.reading import open_csv
 
 PAIRS = 1_000_000
-"""Pairs of each kind that the benchmark draws."""
+"""Pairs of each kind drawn by the benchmark."""
 QUERIES, DISTRACTORS = 10_000, 20_000
-"""Patches that it retrieves with, and among."""
+"""Patches for queries and for the database of retrieval."""
 
 _DRAWN_IMAGES = 5  # the benchmark draws pairs from the reference and four of the five others (`np.arange(5)`)
-_CONTRAST = 10  # standard deviation of grey values that a patch to retrieve with or among exceeds
-_SPLITS = ("full", "illum", "view")  # those that need no list
+_CONTRAST = 10  # least standard deviation of grey values of a patch for retrieval
+_SPLITS = ("full", "illum", "view")  # tasks without a list
 
 
 @dataclass(frozen=True)
 class ListedPatches:
     """Patches: each by the number of its sequence, its image (0: the reference, else 1 to 5), and its own number."""
 
-    sequences: NDArray[np.int64]  # (M,) places in `Lists.sequences`
+    sequences: NDArray[np.int64]  # (M,) indices into `Lists.sequences`
     images: NDArray[np.int64]  # (M,)
     numbers: NDArray[np.int64]  # (M,)
 
@@ -40,11 +40,11 @@ Pairs = tuple[ListedPatches, ListedPatches]
 
 @dataclass(frozen=True)
 class Lists:
-    """What the tasks are of: pairs for verification, and patches of reference images for retrieval."""
+    """Data of the tasks: pairs for verification, and patches of reference images for retrieval."""
 
     split: str  # name of the choice of sequences
-    sequences: tuple[str, ...]  # those that are measured on
-    # for verification: pairs that match; that do not, of one sequence; and of two
+    sequences: tuple[str, ...]  # test sequences
+    # for verification: matching pairs; non-matching pairs of one sequence; of two sequences
     positives: Pairs
     intra: Pairs
     inter: Pairs
@@ -52,11 +52,11 @@ class Lists:
     queries: ListedPatches
     distractors: ListedPatches
     source: str  # their origin, in words
-    is_published: bool  # whether they are the benchmark's own, whole, so that figures compare with published ones
+    is_published: bool  # whether they are the benchmark's own, complete: figures are comparable with published ones
 
 
 def choose_sequences(
-    found: Mapping[str, HPatchesSequence], split: str | None, tasks: Path | None
+    sequences: Mapping[str, HPatchesSequence], split: str | None, tasks: Path | None
 ) -> tuple[str, dict[str, HPatchesSequence]]:
     """Name and test sequences of a split: full, illum or view; a, b or c need the benchmark's ``splits.json``. By
     default a with `tasks`, full without.
@@ -71,7 +71,7 @@ def choose_sequences(
                 splits=one_of(_SPLITS),
             )
         letter = {"illum": "i", "view": "v"}.get(split, "")
-        chosen = {name: one for name, one in found.items() if name.startswith(letter)}
+        chosen = {name: one for name, one in sequences.items() if name.startswith(letter)}
         if len(chosen) < 2:
             raise CairnError(
                 f"The split {split} has {len(chosen)} sequences here: patches of two at least are compared."
@@ -87,13 +87,13 @@ def choose_sequences(
     names = entry.get("test") if isinstance(entry, dict) else None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
         raise CairnError(f"{path} has no split {shown(split)} with a list of test sequences.")
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in sequences]
     if missing:
         raise CairnError(
             f"{len(missing)} of the {len(names)} test sequences of the split {split}, such as {shown(missing[0])}, are "
             "not there: unpack the whole set."
         )
-    return split, {name: found[name] for name in names}
+    return split, {name: sequences[name] for name in names}
 
 
 def read_lists(
@@ -107,24 +107,24 @@ def read_lists(
     pairs = {kind: (empty, empty) for kind in ("pos", "neg_intra", "neg_inter")}
     if "verification" in wanted:
         pairs = {kind: _read_pairs(folder / f"verif_{kind}_split-{split}.csv", sequences, most) for kind in pairs}
-    asked = {"queries": empty, "distractors": empty}
+    patches = {"queries": empty, "distractors": empty}
     if "retrieval" in wanted:
-        asked = {
+        patches = {
             kind: _read_patches(folder / f"retr_{kind}_split-{split}.csv", sequences, most if kind == "queries" else 0)
-            for kind in asked
+            for kind in patches
         }
     shares = f", the first {most} of each list" if most else ""
     return Lists(
-        split, tuple(sequences), pairs["pos"], pairs["neg_intra"], pairs["neg_inter"], asked["queries"],
-        asked["distractors"], f"those of {folder}{shares}", is_published=not most,
+        split, tuple(sequences), pairs["pos"], pairs["neg_intra"], pairs["neg_inter"], patches["queries"],
+        patches["distractors"], f"those of {folder}{shares}", is_published=not most,
     )  # fmt: skip
 
 
 def draw_lists(split: str, sequences: Mapping[str, HPatchesSequence], seed: int = 0, most: int = 0) -> Lists:
-    """Draw lists as the benchmark's program does, in its proportions, but from another generator; `most` of each kind
-    (0: as many as the benchmark). A positive is a patch in two images of a sequence; its negatives pair it with another
-    patch of that sequence, or of another one, in the second image. Retrieval takes patches of reference images with
-    some contrast.
+    """Draw lists in the proportions of the benchmark's program, but with another generator; `most` of each kind (0: as
+    many as the benchmark). A positive is a patch in two images of a sequence; its negatives pair it with another patch
+    of that sequence, or of another one, in the second image. Retrieval takes patches of reference images with some
+    contrast.
     """
     rng = np.random.default_rng(seed)
     counts = np.array([one.patches for one in sequences.values()])
@@ -168,7 +168,7 @@ def _draw_retrieval(
 
 
 def _below(rng: np.random.Generator, limits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole numbers (M,), each from 0 to below its limit."""
+    """Random integers (M,), each from 0 to below its limit."""
     return rng.integers(limits)
 
 
@@ -178,7 +178,7 @@ def _empty() -> ListedPatches:
 
 
 def _tasks_folder(tasks: Path) -> Path:
-    """The folder with the lists, of itself or of the benchmark's repository."""
+    """The folder of the lists: `tasks` itself, or a folder in the benchmark's repository."""
     tasks = Path(tasks)
     if not tasks.is_dir():
         raise CairnError(f"There is no folder {tasks} of the benchmark's tasks.")
@@ -203,7 +203,7 @@ def _read_patches(path: Path, sequences: Mapping[str, HPatchesSequence], most: i
 def _read(
     path: Path, header: tuple[str, ...], named: tuple[int, ...], sequences: Mapping[str, HPatchesSequence], most: int
 ) -> NDArray[np.int64]:
-    """Rows (M, columns) of a list, its sequences as their places."""
+    """Rows (M, columns) of a list, with sequences as indices."""
     if not path.is_file():
         raise CairnError(f"There is no list {path}: take it from the benchmark's folder tasks, unpacked.")
     place = {name: number for number, name in enumerate(sequences)}
@@ -230,7 +230,7 @@ def _read(
 
 
 def _check(path: Path, patches: ListedPatches, sequences: Mapping[str, HPatchesSequence]) -> None:
-    """Refuse patches that are not there."""
+    """Refuse missing patches."""
     counts = np.array([one.patches for one in sequences.values()])[patches.sequences]
     wrong = (patches.numbers < 0) | (patches.numbers >= counts) | (patches.images < 0) | (patches.images > 5)
     if wrong.any():

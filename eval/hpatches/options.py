@@ -11,7 +11,7 @@ from retrieval.collection.options import CollectionOptions
 
 @dataclass(frozen=True)
 class HPatchesChoices:
-    """Which tasks are measured, and on which pairs. See `eval.hpatches.run.evaluate_hpatches`."""
+    """Options of tasks and pairs. See `eval.hpatches.run.evaluate_hpatches`."""
 
     tasks: Annotated[
         Path | None,

@@ -1,6 +1,6 @@
 """The patches of HPatches as released (Balntas et al., CVPR 2017): a folder a sequence, ``i_*`` of illumination or
 ``v_*`` of viewpoint, with stacked 65 x 65 patches in ``ref.png`` and, of each of five other images, ``e``, ``h`` and
-``t`` (easy, hard, tough: by how inexactly they were cut out). Patches of one number show the same place.
+``t`` (easy, hard, tough: by the amount of noise in cropping). Patches of one number show the same place.
 """
 
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ PATCH = 65
 """Pixels along a side of a patch."""
 
 NOISE = {"easy": "e", "hard": "h", "tough": "t"}
-"""How inexactly patches were cut out, and the letter of the files."""
+"""Amount of noise in cropping patches, and the letter of the files."""
 
 TARGETS = 5
-"""Images of a sequence beside its reference."""
+"""Images of a sequence, without the reference."""
 
 IMAGES = ("ref", *(f"{letter}{number}" for letter in NOISE.values() for number in range(1, TARGETS + 1)))
-"""Files of a sequence, in the order in which rows of descriptions are kept."""
+"""Files of a sequence, in the order of rows of descriptions."""
 
 KINDS = {"i": "illumination", "v": "viewpoint"}
-"""What sequences differ in, by the first letter of their names."""
+"""Kinds of sequences, by the first letter of their names."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class HPatchesSequence:
 
     @property
     def kind(self) -> str:
-        """What its images differ in: one of the values of `KINDS`."""
+        """Kind of change between its images: one of the values of `KINDS`."""
         return KINDS[self.name[0]]
 
     def read(self, image: str) -> NDArray[np.uint8]:
@@ -62,8 +62,8 @@ class HPatchesSequence:
 def find_sequences(root: Path) -> dict[str, HPatchesSequence]:
     """Find the sequences below a folder, by name."""
     folder = locate("hpatches", Path(root)).folder
-    found = sorted(path for path in folder.glob("[iv]_*") if path.is_dir())
-    return {path.name: _sequence(path) for path in found}
+    folders = sorted(path for path in folder.glob("[iv]_*") if path.is_dir())
+    return {path.name: _sequence(path) for path in folders}
 
 
 def _sequence(folder: Path) -> HPatchesSequence:

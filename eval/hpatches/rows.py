@@ -1,4 +1,4 @@
-"""Rows that describe the patches of HPatches, by a descriptor or as anyone has written them, and their distances."""
+"""Descriptions of the patches of HPatches, by a descriptor or from files, and their distances."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ from retrieval.descriptors.contract import Descriptor
 from retrieval.regions.patches import resample_patches
 
 DISTANCES = ("l2", "l1", "hamming")
-"""How rows are compared: by Euclidean distance, by the sum of absolute differences, or as packed bits."""
+"""Distances of rows: Euclidean, sum of absolute differences, or Hamming distance of packed bits."""
 
 _PAIRS = 16_384  # measured at a time
 _FILES = (".csv", ".npy", ".txt")
@@ -49,7 +49,7 @@ class PatchRows:
         return len(self._rows)
 
     def put(self, sequence: str, image: str, rows: NDArray[np.number], source: object) -> None:
-        """Take the rows of an image's patches; CairnError if they do not fit or are not finite."""
+        """Store the rows of an image's patches; raises CairnError if they do not fit or are not finite."""
         wanted = (self.counts[sequence], self._rows.shape[1])
         if rows.shape != wanted:
             raise CairnError(
@@ -76,19 +76,19 @@ class PatchRows:
     def places(
         self, sequences: Iterable[str], of: NDArray[np.int64], images: NDArray[np.int64], numbers: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Places (M,) among all rows of patches, by their places in `sequences` and `IMAGES`, and their numbers."""
+        """Indices (M,) of patches among all rows, by indices into `sequences` and `IMAGES`, and their numbers."""
         names = list(sequences)
         starts = np.array([self._starts[name] for name in names])[of]
         places: NDArray[np.int64] = starts + images * np.array([self.counts[name] for name in names])[of] + numbers
         return places
 
     def at(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Return rows (M, D) by their places."""
+        """Return rows (M, D) by index."""
         rows: NDArray[np.generic] = self._rows[places]
         return rows
 
     def pairwise(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the distances (M,) of rows by their places (M,), pair by pair."""
+        """Return the distances (M,) of rows by indices (M,), pair by pair."""
         distances = np.empty(len(first))
         for start in range(0, len(first), _PAIRS):
             part = slice(start, start + _PAIRS)
@@ -108,8 +108,8 @@ class PatchRows:
         if self.distance == "hamming":
             one, other = np.unpackbits(one, axis=1), np.unpackbits(other, axis=1)  # type: ignore[arg-type]
         metric = {"l2": "euclidean", "l1": "cityblock", "hamming": "sqeuclidean"}[self.distance]
-        found: NDArray[np.float64] = cdist(one, other, metric)
-        return found
+        distances: NDArray[np.float64] = cdist(one, other, metric)
+        return distances
 
     def _slice(self, sequence: str, image: str) -> slice:
         count = self.counts[sequence]

@@ -1,4 +1,4 @@
-"""HPatches from its folder to figures."""
+"""Measurement of HPatches."""
 
 import time
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from index.progress import Progress
 from index.text import one_of
 
 Describe = Callable[[dict[str, PatchSequence]], PatchRows]
-"""Gives the rows of some sequences: `describe_sequences` or `read_sequences` with all else settled."""
+"""Returns the rows of some sequences: a partial of `describe_sequences` or `read_sequences`."""
 
 
 @dataclass(frozen=True)
 class HPatchesReport:
-    """Figures of one descriptor; a task that was not asked for is None."""
+    """Figures of one descriptor; None for a task not requested."""
 
     descriptor: str
     dim: int
@@ -56,8 +56,8 @@ def evaluate_hpatches(
     asked: HPatchesChoices | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> HPatchesReport:
-    """Measure descriptions of patches by the tasks of HPatches; `describe` gives the rows of the sequences. `asked`:
-    without the benchmark's own lists (`tasks`), lists are drawn, and figures do not compare with published ones.
+    """Measure descriptions of patches by the tasks of HPatches; `describe` returns the rows of the sequences. `asked`:
+    without the benchmark's own lists (`tasks`), lists are drawn, and figures are not comparable with published ones.
     """
     asked = asked or HPatchesChoices()
     wanted = asked.task or TASKS

@@ -17,16 +17,15 @@ from index.progress import Progress
 TASKS = ("verification", "matching", "retrieval")
 
 POOLS = (100, 500, 1000, 5000, 10_000, 15_000, 20_000)
-"""Sizes of the pools that patches are retrieved from, the five right ones included."""
+"""Sizes of the retrieval pools, including the five right patches."""
 
 _IMBALANCE = 0.2  # positives to negatives in the imbalanced variant
 _BLOCK = 64  # queries whose distances are computed at a time
 
 
 def ranked_precision(distances: NDArray[np.floating], match: NDArray[np.bool_], positives: int | None = None) -> float:
-    """Area under the precision-recall curve, by trapezoids from precision 1 at recall 0 (`metrics.pr`); equal distances
-    (M,) rank in their order. `positives`: how many there are, found or not; by default all that match. `distances`,
-    `match`: the nearest come first; of equal ones that which comes first here.
+    """Area under the precision-recall curve, by trapezoids from precision 1 at recall 0 (`metrics.pr`); ties of
+    `distances` (M,) rank in their order here. `positives`: total number, found or not; by default all that match.
     """
     hits = match[np.argsort(distances, kind="stable")]
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
@@ -35,20 +34,20 @@ def ranked_precision(distances: NDArray[np.floating], match: NDArray[np.bool_], 
 
 
 def ranked_auc(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve, equal distances in the order in which they come (`metrics.roc`)."""
+    """Return the area under the ROC curve, with ties in their order (`metrics.roc`)."""
     hits = match[np.argsort(distances, kind="stable")]
     return float(np.cumsum(hits)[~hits].sum() / (hits.sum() * (~hits).sum()))
 
 
 @dataclass(frozen=True)
 class PatchVerification:
-    """How well distances tell patches that match from others: areas by balance, negatives and noise."""
+    """Verification of patches: areas by balance, negatives and noise."""
 
     areas: dict[str, dict[str, dict[str, float]]]  # balanced: AUC, imbalanced: AP; of intra and inter; of each noise
     pairs: int  # of each kind
 
     def mean(self, balance: str) -> float:
-        """Mean over negatives and noise: AUC of ``balanced`` pairs, mAP of ``imbalanced`` ones."""
+        """Mean over negatives and noise: AUC of ``balanced`` pairs, mAP of ``imbalanced`` pairs."""
         return float(np.mean([area for of in self.areas[balance].values() for area in of.values()]))
 
     def as_json(self) -> dict[str, Any]:
@@ -59,20 +58,20 @@ class PatchVerification:
 
 @dataclass(frozen=True)
 class Matching:
-    """How well the nearest neighbour in another image is the same patch, by sequence and noise."""
+    """Matching of patches by nearest neighbours in another image, by sequence and noise."""
 
     ap: dict[str, dict[str, float]]  # by sequence and noise, the mean over its five images
     found: dict[str, dict[str, float]]  # share of patches whose nearest neighbour is right
 
     def mean_of(self, kind: str, noise: str) -> float | None:
-        """Mean over the sequences of a kind, such as illumination; None if there is none."""
+        """Mean over the sequences of a kind, such as illumination; None without such sequences."""
         letter = next(letter for letter, name in KINDS.items() if name == kind)
         values = [by_noise[noise] for name, by_noise in self.ap.items() if name.startswith(letter)]
         return float(np.mean(values)) if values else None
 
     @property
     def mean(self) -> float:
-        """Mean over noise, then over the kinds of sequences that there are."""
+        """Mean over noise, then over the kinds of sequences present."""
         means = [[self.mean_of(kind, noise) for noise in NOISE] for kind in KINDS.values()]
         return float(np.mean([np.mean(of) for of in means if None not in of]))  # type: ignore[arg-type]
 
@@ -84,7 +83,7 @@ class Matching:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """How well the five other images of a patch are found among distractors: AP by noise and size of the pool."""
+    """Retrieval of the five other images of a patch among distractors: AP by noise and size of the pool."""
 
     ap: dict[str, dict[int, float]]  # by noise and size, the mean over queries
     queries: int
@@ -107,7 +106,7 @@ class Retrieval:
 
 
 def verify(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> PatchVerification:
-    """Tell pairs that match from others by a threshold on their distance.
+    """Separate matching pairs from others by a threshold on their distance.
 
     Balanced: the area under the ROC curve of equal numbers of each. Imbalanced: the average precision of all
     negatives and of the first positives, a fifth of them. Equal distances: negatives come first.
@@ -130,14 +129,14 @@ def verify(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done
 def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Matching:
     """Match each patch of a reference to its nearest neighbour in each other image; the nearest matches rank first.
 
-    A patch whose nearest neighbour is another one is never found: recall ends below 1.
+    A patch with a wrong nearest neighbour is never found, so recall ends below 1.
     """
     ap: dict[str, dict[str, float]] = {}
-    found: dict[str, dict[str, float]] = {}
+    precisions: dict[str, dict[str, float]] = {}
     for done, name in enumerate(lists.sequences, start=1):
         reference = rows.of(name, "ref")
         numbers = np.arange(len(reference))
-        ap[name], found[name] = {}, {}
+        ap[name], precisions[name] = {}, {}
         for noise, letter in NOISE.items():
             figures = []
             for image in range(1, TARGETS + 1):
@@ -146,15 +145,15 @@ def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step
                 right = nearest == numbers
                 area = ranked_precision(distances[numbers, nearest], right, len(numbers))
                 figures.append((area, float(right.mean())))
-            ap[name][noise], found[name][noise] = np.mean(figures, axis=0).tolist()
+            ap[name][noise], precisions[name][noise] = np.mean(figures, axis=0).tolist()
         progress("matching", done, len(lists.sequences))
-    return Matching(ap, found)
+    return Matching(ap, precisions)
 
 
 def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Retrieval:
-    """Find the five other images of a patch among distractors that are not of its sequence, in pools of `POOLS`.
+    """Find the five other images of a patch among distractors of other sequences, in pools of `POOLS`.
 
-    Of equal distances the right ones come first.
+    On ties the right ones come first.
     """
     queries = lists.queries
     places = _places(rows, lists, queries, "ref")
@@ -175,16 +174,16 @@ def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, do
 
 def pool_precision(right: NDArray[np.float64], pool: NDArray[np.float64]) -> NDArray[np.float64]:
     """Average precision (7,) in the pool of each size, of the `right` (5,) distances and the first of the others,
-    `pool` (M,): all of them where they are too few.
+    `pool` (M,), or all if they are too few.
     """
     ranked = np.sort(right)
-    found = np.arange(1, len(right) + 1)
+    hits = np.arange(1, len(right) + 1)
     sizes = np.minimum(np.array(POOLS) - len(right), len(pool))
     nearer = np.cumsum(pool < ranked[:, None], axis=1, dtype=np.int32)  # (5, M)
     nearer = np.concatenate([np.zeros((len(right), 1), np.int32), nearer], axis=1)[:, sizes].T  # (7, 5)
-    after = found / (found + nearer)
-    earlier = found - 1 + nearer
-    before = np.where(earlier > 0, (found - 1) / np.maximum(earlier, 1), 1.0)
+    after = hits / (hits + nearer)
+    earlier = hits - 1 + nearer
+    before = np.where(earlier > 0, (hits - 1) / np.maximum(earlier, 1), 1.0)
     area: NDArray[np.float64] = ((before + after) / 2).mean(axis=1)
     return area
 
@@ -192,7 +191,7 @@ def pool_precision(right: NDArray[np.float64], pool: NDArray[np.float64]) -> NDA
 def _right_distances(
     rows: PatchRows, lists: Lists, queries: ListedPatches, places: NDArray[np.int64], noise: str
 ) -> NDArray[np.float64]:
-    """Distances (Q, 5) of patches to the same in the other images."""
+    """Distances (Q, 5) of patches to the same patch in the other images."""
     columns = []
     for image in range(1, TARGETS + 1):
         target = ListedPatches(queries.sequences, np.full(len(queries), image), queries.numbers)
@@ -206,7 +205,7 @@ def _distances(rows: PatchRows, lists: Lists, pairs: Pairs, noise: str) -> NDArr
 
 
 def _places(rows: PatchRows, lists: Lists, patches: ListedPatches, noise: str) -> NDArray[np.int64]:
-    """Places of patches, those of images 1 to 5 with some noise."""
+    """Indices of patches; those of images 1 to 5 with some noise."""
     shift = 0 if noise == "ref" else TARGETS * list(NOISE).index(noise)
     images = np.where(patches.images == 0, 0, patches.images + shift)
     return rows.places(lists.sequences, patches.sequences, images, patches.numbers)

@@ -1,1 +1,1 @@
-"""What measures, as functions of `import cairn`; the commands call the same."""
+"""Measurements, as functions of `import cairn`; the commands call them too."""

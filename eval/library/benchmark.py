@@ -1,4 +1,4 @@
-"""A retrieval benchmark from its options to the files that are kept: what `cairn evaluate retrieval` prints of."""
+"""A retrieval benchmark from its options to its output files, for `cairn evaluate retrieval`."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -21,7 +21,7 @@ TITLES = {**INDEXING, "queries": "Queries", "page": "Page"}
 """Titles of the steps."""
 
 NOT_MEASURED = ("keep_descriptors", "vocabulary_folder")
-"""Options of a collection that a benchmark sets itself."""
+"""Options of a collection set by the benchmark."""
 
 
 def measure(
@@ -35,8 +35,8 @@ def measure(
     name: str,
     cameras: tuple[str, str] | None = None,
 ) -> "BenchmarkReport":
-    """Index photos, run the queries of a ground truth, and write what is to be kept. `chosen`: all options of
-    `evaluate_retrieval`; `given`: those that ``as_published`` may not set.
+    """Index photos, run the queries of a ground truth, and write the requested outputs. `chosen`: all options of
+    `evaluate_retrieval`; `given`: explicit options, which ``as_published`` must not change.
     """
     from eval.benchmark import BenchmarkSetup, run_benchmark
     from eval.rankings.outputs import Outputs
@@ -80,7 +80,7 @@ def measure(
 
 
 def _write(outputs: "Outputs", report: "BenchmarkReport", folders: Sequence[Path], name: str, tell: Progress) -> None:
-    """Write what is to be kept of the rankings."""
+    """Write the requested outputs of the rankings."""
     from eval.rankings.ground_truth import of_truth
 
     ranked = {
@@ -96,24 +96,26 @@ def _write(outputs: "Outputs", report: "BenchmarkReport", folders: Sequence[Path
 
 
 def _check_made(published: str, chosen: Mapping[str, Any]) -> None:
-    """Refuse a vocabulary or a collection that was made otherwise than an experiment has it."""
+    """Refuse a vocabulary or a collection made with other settings than the experiment's."""
     from index.vocabulary import VocabularyFacts
     from retrieval.collection.collection import find_vocabulary
     from retrieval.collection.options import read_options
     from retrieval.photos.listing import COLLECTION_FILE
 
-    made = chosen["vocabulary"]
-    if made is not None and chosen["share"] == 1:
-        words = VocabularyFacts.read(find_vocabulary(made)).words
+    vocabulary = chosen["vocabulary"]
+    if vocabulary is not None and chosen["share"] == 1:
+        words = VocabularyFacts.read(find_vocabulary(vocabulary)).words
         if words != chosen["words"]:
-            raise CairnError(f"As published in {published}, there are {chosen['words']} words: {made} has {words}.")
-    kept = chosen["collection"]
-    if kept is not None and (kept / COLLECTION_FILE).is_file():
-        wanted, there = _collection_options(chosen), read_options(kept / COLLECTION_FILE)
+            raise CairnError(
+                f"As published in {published}, there are {chosen['words']} words: {vocabulary} has {words}."
+            )
+    collection = chosen["collection"]
+    if collection is not None and (collection / COLLECTION_FILE).is_file():
+        wanted, there = _collection_options(chosen), read_options(collection / COLLECTION_FILE)
         if (there.features, there.words) != (wanted.features, wanted.words):
             raise CairnError(
                 "{kept} was made with other options than {published} has: name another {--collection}.",
-                kept=kept,
+                kept=collection,
                 published=published,
             )
 

@@ -1,4 +1,4 @@
-"""Options of a retrieval benchmark, beside those of collections and searches."""
+"""Options of a retrieval benchmark, besides those of collections and searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from index.text import one_of
 
 @dataclass(frozen=True)
 class BenchmarkChoices:
-    """Which photos are searched and by which words, and what is kept. See `eval.library.retrieval`."""
+    """Options of photos, vocabulary and outputs. See `eval.library.retrieval`."""
 
     distractors: Annotated[
         Sequence[Path],

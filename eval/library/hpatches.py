@@ -1,4 +1,4 @@
-"""How good a descriptor is on HPatches, as a function of `import cairn`."""
+"""Measurement of a descriptor on HPatches, as a function of `import cairn`."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -92,14 +92,14 @@ def evaluate_hpatches(
 
     if distance not in DISTANCES:
         raise CairnError(f"Descriptions are compared by {one_of(DISTANCES)}, and not by {distance!r:.40}.")
-    asked = build(HPatchesChoices, options)
+    choices = build(HPatchesChoices, options)
     with telling(progress, TITLES) as tell:
         if descriptions is not None:
             folder = as_path(descriptions, "descriptions")
             describe: Any = partial(read_sequences, folder, distance=distance, progress=tell)
         else:
             describe = partial(describe_sequences, descriptor=contract_of(descriptor), progress=tell)
-        report = measure(Path(as_path(root, "root")), describe, asked, tell)
+        report = measure(Path(as_path(root, "root")), describe, choices, tell)
     return HPatchesEvaluation(
         report.verification.mean("imbalanced") if report.verification is not None else None,
         report.matching.mean if report.matching is not None else None,

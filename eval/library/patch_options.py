@@ -9,7 +9,7 @@ from retrieval.collection.options import CollectionOptions
 
 @dataclass(frozen=True)
 class PatchMeasurement:
-    """Which pairs of patches are measured on, and how. See `eval.library.patches.evaluate_patches`."""
+    """Options of pairs of patches and their measurement. See `eval.library.patches.evaluate_patches`."""
 
     binary: Annotated[
         bool,

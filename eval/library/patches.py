@@ -1,4 +1,4 @@
-"""How well a descriptor tells matching patches from others, as a function of `import cairn`."""
+"""Measurement of descriptors on matching and other patches, as a function of `import cairn`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -64,8 +64,8 @@ class PatchEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures without the arrays: of a descriptor, what `cairn evaluate patches --json` prints."""
-        told = {"fpr95": self.fpr95, "auc": self.auc, "pairs": len(self.same), "matching": int(self.same.sum())}
-        return dict(self._facts or told)
+        figures = {"fpr95": self.fpr95, "auc": self.auc, "pairs": len(self.same), "matching": int(self.same.sum())}
+        return dict(self._facts or figures)
 
 
 @takes_options(PatchMeasurement)
@@ -166,14 +166,14 @@ def evaluate_patches(
     return _of_distances(report.distances, report.match, facts)
 
 
-def _distances(given: Any, same: Any, binary: bool) -> NDArray[np.floating]:
-    """Distances (M,) as they are given, or of rows (first, second)."""
+def _distances(source: Any, same: Any, binary: bool) -> NDArray[np.floating]:
+    """Distances (M,) from the caller, or of rows (first, second)."""
     if same is None:
         raise CairnError("Without patches give same, too: whether the two of each pair show the same.")
-    if isinstance(given, tuple | list) and len(given) == 2 and (isinstance(given, tuple) or are_arrays(given)):
+    if isinstance(source, tuple | list) and len(source) == 2 and (isinstance(source, tuple) or are_arrays(source)):
         from eval.descriptions import Descriptions
 
-        first, second = as_array(given[0], "first"), as_array(given[1], "second")
+        first, second = as_array(source[0], "first"), as_array(source[1], "second")
         if first.ndim != 2 or first.shape != second.shape or not first.size:
             raise CairnError(
                 f"The rows of the two patches of each pair must be of one shape (M, D), not {first.shape} and "
@@ -184,9 +184,9 @@ def _distances(given: Any, same: Any, binary: bool) -> NDArray[np.floating]:
         return Descriptions("The first of the rows", rows, binary).distances(
             np.arange(number), np.arange(number, 2 * number)
         )
-    if isinstance(given, str | Path) or callable(given) or hasattr(given, "describe"):
+    if isinstance(source, str | Path) or callable(source) or hasattr(source, "describe"):
         raise CairnError("A descriptor is measured on patches: give them, too.")
-    distances = as_array(given, "Distances")
+    distances = as_array(source, "Distances")
     if distances.ndim != 1 or distances.dtype.kind not in "fiu":
         raise CairnError(f"Distances must be numbers of the shape (M,), not {distances.dtype} {distances.shape}.")
     if np.isnan(distances.astype(np.float64)).any():
@@ -212,26 +212,26 @@ def _of_distances(distances: Any, same: Any, facts: dict[str, Any] | None = None
     )
 
 
-def _descriptor(given: Any, binary: bool, patches: "Patches") -> "contract.Descriptor | Descriptions":
-    """What patches are described by: a descriptor, or rows of all of them."""
+def _descriptor(source: Any, binary: bool, patches: "Patches") -> "contract.Descriptor | Descriptions":
+    """The descriptor of patches, or rows of all of them."""
     from eval.descriptions import Descriptions
 
-    if isinstance(given, Descriptions):
-        return given
-    if isinstance(given, list) or np.ndim(given) == 2:
-        return Descriptions("rows", _as_rows(as_array(given, "rows"), binary), binary)
+    if isinstance(source, Descriptions):
+        return source
+    if isinstance(source, list) or np.ndim(source) == 2:
+        return Descriptions("rows", _as_rows(as_array(source, "rows"), binary), binary)
     if binary:
         raise CairnError("binary tells how rows are compared: a descriptor knows that itself, so leave it out.")
-    if isinstance(given, str | Path | Descriptor) or hasattr(given, "patch_size"):
-        return contract_of(given)
-    function = getattr(given, "describe", given)
+    if isinstance(source, str | Path | Descriptor) or hasattr(source, "patch_size"):
+        return contract_of(source)
+    function = getattr(source, "describe", source)
     if callable(function):
         return _Function(function, patches)
     raise CairnError("A descriptor is a name, a file (.npz), what has describe(), or a function of patches.")
 
 
 class _Function:
-    """A function of patches, under the contract of descriptors."""
+    """A function of patches with the interface of descriptors."""
 
     extent, fingerprint = 1.0, ""
 

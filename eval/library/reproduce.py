@@ -1,4 +1,4 @@
-"""Experiments of papers that are run anew, as a function of `import cairn`; `cairn reproduce` calls the same."""
+"""Reproduction of experiments of papers, as a function of `import cairn`; `cairn reproduce` calls it too."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +20,14 @@ _STEP = "reproduce"
 
 @dataclass(frozen=True, eq=False)
 class Reproduced:
-    """An experiment that was run anew.
+    """A reproduced experiment.
 
     Attributes
     ----------
     name, title : str
         Of the experiment, such as simonyan14/table1.
     page : Path
-        Its page; the same numbers lie beside it as CSV and JSON.
+        Its page; the same numbers are next to it as CSV and JSON.
     tables : list of dict
         Title, unit and cells of each table: row, column, ours, published, difference.
     differs : tuple of str
@@ -56,10 +56,10 @@ def reproduce(
     workers: int = 0,
     progress: Telling = None,
 ) -> list[Reproduced]:
-    """Run experiments of papers anew, and put the published numbers beside ours.
+    """Run experiments of papers again, and compare the published numbers with ours.
 
-    What experiments have in common is computed once, and a call that was stopped goes on where it was. At full scale
-    most take hours or days: ``cairn reproduce list`` tells how many.
+    Common steps of experiments are computed once, and a stopped call can be resumed. At full scale most take hours or
+    days: ``cairn reproduce list`` shows how many.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def reproduce(
     root : path
         Folder of the published sets.
     out : path
-        Folder of the pages, and of all that is computed on the way.
+        Folder of the pages and of intermediate results.
     scale : float
-        Share of pairs, queries and photos, to see that all works; its numbers cannot be compared.
+        Share of pairs, queries and photos, for a test run; its numbers are not comparable.
     seeds : int
-        Runs of all that is random, each with other seeds: tables then have the mean and the standard deviation.
+        Runs of random steps, each with other seeds: tables then have the mean and the standard deviation.
     workers : int
         Processes; 0: one for each core.
     progress : None, bool or callable
@@ -85,7 +85,7 @@ def reproduce(
     Raises
     ------
     CairnError
-        There is no such experiment, its set is not there, or one of its commands failed. What is done is kept.
+        There is no such experiment, its set is missing, or one of its commands failed. Finished steps are kept.
     """
     from eval.papers.registry import chosen
     from eval.reproduce.plan import repeated
@@ -94,8 +94,8 @@ def reproduce(
 
     if not 1 <= seeds <= MOST_SEEDS:
         raise CairnError("{--seeds} is from 1 to {most}, and not {seeds}.", most=MOST_SEEDS, seeds=seeds)
-    found = chosen([names] if isinstance(names, str) else list(names), Scale(scale))
-    experiments = [repeated(one, seeds) for one in found]
+    selection = chosen([names] if isinstance(names, str) else list(names), Scale(scale))
+    experiments = [repeated(one, seeds) for one in selection]
     folder = as_path(out, "out")
     bench = Bench(as_path(root, "root"), folder / "steps", workers)
     with telling(progress, {_STEP: "Commands"}) as tell:
@@ -113,7 +113,7 @@ def run_experiments(
     failed: "Callable[[Experiment, CairnError], None]",
     begin: "Callable[[Experiment], None]" = lambda experiment: None,
 ) -> Iterator[Reproduced]:
-    """Run experiments one after the other, and write their pages and the contents."""
+    """Run experiments in turn, and write their pages and the contents."""
     from pkgutil import resolve_name
 
     from eval.reproduce.log import LOG, append_log
@@ -132,8 +132,8 @@ def run_experiments(
             failed(experiment, error)
             continue
         outcomes.append(Outcome(experiment, results, scale, version))
-        page, told = write_outcome(outcomes[-1], bench, out), outcomes[-1].as_json()
-        yield Reproduced(experiment.name, experiment.title, page, told["tables"], experiment.differs, told)
+        page, result = write_outcome(outcomes[-1], bench, out), outcomes[-1].as_json()
+        yield Reproduced(experiment.name, experiment.title, page, result["tables"], experiment.differs, result)
     write_contents(outcomes, out)
 
 

@@ -1,4 +1,4 @@
-"""How good rankings are, made elsewhere or by a benchmark that is run here, as a function of `import cairn`."""
+"""Scores of rankings, from elsewhere or by a benchmark run here, as a function of `import cairn`."""
 
 import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -183,7 +183,7 @@ def evaluate_retrieval(
     ((101,), 1.0)
     """
     chosen = {**_DEFAULTS, **options}
-    processes(chosen["workers"])  # says what is wrong with it
+    processes(chosen["workers"])  # reports what is wrong with it
     with telling(progress, TITLES) as tell:
         if isinstance(photos, Mapping) or (is_path(photos) and as_path(photos).is_file()):
             _refuse_options(chosen, queries)
@@ -200,17 +200,19 @@ def evaluate_retrieval(
                 raise CairnError(
                     f"{folder} is a collection: give the folders of its photos, and this as collection, to search it."
                 )
-        asked = _optional(queries, "queries")
+        query_folder = _optional(queries, "queries")
         chosen = _chosen(chosen)
-        given = {name for name, value in chosen.items() if value != _DEFAULTS[name]}
+        explicit = {name for name, value in chosen.items() if value != _DEFAULTS[name]}
         from eval.retrieval.vocabulary import title_of
 
-        found = measure(folders, gt, asked, chosen, given, tell, name=title_of(folders))
+        outcome = measure(folders, gt, query_folder, chosen, explicit, tell, name=title_of(folders))
     from eval.rankings.benchmark import report_of
     from eval.rankings.ground_truth import of_truth
 
-    ranked = {protocol: {score.name: score.ranking for score in scores} for protocol, scores in found.protocols.items()}
-    return _evaluation(report_of(ranked, of_truth(found.truth)), [], found.as_json())
+    ranked = {
+        protocol: {score.name: score.ranking for score in scores} for protocol, scores in outcome.protocols.items()
+    }
+    return _evaluation(report_of(ranked, of_truth(outcome.truth)), [], outcome.as_json())
 
 
 _ASKED = ("photos", "truth", "queries", "progress")
@@ -219,31 +221,31 @@ _PATHS = ("distractors", "vocabulary_images")
 
 
 def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a benchmark, paths as paths."""
+    """The options of a benchmark, with paths as `Path`."""
     chosen = {name: value for name, value in options.items() if name not in _ASKED}
     chosen |= {name: _optional(chosen[name], name) for name in _ONE_PATH}
     chosen |= {name: as_paths(chosen[name], name) if chosen[name] else [] for name in _PATHS}
     return chosen | {"vocabulary_photos": str(chosen["vocabulary_photos"])}
 
 
-def _optional(given: Any, name: str) -> Path | None:
-    return None if given is None else as_path(given, name)
+def _optional(value: Any, name: str) -> Path | None:
+    return None if value is None else as_path(value, name)
 
 
 _DEFAULTS = _chosen({name: one.default for name, one in inspect.signature(evaluate_retrieval).parameters.items()})
-"""Options as they are where they are not given."""
+"""Defaults of the options."""
 
 
 def _refuse_options(options: Mapping[str, Any], queries: AnyPath | None) -> None:
-    """Raise CairnError if options of a search are given for rankings that are made."""
-    given = [name for name, value in _chosen(options).items() if value != _DEFAULTS[name]]
-    given += ["queries"] if queries is not None else []
-    if given:
-        raise CairnError(f"{given[0]} is for photos that are searched: rankings are scored as they are.")
+    """Raise CairnError if options of a search are set for existing rankings."""
+    explicit = [name for name, value in _chosen(options).items() if value != _DEFAULTS[name]]
+    explicit += ["queries"] if queries is not None else []
+    if explicit:
+        raise CairnError(f"{explicit[0]} is for photos that are searched: rankings are scored as they are.")
 
 
 def _main(protocols: Iterable[str]) -> str:
-    """The protocol whose figures come first: the only one, or Medium."""
+    """The main protocol: the only one, or Medium."""
     names = list(protocols)
     return names[0] if len(names) == 1 else "medium"
 
@@ -257,7 +259,7 @@ def _evaluation(scores: "RankingReport", unranked: list[str], facts: dict[str, A
 
 
 def _score(rankings: Any, truth: Any) -> "RankingReport":
-    """Score rankings, in a dict or a file, by a ground truth in either."""
+    """Score rankings by a ground truth, each in a dict or a file."""
     from eval.rankings.files import Rankings, read_rankings
     from eval.rankings.ground_truth import read_truth_of_rankings
     from eval.rankings.scoring import score_rankings
@@ -270,8 +272,10 @@ def _score(rankings: Any, truth: Any) -> "RankingReport":
         return _score_named(rankings, _ground_truth(truth))
     if not isinstance(rankings, Mapping):
         return score_rankings(read_rankings(as_path(rankings)), read_truth_of_rankings(as_path(truth, "truth")))
-    named = {_string(query): [_string(photo) for photo in _names(query, ranked)] for query, ranked in rankings.items()}
-    return score_rankings(Rankings(named, "The rankings given"), read_truth_of_rankings(as_path(truth, "truth")))
+    by_query = {
+        _string(query): [_string(photo) for photo in _names(query, ranked)] for query, ranked in rankings.items()
+    }
+    return score_rankings(Rankings(by_query, "The rankings given"), read_truth_of_rankings(as_path(truth, "truth")))
 
 
 def _string(name: Hashable) -> str:
@@ -286,8 +290,8 @@ def _ground_truth(truth: Mapping[Any, Any]) -> "GroundTruth":
     from eval.rankings.ground_truth import GroundTruth, JudgedQuery
 
     judged = []
-    for query, found in truth.items():
-        labels = found if isinstance(found, Mapping) else {"good": found}
+    for query, photos in truth.items():
+        labels = photos if isinstance(photos, Mapping) else {"good": photos}
         if strange := [name for name in labels if name not in _LABELS]:
             raise CairnError(f"The truth of {query!r} has {strange[0]!r}: it may have {', '.join(_LABELS)}.")
         good, ok, junk = (_names(query, labels.get(name, ())) for name in _LABELS)
@@ -299,10 +303,10 @@ def _ground_truth(truth: Mapping[Any, Any]) -> "GroundTruth":
 
 
 def _names(query: Any, photos: Any) -> list[Hashable]:
-    """Names of photos, given as they are or as results of a search."""
+    """Names of photos, from names or results of a search."""
     if isinstance(photos, str | bytes) or not isinstance(photos, Iterable):
         raise CairnError(f"What is given for {query!r} must be a list or set of names, not {photos!r}.")
-    # The name of a path is not all of it.
+    # A path is more than its name.
     names = [photo if isinstance(photo, PurePath) else getattr(photo, "name", photo) for photo in photos]
     if any(not isinstance(name, Hashable) for name in names):
         raise CairnError(f"What is given for {query!r} must be names or numbers.")
@@ -310,17 +314,17 @@ def _names(query: Any, photos: Any) -> list[Hashable]:
 
 
 def _score_named(rankings: Mapping[Any, Any], truth: "GroundTruth") -> "RankingReport":
-    """Score rankings whose names are those of the ground truth, to the letter."""
+    """Score rankings with exactly the names of the ground truth."""
     from eval.rankings.scoring import RankingReport, score_named
 
-    (protocol,), asked = truth.protocols, [query.name for query in next(iter(truth.protocols.values()))]
-    known = frozenset(asked)
-    named: dict[str, Sequence[Any]] = {}
+    (protocol,), queries = truth.protocols, [query.name for query in next(iter(truth.protocols.values()))]
+    known = frozenset(queries)
+    by_query: dict[str, Sequence[Any]] = {}
     for query, photos in rankings.items():
         if query not in known:
             raise CairnError(f"There is a ranking for {query!r}, which is no query of the ground truth.")
-        named[query] = _names(query, photos)
-        if len(set(named[query])) < len(named[query]):
+        by_query[query] = _names(query, photos)
+        if len(set(by_query[query])) < len(by_query[query]):
             raise CairnError(f"The ranking for {query!r} has a photo twice: keep the better place.")
-    unranked = [query for query in asked if query not in named]
-    return RankingReport(score_named({protocol: named}, truth), unranked, "", [], truth.cutoffs)
+    unranked = [query for query in queries if query not in by_query]
+    return RankingReport(score_named({protocol: by_query}, truth), unranked, "", [], truth.cutoffs)

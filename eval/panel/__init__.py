@@ -1,1 +1,1 @@
-"""Does a change of searching help each kind of photo? One panel of sets, by kind, each scene counted once."""
+"""A panel of sets for judging changes of searching by kind of photo, with each scene counted once."""

@@ -1,4 +1,4 @@
-"""The weights that make evidence and scores a probability, by logistic regressions over the pairs of the panel."""
+"""Calibration of evidence and scores to probabilities, by logistic regression over the pairs of the panel."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -17,58 +17,58 @@ _FOLDS = 5
 
 @dataclass(frozen=True)
 class CalibrationOutcome:
-    """What probabilities come to that scenes left out of the fit were given."""
+    """Quality of cross-validated probabilities, for scenes left out of the fit."""
 
-    # by kind: photos that are called so and are right, and that are wrong
+    # by kind: right and wrong photos of this level
     found: dict[str, tuple[int, int]]
     likely: dict[str, tuple[int, int]]
-    # by kind: mean of the predictions, share that is right, and photos, if there are any, from 0 to 1
+    # by kind: mean prediction, share of right ones, and number of photos, for deciles with photos
     deciles: dict[str, list[tuple[float, float, int]]]
 
 
-def calibrate(found: Mapping[str, QueryOutcome]) -> tuple[Calibration, CalibrationOutcome]:
-    """Fit the weights, kinds weighing equally, and judge them on scenes left out."""
-    asked = Counter(one.kind for one in found.values())
+def calibrate(outcomes: Mapping[str, QueryOutcome]) -> tuple[Calibration, CalibrationOutcome]:
+    """Fit the weights, with equal weight of kinds, and judge them on scenes left out."""
+    queries_by_kind = Counter(one.kind for one in outcomes.values())
     rows, signs, weights, folds, kinds = [], [], [], [], []
-    for one in found.values():
+    for one in outcomes.values():
         for odds, stands_out, right in one.weighed:
             rows.append((np.nan if odds is None else odds, stands_out))
             signs.append(1.0 if right else -1.0)
-            weights.append(1 / asked[one.kind])
+            weights.append(1 / queries_by_kind[one.kind])
             folds.append(crc32(one.scene.encode()) % _FOLDS)
             kinds.append(one.kind)
     table, sign, weight, fold = np.array(rows), np.array(signs), np.array(weights), np.array(folds)
     mapped = np.isfinite(table[:, 0])
     ones = np.ones(len(table))
     designs = [(mapped, np.column_stack([table, ones])), (~mapped, np.column_stack([table[:, 1], ones]))]
-    told = np.zeros(len(table))
+    log_odds = np.zeros(len(table))
     fitted: list[float] = []
     for some, design in designs:
         samples = design[some], sign[some]
-        told[some] = held_out(*samples, fold[some], weight[some])
+        log_odds[some] = held_out(*samples, fold[some], weight[some])
         fitted += fit_logistic(*samples, weight[some]).round(3).tolist()
-    likelihood = 1 / (1 + np.exp(-told))
+    likelihood = 1 / (1 + np.exp(-log_odds))
     likelihood[~mapped] = np.minimum(likelihood[~mapped], UNCONFIRMED)
     names = [field.name for field in fields(Calibration)]
     return Calibration(**dict(zip(names, fitted, strict=True))), _judge(likelihood, sign > 0, mapped, kinds)
 
 
 def _judge(
-    told: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[np.bool_], kinds: list[str]
+    log_odds: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[np.bool_], kinds: list[str]
 ) -> CalibrationOutcome:
     of = np.array(kinds)
-    sure = mapped & (told >= FOUND)
-    found, maybe, deciles = {}, {}, {}
+    sure = mapped & (log_odds >= FOUND)
+    certain, maybe, deciles = {}, {}, {}
     for kind in dict.fromkeys(kinds):
         here = of == kind
-        found[kind], maybe[kind] = (
+        certain[kind], maybe[kind] = (
             (int((some & right).sum()), int((some & ~right).sum()))
-            for some in (here & sure, here & ~sure & (told >= LIKELY))
+            for some in (here & sure, here & ~sure & (log_odds >= LIKELY))
         )
-        tenth = np.minimum((10 * told).astype(int), 9)
+        tenth = np.minimum((10 * log_odds).astype(int), 9)
         deciles[kind] = [
-            (float(told[some].mean()), float(right[some].mean()), int(some.sum()))
+            (float(log_odds[some].mean()), float(right[some].mean()), int(some.sum()))
             for some in (here & (tenth == step) for step in range(10))
             if some.any()
         ]
-    return CalibrationOutcome(found, maybe, deciles)
+    return CalibrationOutcome(certain, maybe, deciles)

@@ -31,36 +31,36 @@ class Figure:
 
 @dataclass(frozen=True)
 class KindFigures:
-    """What was measured of one kind of photos."""
+    """Figures of one kind of photos."""
 
     queries: int
     score: Figure  # average precision
-    shown: Figure  # part of the photos to find that are called found or likely
-    # photos called so that are right, and that are wrong
+    shown: Figure  # share of the positives called found or likely
+    # right and wrong photos of this level
     found: tuple[int, int]
     likely: tuple[int, int]
-    turned: float  # part of the queries that were looked at turned
+    turned: float  # share of the queries that were turned
     seconds: tuple[float, float]  # mean and median processor time of a query
 
 
-def scores_of(found: Mapping[str, QueryOutcome]) -> dict[str, dict[str, float]]:
+def scores_of(outcomes: Mapping[str, QueryOutcome]) -> dict[str, dict[str, float]]:
     """Mean average precision by kind and scene."""
-    return _by_scene(found, lambda one: one.score)
+    return _by_scene(outcomes, lambda one: one.score)
 
 
-def summarise(found: Mapping[str, QueryOutcome]) -> dict[str, KindFigures]:
-    """Return the figures of each kind that there are queries of, in the order of `KINDS`."""
-    scores, shown = scores_of(found), _by_scene(found, _shown)
+def summarise(outcomes: Mapping[str, QueryOutcome]) -> dict[str, KindFigures]:
+    """Return the figures of each kind with queries, in the order of `KINDS`."""
+    scores, shares = scores_of(outcomes), _by_scene(outcomes, _shown)
     kinds = {}
     for kind in scores:
-        some = [one for one in found.values() if one.kind == kind]
+        some = [one for one in outcomes.values() if one.kind == kind]
         photos = [(_is_found(photo), photo[0] >= LIKELY, photo[2]) for one in some for photo in one.photos]
         sure = [right for certain, _, right in photos if certain]
         likely = [right for certain, probable, right in photos if probable and not certain]
         kinds[kind] = KindFigures(
             len(some),
             Figure.of(list(scores[kind].values())),
-            Figure.of(list(shown[kind].values())),
+            Figure.of(list(shares[kind].values())),
             (sum(sure), len(sure) - sum(sure)),
             (sum(likely), len(likely) - sum(likely)),
             float(np.mean([one.turned for one in some])),
@@ -69,16 +69,16 @@ def summarise(found: Mapping[str, QueryOutcome]) -> dict[str, KindFigures]:
     return kinds
 
 
-def differences(found: Mapping[str, QueryOutcome], before: Mapping[str, QueryOutcome]) -> dict[str, Figure]:
-    """How much more average precision each kind has than in another run, over the scenes of queries both asked."""
-    both = found.keys() & before.keys()
-    now = scores_of({name: one for name, one in found.items() if name in both})
+def differences(outcomes: Mapping[str, QueryOutcome], before: Mapping[str, QueryOutcome]) -> dict[str, Figure]:
+    """Gain in average precision of each kind over another run, for the scenes of common queries."""
+    both = outcomes.keys() & before.keys()
+    now = scores_of({name: one for name, one in outcomes.items() if name in both})
     then = scores_of({name: one for name, one in before.items() if name in both})
     return {kind: Figure.of([score - then[kind][scene] for scene, score in now[kind].items()]) for kind in now}
 
 
 def mean_of(figures: Mapping[str, Figure]) -> Figure:
-    """Return the mean of kinds, which weigh equally."""
+    """Return the mean over kinds, with equal weights."""
     means, errors = ([getattr(one, name) for one in figures.values()] for name in ("mean", "error"))
     error = float(np.sqrt(np.nansum(np.square(errors)))) / len(errors)
     return Figure(float(np.mean(means)), error, sum(one.scenes for one in figures.values()))
@@ -89,9 +89,11 @@ def mean_and_median(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.median(values))
 
 
-def _by_scene(found: Mapping[str, QueryOutcome], value: Callable[[QueryOutcome], float]) -> dict[str, dict[str, float]]:
+def _by_scene(
+    outcomes: Mapping[str, QueryOutcome], value: Callable[[QueryOutcome], float]
+) -> dict[str, dict[str, float]]:
     values: dict[str, dict[str, list[float]]] = {kind: defaultdict(list) for kind in KINDS}
-    for one in found.values():
+    for one in outcomes.values():
         values[one.kind][one.scene].append(value(one))
     means = {kind: {scene: float(np.mean(some)) for scene, some in scenes.items()} for kind, scenes in values.items()}
     return {kind: scenes for kind, scenes in means.items() if scenes}

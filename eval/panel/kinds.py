@@ -1,4 +1,4 @@
-"""What kind of photo each scene of the sets of the panel is. Which groups belong together says `eval.scenes_shown`."""
+"""Kind of photo of each scene in the sets of the panel. For groups that belong together see `eval.scenes_shown`."""
 
 FACADE, PRINT, SOLID, INDOOR, DARK, SMALL, STRIP, TURNED = KINDS = (
     "façade",
@@ -10,7 +10,7 @@ FACADE, PRINT, SOLID, INDOOR, DARK, SMALL, STRIP, TURNED = KINDS = (
     "strip",
     "turned",
 )
-"""The last three are of the query, the others of what it shows."""
+"""The last three are kinds of queries, the others of their subjects."""
 
 _LANDMARKS = {
     INDOOR: (
@@ -23,7 +23,7 @@ _LANDMARKS = {
     ),
 }
 
-# Of the table of unlabelled photos: groups of one thing or place each, by name.
+# Groups in the table of unlabelled photos, of one object or place each, by name.
 _GROUPS = {
     SOLID: (
         "fox:images|front:front|turtle:turtle|monument:monument|olsson:5|olsson:6|olsson:8|gtpairs:Mount Rushmore|"
@@ -46,13 +46,17 @@ _GROUPS = {
 }
 
 LANDMARKS = {scene: kind for kind, scenes in _LANDMARKS.items() for scene in scenes.split()}
-"""Kind by scene of `landmarks`; what is not named is a façade or another place outdoors."""
+"""Kind by scene of `landmarks`; the default is a façade or another place outdoors."""
 
 GROUPS = {group: kind for kind, groups in _GROUPS.items() for group in groups.split("|")}
 """Kind by group of the table of unlabelled photos."""
 
 LOOSE = frozenset(["book shelf", "lecture room", "le point"])
-"""Scenes of `eval.scenes_shown` whose groups have some things in common, and not all: each is a scene of its own."""
+"""Scenes of `eval.scenes_shown` whose groups overlap only in part: each group is a separate scene."""
 
-BUILDINGS = (frozenset(["009", "039", "040"]), frozenset(["045", "047", "048"]), frozenset(["021", "022"]))
-"""Buildings of `wild` that photos of each other show, as looking at them tells."""
+BUILDINGS = (
+    frozenset(["009", "039", "040"]),
+    frozenset(["044", "045", "046", "047", "048"]),
+    frozenset(["021", "022"]),
+)
+"""Buildings of `wild` that appear in photos of each other, by inspection."""

@@ -1,4 +1,4 @@
-"""Runs the queries of the panel, and keeps what each found, and the views of each query: these cost most, and depend on
+"""Runs the queries of the panel, and stores their results, and the views of each query, which cost most and depend on
 no option of search.
 """
 
@@ -36,34 +36,34 @@ from retrieval.search.query import Query
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import PlacedViews, View
 
-_TOGETHER = 8  # queries that a process takes at a time
-_SIGNED = "signatures-sp"  # collections and views have what this engine needs, and so what any but raw needs
-_WEIGHED = 200  # photos of an answer that are noted down
-_TOLD = 0.05  # least probability of the photos that are noted down
+_TOGETHER = 8  # queries per process at a time
+_SIGNED = "signatures-sp"  # collections and views have the data for this engine, and so for any but raw
+_WEIGHED = 200  # photos of an answer to record
+_TOLD = 0.05  # least probability of recorded photos
 
 
-_WARM: set[str] = set()  # parts that this process has searched
+_WARM: set[str] = set()  # parts opened by this process
 
 
 @dataclass(frozen=True)
 class QueryOutcome:
-    """What one query found."""
+    """Result of one query."""
 
     kind: str
     scene: str
     score: float  # average precision
-    positives: int  # photos that are to be found
-    photos: list[tuple[float, int, bool]]  # probability, inliers, right: of those that count, the best first
+    positives: int  # number of positives
+    photos: list[tuple[float, int, bool]]  # probability, inliers, right: of photos that are not junk, best first
     weighed: list[
         tuple[float | None, float, bool]
     ]  # log odds by geometry (None: no map), contrast, right: more of them
-    turned: bool  # whether it was looked at turned
-    seconds: float  # of processor time, as one query alone would have taken
+    turned: bool  # whether it was turned
+    seconds: float  # processor time of the query alone
 
 
 class KeptViews(PlacedViews):
-    """The views of a query as `save_views` kept them: each is read when it is first asked for. `seconds`: processor
-    time that those took to make.
+    """The views of a query stored by `save_views`, read on first use. `seconds`: processor time of making the views
+    used.
     """
 
     def __init__(self, rows: dict[str, NDArray[Any]], turns: int) -> None:
@@ -104,7 +104,7 @@ class KeptViews(PlacedViews):
 
 
 def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
-    """Make and keep all views of a query, and the seconds of processor time that each took: `upright` for the first."""
+    """Make and store all views of a query, and the processor seconds of each: `upright` for the first."""
     seconds = np.zeros(len(query.views))
     columns: dict[str, list[NDArray[Any]]] = {
         name: [] for name in ("centres", "linear", "words", "signed_words", "signatures")
@@ -115,7 +115,7 @@ def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
         view = query.views[place]
         seconds[place] = time.process_time() - start if place else upright
         assert view.signed is not None
-        missing = nearest - view.signed.words.shape[1]  # turned views have one word a feature
+        missing = nearest - view.signed.words.shape[1]  # rotated views have one word a feature
         counts.append(len(view.words))
         turns.append(view.turn)
         columns["centres"].append(view.frames.centres)
@@ -130,8 +130,8 @@ def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
 
 
 def prepare(part: PanelPart, work: Path, options: CollectionOptions, workers: int, tell: Progress) -> tuple[Path, Path]:
-    """Index the photos of a part and describe its queries, unless that is done; give the folders of the collection and
-    the views.
+    """Index the photos of a part and describe its queries, unless already done; return the folders of the collection
+    and the views.
     """
     cell = Measurement(part.photos, part.photos, options, _SIGNED)
     for done, total in stage_photos(work, part.photos, [cell.extractor], options.image, workers):
@@ -157,9 +157,9 @@ def _describe(folder: Path, views: Path, queries: Sequence[PanelQuery]) -> None:
                 with Image.open(query.path) as photo:
                     photo.convert("RGB").rotate(query.turn, expand=True).save(path)
             start = time.process_time()
-            made = make_query(searcher, ask_with_file(collection, query.name, path, query.box))
+            query_views = make_query(searcher, ask_with_file(collection, query.name, path, query.box))
             upright = time.process_time() - start
-            save_views(views / f"{query.name}.npz", made, searcher.options.voting.nearest, upright)
+            save_views(views / f"{query.name}.npz", query_views, searcher.options.voting.nearest, upright)
             if query.turn:
                 path.unlink()
 
@@ -173,14 +173,12 @@ def measure(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[str, QueryOutcome]:
-    """Ask all queries of the panel, and keep what they find, by part and query: a run that was stopped goes on where it
-    was.
-    """
+    """Run all queries of the panel, and store their results by part and query; a stopped run can be resumed."""
     tell: Progress = progress or (lambda step, done, of: None)
     options = collection or CollectionOptions(signature=SIGNATURE)
     settings = {"search": asdict(search), "collection": asdict(options), "code": code_fingerprint()}
     key = fingerprint({}, settings)[:16]
-    found: dict[str, QueryOutcome] = {}
+    outcomes: dict[str, QueryOutcome] = {}
     for part in parts:
         folder, views = prepare(part, work, options, workers, tell)
         file = work / "found" / f"{key}-{part.photos.key}.json"
@@ -193,8 +191,8 @@ def measure(
             save_found(file, known)
             tell("queries", len(known), len(part.queries))
         wanted = (f"{part.photos.name}/{query.name}" for query in part.queries)
-        found |= {name: known[name] for name in wanted}
-    return found
+        outcomes |= {name: known[name] for name in wanted}
+    return outcomes
 
 
 def _ask(
@@ -202,9 +200,9 @@ def _ask(
 ) -> dict[str, QueryOutcome]:
     with Collection.open(folder) as collection:
         searcher = Searcher(collection, search)
-        named = {stem for query in queries for stem in (*query.positives, *query.junk)}
-        stems = stems_of(collection.catalogue.read(all_indexed), named)
-        if name not in _WARM:  # what a process loads for its first search is charged to no query
+        labelled = {stem for query in queries for stem in (*query.positives, *query.junk)}
+        stems = stems_of(collection.catalogue.read(all_indexed), labelled)
+        if name not in _WARM:  # warm up: loading is not charged to any query
             _WARM.add(name)
             _ask_one(searcher, stems, views, queries[0])
         return {f"{name}/{query.name}": _ask_one(searcher, stems, views, query) for query in queries}
@@ -233,18 +231,18 @@ def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: Pan
     )
 
 
-def save_found(path: Path, found: dict[str, QueryOutcome]) -> None:
-    """Write what queries found as JSON."""
+def save_found(path: Path, outcomes: dict[str, QueryOutcome]) -> None:
+    """Write results of queries as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_json(path, {name: asdict(one) for name, one in found.items()})
+    save_json(path, {name: asdict(one) for name, one in outcomes.items()})
 
 
 def load_found(path: Path) -> dict[str, QueryOutcome]:
-    """Read what `save_found` wrote."""
-    kept = load_json(path)
+    """Read results written by `save_found`."""
+    contents = load_json(path)
     return {
         name: QueryOutcome(
             **{**one, "photos": list(map(tuple, one["photos"])), "weighed": list(map(tuple, one["weighed"]))}
         )
-        for name, one in kept.items()
+        for name, one in contents.items()
     }

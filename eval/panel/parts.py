@@ -1,4 +1,4 @@
-"""The parts of the panel: sets of photos, and the queries that are asked of each, by kind and by scene."""
+"""The parts of the panel: sets of photos, and their queries, by kind and scene."""
 
 import re
 from collections import defaultdict
@@ -28,9 +28,9 @@ from learning.labels.ground_truth import GroundTruthQuery
 from retrieval.search.query import Box
 
 _TURNS = (90, 180, 270)  # degrees
-_STRIP = 0.8, 0.16  # width and height of a strip, as parts of those of the query's box
-_PLACES = (0.3, 0.5, 0.7)  # of the middles of strips, from the top of that box
-_UPRIGHT_STRIP = 4  # one in this many strips is a high one
+_STRIP = 0.8, 0.16  # width and height of a strip, relative to the query's box
+_PLACES = (0.3, 0.5, 0.7)  # of the middles of strips, from the top of the box
+_UPRIGHT_STRIP = 4  # every n-th strip is high and narrow
 _WHOLE: Box = (0.0, 0.0, 1e6, 1e6)  # clipped to the photo
 
 
@@ -45,12 +45,12 @@ class PanelQuery:
     box: Box | None  # None: all of the photo
     positives: frozenset[str]  # stems of the photos to find
     junk: frozenset[str]  # of those that do not count
-    turn: int = 0  # degrees, counterclockwise, that the photo is turned by before it is asked with
+    turn: int = 0  # rotation of the query photo in degrees, counterclockwise
 
 
 @dataclass(frozen=True)
 class PanelPart:
-    """A set of photos that is searched, and its queries."""
+    """A set of photos, and its queries."""
 
     photos: RetrievalSet
     queries: Sequence[PanelQuery]
@@ -84,17 +84,17 @@ def _landmarks(photos: RetrievalSet) -> Iterator[PanelQuery]:
 
 
 def _paintings(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
-    """What shows the same without being named in the ground truth does not count."""
+    """Photos of the same painting that the ground truth does not name are ignored."""
     (known,) = find_photo_sets(root, ["paintings"])
     stems = {path.stem for path in photos.photos}
     for query, path in photos.pairs():
-        asked = _asked(query, path, PRINT, min(query.positives))
+        panel_query = _asked(query, path, PRINT, min(query.positives))
         same = frozenset(stem for stem in stems - query.positives if known.same(query.stem, stem) is not False)
-        yield replace(asked, junk=asked.junk | same)
+        yield replace(panel_query, junk=panel_query.junk | same)
 
 
 def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
-    """Buildings by two cameras, one far too dark; and two statues and a boulder from all round."""
+    """Buildings by two cameras, one far too dark; and two statues and a boulder from all sides."""
     stems = [path.stem for path in photos.photos]
     for query, path in photos.pairs():
         source, _, rest = query.name.partition("_")
@@ -102,14 +102,14 @@ def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
         if source != "sf":
             yield _asked(query, path, SOLID, source)
             continue
-        asked = _asked(query, path, DARK, f"sf_{building}")
+        panel_query = _asked(query, path, DARK, f"sf_{building}")
         beside = {other for same in BUILDINGS if building in same for other in same}
         also = {stem for stem in stems if stem.startswith("sf_") and stem.rpartition("_")[2] in beside}
-        yield replace(asked, junk=asked.junk | (also - query.positives))
+        yield replace(panel_query, junk=panel_query.junk | (also - query.positives))
 
 
 def _groups(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
-    """A few photos of each group, spread over it, ask for the others."""
+    """Queries: a few photos of each group, evenly spread."""
     (known,) = find_photo_sets(root, ["unlabelled"])
     paths = {path.stem: path for path in photos.photos}
     scenes: dict[str, list[tuple[str, str]]] = defaultdict(list)  # stem and group
@@ -143,7 +143,7 @@ def _strips(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:
 
 
 def _turned(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:
-    """The first query of each scene, its photo turned by a quarter, a half and three quarters in turn."""
+    """The first query of each scene, rotated by 90, 180 and 270 degrees in turn."""
     first = {query.scene: query for query in reversed(queries)}
     for number, query in enumerate(query for query in queries if first[query.scene] is query):
         turn = _TURNS[number % len(_TURNS)]
@@ -152,7 +152,7 @@ def _turned(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:
 
 
 def turned_box(box: Box, size: tuple[int, int], turn: int) -> Box:
-    """Box x0, y0, x1, y1 in a photo of some (width, height), once that is turned by 90, 180 or 270 degrees
+    """Box x0, y0, x1, y1 in a photo of some (width, height) after its rotation by 90, 180 or 270 degrees
     counterclockwise.
     """
     x0, y0, x1, y1 = box

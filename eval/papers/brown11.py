@@ -24,7 +24,7 @@ T_BLOCKS = {
     "T4": ("T4",),
 }
 
-# Percent and dimensions, in the order of `FIRST_FOUR`; what was learnt from synthetic jitter is left out.
+# Percent and dimensions, in the order of `FIRST_FOUR`, without models learnt from synthetic jitter.
 _TABLE_1 = {
     "T1c-S2-17": ((17.90, 272), (23.00, 272), (18.30, 272), (22.76, 272)),
     "T3h-S4-25": ((14.43, 400), (20.48, 400), (16.35, 400), (21.85, 400)),
@@ -80,13 +80,13 @@ _SIFT = (
 _ALL = (_LEARNING, _SIFT)
 
 _PIXELS = ("--blocks", "pixels-grid-32", "--no-powell", "--dim", "10")
-"""What is learnt of grey values alone, to be drawn."""
+"""Models learnt from grey values alone, for drawing."""
 _DRAWN = ("lpp", "olpp", "lde", "olde", "glde", "golde", "pca")
 """Embeddings of figure 12 from top to bottom: the blocks E2 to E7, and E1."""
 
 Published = Mapping[str, Sequence[tuple[float, int]]]
 Methods = Callable[[str, str], list[Step]]
-"""Gives what a column compares, learnt on a set."""
+"""Returns the models compared in a column, learnt on a set."""
 
 
 def parametric(train: str, scale: Scale, name: str) -> Step:
@@ -142,7 +142,7 @@ def _composite(train: str, scale: Scale, embeddings: Sequence[str] | None = None
 
 
 def _some(scale: Scale, names: Sequence[str]) -> Sequence[str]:
-    """All of what is compared; the first alone where it is only to be seen that all works."""
+    """All names; only the first in a test run."""
     return names[:1] if scale.share < 0.01 else names
 
 
@@ -182,20 +182,20 @@ def _table(published: Published, scale: Scale, methods: Methods) -> Table:
     for number, pair in enumerate(FIRST_FOUR):
         train, test = pair
         for column, values in published.items():
-            found: Sequence[Step | str] = ["sift"] if column == "SIFT" else methods(column, train)
-            ours, detail = _least(test, found, scale, footprint(scale) if column == "SIFT" else None)
+            methods_of_cell: Sequence[Step | str] = ["sift"] if column == "SIFT" else methods(column, train)
+            ours, detail = _least(test, methods_of_cell, scale, footprint(scale) if column == "SIFT" else None)
             cells.append(Cell(row(pair), column, ours, values[number][0], detail, values[number][1]))
     return Table("Error rates", UNIT, tuple(cells))
 
 
 def _least(
-    test: str, found: Sequence[Step | str], scale: Scale, share: Argument | None = None
+    test: str, descriptors: Sequence[Step | str], scale: Scale, share: Argument | None = None
 ) -> tuple[Measure, Measure]:
-    """The least error of what is found, and the dimensions of what has it."""
-    titled = [(one, one if isinstance(one, str) else one.title) for one in found]
+    """The least error, and the dimensions of that descriptor."""
+    titled = [(one, one if isinstance(one, str) else one.title) for one in descriptors]
     errors = tuple(error(test, one, scale, title, share) for one, title in titled)
     dims = tuple(dimensions(test, one, scale, title, share) for one, title in titled)
-    return (errors[0], dims[0]) if len(found) == 1 else (Least(errors), OfLeast(errors, dims))
+    return (errors[0], dims[0]) if len(descriptors) == 1 else (Least(errors), OfLeast(errors, dims))
 
 
 def by_footprint(scale: Scale) -> Step:
@@ -269,7 +269,7 @@ def figure6(scale: Scale) -> Parts:
     listed = Listed(by_footprint(scale), ("errors",), "share", "fpr95", 100)
     cells, learnt = [], []
     for name in ("pca", "glde"):
-        found = Step(
+        learnt_step = Step(
             f"SIFT, {name}, on {SETS['Lib']}",
             (
                 *("learn", "embedding", Data(SETS["Lib"]), "--as-published", "--base", "sift", "--embedding", name),
@@ -279,8 +279,8 @@ def figure6(scale: Scale) -> Parts:
             ),
             scale.hours(0.3),
         )
-        learnt.append(found)
-        ours, detail = _least("Yos", [found], scale, footprint(scale))
+        learnt.append(learnt_step)
+        ours, detail = _least("Yos", [learnt_step], scale, footprint(scale))
         cells.append(Cell(f"SIFT, {name}", row(("Lib", "Yos")), ours, None, detail, 19 if name == "glde" else None))
     cells.append(Cell("SIFT", row(("Lib", "Yos")), _least("Yos", ["sift"], scale, footprint(scale))[0], 28.50))
     return (

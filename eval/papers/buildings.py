@@ -1,4 +1,4 @@
-"""What the papers that search buildings share: collections of Oxford5K and Paris6K, and mAP on them."""
+"""Common parts of papers that search buildings: collections of Oxford5K and Paris6K, and mAP on them."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _SETS = {
     "oxford105k": ("oxford5k", "flickr100k"),
     "paris106k": ("paris6k", "flickr100k"),
 }
-"""The sets that such a set is made of, where it is not one by itself."""
+"""The parts of composite sets."""
 
 COLLECTION = "collection"
 WORK = "work"
@@ -42,20 +42,20 @@ def searched(
     first: Step | None = None,
     vocabulary: Argument | None = None,
 ) -> Step:
-    """Search a set. `first`: a search of the same set with the same settings, whose collection is taken. `vocabulary`:
-    a collection whose words are taken, instead of a vocabulary of the photos that are searched.
+    """Search a set. `first`: a search of the same set with the same settings, for reusing its collection. `vocabulary`:
+    a collection for reusing its vocabulary, instead of one trained on the searched photos.
     """
-    kept: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
+    collection: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
     share = () if scale.whole else ("--share", f"{scale.share:g}")
-    made: tuple[Argument, ...] = ("--words", scale.count(words, 200))
+    arguments: tuple[Argument, ...] = ("--words", scale.count(words, 200))
     if vocabulary is not None:
-        made = ("--vocabulary", vocabulary)
+        arguments = ("--vocabulary", vocabulary)
     name, *others = _SETS.get(dataset, (dataset,))
     return Step(
         f"{TITLES[dataset]}, {title}",
         (
             *("evaluate", dataset, "--root", Data(name, "root"), *settings, *engine),
-            *(*made, *share, "--collection", kept, "--work", Here(WORK)),
+            *(*arguments, *share, "--collection", collection, "--work", Here(WORK)),
         ),
         scale.hours(_SEARCHING + (_INDEXING[dataset] if first is None else 0.0)),
         needs=tuple(others),
@@ -63,5 +63,5 @@ def searched(
 
 
 def mean_precision(step: Step) -> Value:
-    """Mean average precision that a search tells."""
+    """Mean average precision printed by a search."""
     return Value(step, ("mAP",))

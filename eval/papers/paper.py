@@ -1,4 +1,4 @@
-"""What makes functions of a paper's module its experiments."""
+"""Decorator that registers functions of a paper's module as experiments."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -7,17 +7,17 @@ from eval.reproduce.plan import Cell, Experiment, Part, Table
 from eval.reproduce.steps import Scale
 
 Parts: TypeAlias = Part | Sequence[Part]
-"""What an experiment's page shows: one or several."""
+"""Parts of an experiment's page: one or several."""
 Maker: TypeAlias = Callable[[Scale], Experiment]
 
 EXPERIMENTS: dict[str, Maker] = {}
-"""All experiments by their names, as their modules have them."""
+"""All experiments by name, registered by their modules."""
 
 
 def of_paper(paper: str, source: str) -> Callable[..., Callable[[Callable[[Scale], Parts]], Maker]]:
-    """Decorator of functions that give the parts of an experiment, and whose docstring is its title.
+    """Decorator of functions that return the parts of an experiment; the docstring is its title.
 
-    It takes where the paper has it, where this differs, and `notes`.
+    Its arguments: the place in the paper, the differences, and `notes`.
     """
 
     def experiment(
@@ -27,8 +27,8 @@ def of_paper(paper: str, source: str) -> Callable[..., Callable[[Callable[[Scale
             name, title = f"{paper}/{parts.__name__.replace('_', '-')}", str(parts.__doc__).removesuffix(".")
 
             def make(scale: Scale) -> Experiment:
-                made = parts(scale)
-                whole = tuple(made) if isinstance(made, Sequence) else (made,)
+                experiment_parts = parts(scale)
+                whole = tuple(experiment_parts) if isinstance(experiment_parts, Sequence) else (experiment_parts,)
                 return Experiment(name, title, f"{source}{where}", whole, differs, notes)
 
             EXPERIMENTS[name] = make

@@ -1,4 +1,4 @@
-"""What the papers that learn from labelled patches share: the sets of PhotoTour, and error rates on them."""
+"""Common parts of papers that learn from labelled patches: the sets of PhotoTour, and error rates on them."""
 
 from collections.abc import Sequence
 
@@ -10,22 +10,22 @@ SETS = {"Yos": "yosemite", "ND": "notredame", "Lib": "liberty"}
 """The sets by their short names in tables."""
 
 PAIRS = (("Yos", "ND"), ("Yos", "Lib"), ("ND", "Yos"), ("ND", "Lib"), ("Lib", "Yos"), ("Lib", "ND"))
-"""What is learnt from and what is tested, in the order of the tables."""
+"""Training and test set, in the order of the tables."""
 
 FIRST_FOUR = PAIRS[:4]
-"""Those that earlier papers have: they do not learn from Liberty."""
+"""The pairs of earlier papers, which do not learn from Liberty."""
 
 TEST_PAIRS = 100_000
 _EVALUATION = 0.02  # hours: 100,000 pairs
 
 
 def made(step: Step) -> Made:
-    """The descriptor file that a step learns: plots call a descriptor by the name of its file."""
+    """The descriptor file of a learning step: plots name a descriptor by its file."""
     return Made(step, next(one.name for one in step.arguments if isinstance(one, Here) and one.name.endswith(".npz")))
 
 
 def row(pair: tuple[str, str]) -> str:
-    """Name the row of a pair of sets."""
+    """Name of the row of a pair of sets."""
     return f"{pair[0]} → {pair[1]}"
 
 
@@ -40,14 +40,14 @@ def error(test: str, descriptor: Step | str, scale: Scale, title: str, footprint
 
 
 def dimensions(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Value:
-    """Dimensions of the descriptor, as its evaluation tells."""
+    """Dimensions of the descriptor, printed by its evaluation."""
     return Value(evaluation(test, descriptor, scale, title, footprint), ("dim",))
 
 
 def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Step:
-    """Measure a descriptor, learnt by a step or known by its name, on the test pairs of a set.
+    """Measure a descriptor, learnt by a step or named, on the test pairs of a set.
 
-    `footprint` is the share of a patch's side that is described, where it is not all.
+    `footprint`: described share of a patch's side, if not all.
     """
     file: Argument = made(descriptor) if isinstance(descriptor, Step) else descriptor
     share: tuple[Argument, ...] = () if scale.whole else ("--max-pairs", scale.count(TEST_PAIRS, 200))
@@ -61,7 +61,7 @@ def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str, foot
 
 
 def drawing(title: str, learnt: Step, kind: str, suffix: str = ".svg") -> Drawing:
-    """Draw something of what a step learnt: a kind of `cairn plot`."""
+    """Draw a learnt model: a kind of `cairn plot`."""
     name = f"{kind}{suffix}"
     step = Step(f"{kind}: {title}", ("plot", kind, made(learnt), "--out", Here(name)), 0.01, prints=False)
     return Drawing(title, step, name)

@@ -10,29 +10,29 @@ from index.errors import CairnError
 from index.text import one_of, shown
 
 ALL = "all"
-"""What means all experiments."""
+"""Name that stands for all experiments."""
 
 _PAPERS = ("simonyan14", "brown11", "trzcinski12", "yan13", "revisited")
 _KINDS = ("table", "figure", "text", "million")
-_MODULES = (brown11, revisited, simonyan14_buildings, simonyan14_patches, trzcinski12, yan13)  # they fill `EXPERIMENTS`
+_MODULES = (brown11, revisited, simonyan14_buildings, simonyan14_patches, trzcinski12, yan13)  # fill `EXPERIMENTS`
 
 
 def _place(name: str) -> tuple[int, int, int]:
-    """What experiments are in order by: papers, kinds, numbers."""
+    """Sort key of experiments: paper, kind, number."""
     paper, _, own = name.partition("/")
     kind = next(kind for kind in _KINDS if own.startswith(kind))
     return _PAPERS.index(paper), _KINDS.index(kind), int(own.removeprefix(kind)) if own[-1].isdecimal() else 0
 
 
 def experiments(scale: Scale | None = None) -> dict[str, Experiment]:
-    """All experiments by their names, in the order of the papers."""
+    """All experiments by name, in the order of the papers."""
     return {name: EXPERIMENTS[name](scale or Scale()) for name in sorted(sorted(EXPERIMENTS), key=_place)}
 
 
 def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
-    """The experiments that are named: each by its name, those of a paper by the paper's, or all."""
+    """Select experiments by name, by paper, or all."""
     known = experiments(scale)
-    found: dict[str, Experiment] = {}
+    selection: dict[str, Experiment] = {}
     for name in names:
         those = {key: one for key, one in known.items() if name in (ALL, key, key.partition("/")[0])}
         if not those:
@@ -44,5 +44,5 @@ def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
                 papers=one_of(papers),
                 all=ALL,
             )
-        found.update(those)
-    return list(found.values())
+        selection.update(those)
+    return list(selection.values())

@@ -25,7 +25,7 @@ _ENGINES = ("tf-idf", "tf-idf-sp", "signatures", "asmk", "asmk-sp")
 
 
 def _cells(dataset: str, engine: str, step: Step, published: Mapping[str, float]) -> list[Cell]:
-    """What one engine finds, by protocol."""
+    """Results of one engine, by protocol."""
     return [
         Cell(
             f"{TITLES[dataset]}, {engine}",

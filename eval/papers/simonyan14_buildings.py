@@ -33,7 +33,7 @@ _PHILBIN = {
     "oxford5k": {"SIFT": (0.613, 0.647), "SIFT-proj": (0.636, 0.665), "non-linear": (0.662, 0.707)},
     "paris6k": {"SIFT": (0.655, 0.669), "non-linear": (0.678, 0.689)},
 }
-"""Those of table 5 that Philbin et al. (ECCV 2010) measured."""
+"""Values in table 5 from Philbin et al. (ECCV 2010)."""
 _PHILBIN_GAINS = {
     "oxford5k": {"SIFT-proj": (3.8, 2.8), "non-linear": (8.0, 9.3)},
     "paris6k": {"non-linear": (3.5, 3.0)},
@@ -43,7 +43,7 @@ _TABLE_5_GAINS = {
     "paris6k": {"PR-proj": (8.4, 8.1)},
 }
 _DETECTORS = {"hessian-affine": ("HesAff", 3.0), "dog-affine": ("DoGAff", 1.0)}
-"""Title, and radius of the detected region in scales σ of the detection: what `--measurement-scale` multiplies."""
+"""Title, and radius of the detected region in scales σ of the detection, the factor of `--measurement-scale`."""
 _SIZES = (5.196, 8.0, 12.5, 16.0, 20.0, 24.0)
 """Half the sides of measurement regions, in σ: from √3 times the region of Hessian-Affine."""
 
@@ -134,13 +134,13 @@ def table5(scale: Scale) -> Parts:
             firsts: list[Step] = []
             for place, engine in enumerate(_ENGINES):
                 step = _search(dataset, scale, descriptor, kind, engine, _AS_TABLE_5, firsts)
-                name, found = f"{TITLES[dataset]}, {kind}", mean_precision(step)
-                cells.append(Cell(name, engine, found, published[place]))
+                name, precision = f"{TITLES[dataset]}, {kind}", mean_precision(step)
+                cells.append(Cell(name, engine, precision, published[place]))
                 if kind == "SIFT":
-                    bases[engine] = found
+                    bases[engine] = precision
                 else:
                     known = _TABLE_5_GAINS[dataset][kind][place]
-                    gains.append(Cell(name, engine, PercentAbove(found, bases[engine]), known))
+                    gains.append(Cell(name, engine, PercentAbove(precision, bases[engine]), known))
         cells += _others(dataset, _PHILBIN[dataset])
         gains += _others(dataset, _PHILBIN_GAINS[dataset])
     return (
@@ -150,7 +150,7 @@ def table5(scale: Scale) -> Parts:
 
 
 def _others(dataset: str, published: Mapping[str, Sequence[float]]) -> list[Cell]:
-    """What Philbin et al. published, none of it built here."""
+    """Published values of Philbin et al., for methods that are not implemented here."""
     return [
         Cell(f"{TITLES[dataset]}, Philbin10, {kind}", engine, None, value)
         for kind, values in published.items()
@@ -220,7 +220,7 @@ def _percent(step: Step) -> Value:
 
 
 def _rootsift(scale: Scale, detector: str, size: str, engine: str, settings: tuple[Argument, ...]) -> Step:
-    """Search Oxford5K with rootSIFT on regions of a detector, enlarged so many times."""
+    """Search Oxford5K with rootSIFT on regions of a detector, enlarged by `size`."""
     chosen = (*settings, "--detector", detector, "--measurement-scale", size)
     turned = ", turned" if "--rotated" in settings else ""
     return _search(
@@ -229,7 +229,7 @@ def _rootsift(scale: Scale, detector: str, size: str, engine: str, settings: tup
 
 
 def _descriptor(kind: str, scale: Scale, settings: tuple[Argument, ...]) -> Argument:
-    """A designed descriptor by its name, or what is learnt, on regions as they are searched with."""
+    """A designed descriptor by name, or a learnt one, on the regions used in searches."""
     return made(learnt(scale, kind, settings)) if kind.endswith("-proj") else kind.lower()
 
 

@@ -23,9 +23,9 @@ from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 SOURCE = "Simonyan, Vedaldi, Zisserman: Learning Local Feature Descriptors Using Convex Optimisation (TPAMI 2014)"
 experiment = of_paper("simonyan14", SOURCE)
 UNIT = "False positives at 95% recall, percent; in square brackets the dimensions"
-_PAIRS = 500_000  # 400,000 to learn from, 100,000 to choose by
+_PAIRS = 500_000  # 400,000 for learning, 100,000 for choosing
 _LEARNING = 4.0  # hours of ring distances and the grid of pooling regions on one set
-_PROJECTING = 5.0  # hours of that of projections
+_PROJECTING = 5.0  # hours of the grid of projections
 _COMPRESSING = 0.01
 
 # Published: percent and dimensions, in the order of `PAIRS`.
@@ -106,15 +106,15 @@ _NOTES = (
 
 QUICK_REGIONS = ("--pool-step", "4", "--mu", "0.97", "--mu", "0.9", "--gamma", "0.1")
 QUICK_PROJECTIONS = ("--projection-mu", "0.01", "--projection-gamma", "0.1")
-"""A few small models instead of the grids, where it is only to be seen that all works."""
+"""A few small models instead of the grids, for test runs."""
 
 Learn = Callable[[str, Scale], Step]
-"""Gives the step that learns from a set, by its short name."""
+"""Returns the step that learns from a set, by the set's short name."""
 
 
 def pooling(train: str, scale: Scale, dim: int = 640, *, symmetric: bool = True) -> Step:
     """Learn pooling regions of at most this many dimensions (section 4)."""
-    # The models of a grid are chosen from by their dimensions: the work of the largest serves all.
+    # Models of a grid are chosen by dimensions, so the work of the largest is reused by all.
     shared = symmetric and dim != 640
     work: Argument = Made(pooling(train, scale), "work") if shared else Here("work")
     options = () if symmetric else ("--asymmetric",)
@@ -189,7 +189,7 @@ def _quick(scale: Scale, options: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _again(learnt: Step, more: tuple[Argument, ...]) -> tuple[Argument, ...]:
-    """The command of a step once more with other options, which finds the models that are there."""
+    """The command of a step with other options, reusing existing models."""
     work: Argument = Made(learnt, "work")
     return (*(work if one == Here("work") else one for one in learnt.arguments), *more)
 
@@ -317,13 +317,13 @@ def figure7(scale: Scale) -> Parts:
     """ROC curves."""
     pictures = []
     for train, test in PAIRS:
-        shown: list[Step | str] = [
+        descriptors: list[Step | str] = [
             pooling(train, scale),
             projection(train, scale),
             *(code(train, scale, dim, options) for dim, options in _CODES.values()),
             "rootsift",
         ]
-        pictures.append(roc_curves(test, shown, scale, row((train, test))))
+        pictures.append(roc_curves(test, descriptors, scale, row((train, test))))
     return pictures
 
 
@@ -336,7 +336,7 @@ def _mean(learn: Learn, pairs: Sequence[tuple[str, str]], scale: Scale) -> Mean:
 
 
 def _errors(learn: Learn | str, pair: tuple[str, str], scale: Scale) -> tuple[Measure, Measure]:
-    """Error and dimensions of what is learnt on one set and tested on another."""
+    """Error and dimensions of a descriptor learnt on one set and tested on another."""
     train, test = pair
     step = learn if isinstance(learn, str) else learn(train, scale)
     title = step if isinstance(step, str) else step.title
@@ -344,7 +344,7 @@ def _errors(learn: Learn | str, pair: tuple[str, str], scale: Scale) -> tuple[Me
 
 
 def _bits(learn: Learn | str, pair: tuple[str, str], scale: Scale) -> tuple[Measure, Measure]:
-    """Error, and bits of a code, as `_errors` gives the dimensions."""
+    """Error, and bits of a code, like `_errors` with dimensions."""
     train, test = pair
     step = learn if isinstance(learn, str) else learn(train, scale)
     tested = evaluation(test, step, scale, step if isinstance(step, str) else step.title)

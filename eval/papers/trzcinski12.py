@@ -82,7 +82,7 @@ _DESIGNED = {"SSD": "ssd-32", "SIFT": "sift", "SURF": "surf"}
 def boosted(train: str, scale: Scale, kind: str, learners: int) -> Step:
     """Boost weak learners: ``bgm``, or ``ssc`` on intensities."""
     start: tuple[Argument, ...] = () if scale.whole else ("--candidates", scale.count(20_000, 200))
-    if kind == "bgm" and learners < 512:  # boosting is greedy: fewer are the first of more
+    if kind == "bgm" and learners < 512:  # boosting is greedy: smaller sets are prefixes of larger ones
         start = ("--from", made(boosted(train, scale, kind, 512)))
     return Step(
         f"{learners} weak learners ({kind}) on {SETS[train]}",
@@ -121,7 +121,7 @@ def low_dimensional(train: str, scale: Scale, kind: str, dim: int) -> Step:
 
 
 def _few(scale: Scale, number: int) -> str:
-    """Fewer weak learners where it is only to be seen that all works."""
+    """Fewer weak learners in a test run."""
     return str(number if scale.share >= 0.01 else max(4, number // 16))
 
 
@@ -134,7 +134,7 @@ def _pairs(scale: Scale) -> tuple[str, ...]:
 
 
 def _descriptor(name: str, train: str, scale: Scale) -> Step | str | None:
-    """What a name of the figures means; None for what is not built here."""
+    """The descriptor of a name in the figures; None if not implemented here."""
     if name in _DESIGNED:
         return _DESIGNED[name]
     kind, _, number = name.rpartition("-")
@@ -149,7 +149,7 @@ def _descriptor(name: str, train: str, scale: Scale) -> Step | str | None:
 
 
 def _lde(train: str, scale: Scale) -> Step:
-    """LDE of normalised patches, with the number of dimensions that Brown11 reports to do best."""
+    """LDE of normalised patches, with the best number of dimensions reported by Brown11."""
     dim = {"ND": "27", "Yos": "14"}[train]
     own = ("--as-published", "--blocks", "pixels-grid-32", "--embedding", "lde", "--dim", dim, "--no-powell")
     return Step(
@@ -163,10 +163,10 @@ def _cells(pair: tuple[str, str], published: dict[str, tuple[int, float]], scale
     train, test = pair
     cells = []
     for name, (dim, value) in published.items():
-        found = _descriptor(name, train, scale)
-        title = found if isinstance(found, str) else found.title if found is not None else ""
-        ours = None if found is None else error(test, found, scale, title)
-        detail = None if found is None else dimensions(test, found, scale, title)
+        descriptor = _descriptor(name, train, scale)
+        title = descriptor if isinstance(descriptor, str) else descriptor.title if descriptor is not None else ""
+        ours = None if descriptor is None else error(test, descriptor, scale, title)
+        detail = None if descriptor is None else dimensions(test, descriptor, scale, title)
         cells.append(Cell(name, row(pair), ours, value, detail, dim))
     return tuple(cells)
 
@@ -204,5 +204,5 @@ def figure4(scale: Scale) -> Parts:
 
 
 def _curves(pair: tuple[str, str], names: Sequence[str], scale: Scale) -> Drawing:
-    found = [_descriptor(name, pair[0], scale) for name in names]
-    return roc_curves(pair[1], [one for one in found if one is not None], scale, f"ROC curves, {row(pair)}")
+    descriptors = [_descriptor(name, pair[0], scale) for name in names]
+    return roc_curves(pair[1], [one for one in descriptors if one is not None], scale, f"ROC curves, {row(pair)}")

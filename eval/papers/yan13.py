@@ -12,7 +12,7 @@ SOURCE = "Yan, Yu: Sparse Similarity Matrix Learning for Visual Object Retrieval
 experiment = of_paper("yan13", SOURCE)
 FILE = "similarity.npz"
 SPLITS = 5
-"""Runs with other training photos; the paper does not tell its number."""
+"""Runs with other training photos; the paper does not state its number."""
 
 _LARGE = {"oxford5k": "oxford105k", "paris6k": "paris106k"}
 _OTHER = {"oxford5k": "paris6k", "paris6k": "oxford5k"}
@@ -82,7 +82,7 @@ def indexed(dataset: str, descriptor: str, scale: Scale, *, independent: bool = 
 
 
 def _words(dataset: str, descriptor: str, scale: Scale, *, independent: bool) -> Argument | None:
-    """The collection whose vocabulary a set is indexed with; None for one of its own photos."""
+    """The collection with the vocabulary of a set; None for one of its own photos."""
     small = _small(dataset)
     if independent:
         return Made(indexed(_OTHER[small], descriptor, scale), COLLECTION)
@@ -92,7 +92,7 @@ def _words(dataset: str, descriptor: str, scale: Scale, *, independent: bool) ->
 def learnt(
     dataset: str, descriptor: str, scale: Scale, seed: int = 0, neighbours: int = 2, *, independent: bool = False
 ) -> Step:
-    """Learn the similarity from four fifths of a set's photos; its queries are searched for at each iteration."""
+    """Learn the similarity from four fifths of a set's photos; its queries are measured at each iteration."""
     own = ("--share", "0.8", "--seed", str(seed), "--neighbours", str(neighbours))
     quick = ("--iterations", "3", "--hold-out", "1") if scale.share < 0.01 else ()
     ground_truth = Data(dataset, "gt")
@@ -116,7 +116,7 @@ def with_similarity(
     post: bool = False,
     independent: bool = False,
 ) -> Step:
-    """Search by tf-idf or by a learnt similarity, and re-rank and expand what is found."""
+    """Search by tf-idf or by a learnt similarity, with re-ranking and query expansion."""
     engine: tuple[Argument, ...] = _POST if post else ("--engine", "tf-idf")
     if similarity is not None:
         engine = (*engine, "--similarity", Made(similarity, FILE))
@@ -219,8 +219,8 @@ def table4(scale: Scale) -> Parts:
             def over(path: str, factor: float, steps: list[Step] = steps) -> tuple[Measure, ...]:
                 return tuple(Value(step, (path,), factor) for step in steps)
 
-            found = over("parameters", 0.001)
-            pairs.append(Cell(name, "unknowns", Mean(found), unknowns, None, None, Spread(found), more))
+            values = over("parameters", 0.001)
+            pairs.append(Cell(name, "unknowns", Mean(values), unknowns, None, None, Spread(values), more))
             hour = 1 / 3600
             alone = tuple(
                 DifferenceOfTwo(*both) for both in zip(over("seconds", hour), over("test_seconds", hour), strict=True)

@@ -1,1 +1,1 @@
-"""Protocols of retrieval benchmarks: their ground truths, and how rankings are scored by them."""
+"""Protocols of retrieval benchmarks: ground truths, and scores of rankings."""

@@ -1,7 +1,7 @@
 """Google Landmarks v2 (Weyand, Araujo, Cao, Sim, CVPR 2020): its ground truths and predictions, tables as published.
-``retrieval_solution_v2.1.csv`` has ``id``, ``images`` (parted by spaces; None: ignored) and ``Usage`` (Public or
-Private), ``recognition_solution_v2.1.csv`` ``landmarks`` for ``images``. Predictions are as Kaggle takes them:
-``id,images``, the best first, and ``id,landmarks``, one landmark and its score, or nothing.
+``retrieval_solution_v2.1.csv`` has ``id``, ``images`` (separated by spaces; None: ignored) and ``Usage`` (Public or
+Private), ``recognition_solution_v2.1.csv`` ``landmarks`` for ``images``. Predictions are in Kaggle's format:
+``id,images``, best first, and ``id,landmarks``, one landmark and its score, or nothing.
 """
 
 import csv
@@ -18,14 +18,14 @@ DEPTH = 100
 """Photos of a ranking that count."""
 
 USAGES = ("public", "private")
-"""Parts of the test set, each measured by itself."""
+"""Parts of the test set, each measured separately."""
 
 _LONGEST = 1 << 24  # characters of a cell
 
 
 @dataclass(frozen=True)
 class RetrievalQuery:
-    """A photo of the test set, and the photos of the index that it is to find."""
+    """A photo of the test set, and its positives in the index."""
 
     photo: str
     positives: frozenset[str]
@@ -33,35 +33,35 @@ class RetrievalQuery:
 
 
 def is_retrieval(path: Path) -> bool:
-    """Whether a table is a ground truth, or predictions, of retrieval: its first line says so."""
+    """Whether a table is a ground truth, or predictions, of retrieval, by its first line."""
     return {"id", "images"} <= {*_header(path)}
 
 
 def read_retrieval(path: Path) -> list[RetrievalQuery]:
     """Read a ground truth of retrieval; ignored photos are left out."""
-    found = []
+    queries = []
     for line, photo, cells, usage in _rows(path, "images"):
         if usage in USAGES and [one.casefold() for one in cells] not in ([], ["none"]):
             if photo in cells:
                 raise CairnError(f"{path}, line {line}: the photo {shown(photo)} is to find itself.")
-            found.append(RetrievalQuery(photo, frozenset(cells), usage))
-    if not found:
+            queries.append(RetrievalQuery(photo, frozenset(cells), usage))
+    if not queries:
         raise CairnError(f"No photo of {path} has another one to find.")
-    return found
+    return queries
 
 
 def read_retrieved(path: Path) -> dict[str, list[str]]:
-    """Read predictions of retrieval: photos by query, the best first."""
+    """Read predictions of retrieval: photos by query, best first."""
     return {photo: cells for _, photo, cells, _ in _rows(path, "images")}
 
 
 @dataclass(frozen=True)
 class Recognition:
-    """How well landmarks are recognised."""
+    """Scores of landmark recognition."""
 
     gap: float  # global average precision, over all photos of the part
-    landmarks_alone: float  # the same, photos that show no landmark left out
-    # photos of the part, those that show a landmark, and those that one was predicted for
+    landmarks_alone: float  # the same without photos of no landmark
+    # number of photos of the part, with a landmark, and with a prediction
     photos: int
     with_landmark: int
     predicted: int
@@ -72,23 +72,25 @@ def score_recognition(solution: Path, predictions: Path) -> dict[str, Recognitio
     known = {
         photo: (frozenset(cells), usage) for _, photo, cells, usage in _rows(solution, "landmarks") if usage in USAGES
     }
-    told: dict[str, tuple[str, float]] = {}
+    predicted: dict[str, tuple[str, float]] = {}
     for line, photo, cells, _ in _rows(predictions, "landmarks"):
         if not cells:
             continue
         if photo not in known:
             raise CairnError(f"{predictions}, line {line}: {solution} has no photo {shown(photo)}.")
-        told[photo] = _prediction(predictions, line, cells)
+        predicted[photo] = _prediction(predictions, line, cells)
     scored = {}
     for usage in USAGES:
         truth = {photo: landmarks for photo, (landmarks, of) in known.items() if of == usage}
         right = {photo: landmarks for photo, landmarks in truth.items() if landmarks}
         if not right:
             continue
-        ordered = sorted((photo for photo in told if photo in truth), key=lambda photo: (-told[photo][1], photo))
+        ordered = sorted(
+            (photo for photo in predicted if photo in truth), key=lambda photo: (-predicted[photo][1], photo)
+        )
         scored[usage] = Recognition(
-            global_average_precision([told[photo][0] in truth[photo] for photo in ordered], len(right)),
-            global_average_precision([told[one][0] in right[one] for one in ordered if one in right], len(right)),
+            global_average_precision([predicted[photo][0] in truth[photo] for photo in ordered], len(right)),
+            global_average_precision([predicted[one][0] in right[one] for one in ordered if one in right], len(right)),
             len(truth),
             len(right),
             len(ordered),
@@ -111,8 +113,8 @@ def _prediction(path: Path, line: int, cells: Sequence[str]) -> tuple[str, float
 
 
 def _rows(path: Path, column: str) -> Iterator[tuple[int, str, list[str], str]]:
-    """Line, photo, what it is told of, and the usage in small letters; "" where there is no such column."""
-    seen = set()
+    """Line number, photo, value and usage in lower case; "" without such a column."""
+    photos = set()
     names: list[str] | None = None
     for line, cells in _lines(path):
         if names is None:
@@ -124,10 +126,10 @@ def _rows(path: Path, column: str) -> Iterator[tuple[int, str, list[str], str]]:
             raise CairnError(f"{path}, line {line}: it has {len(cells)} cells where the header has {len(names)}.")
         row = dict(zip(names, cells, strict=True))
         photo = row["id"].strip()
-        if not photo or photo in seen:
+        if not photo or photo in photos:
             wrong = f"the photo {shown(photo)} is there twice" if photo else "the photo is missing"
             raise CairnError(f"{path}, line {line}: {wrong}.")
-        seen.add(photo)
+        photos.add(photo)
         yield line, photo, row[column].split(), row.get("usage", "").strip().casefold()
     if names is None:
         raise CairnError(f"{path} is empty.")
@@ -138,7 +140,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a table that are not blank; its cells are parted by commas alone, as spaces part what is in them."""
+    """The non-blank lines of a table; only commas separate cells, as spaces separate items within them."""
     before = csv.field_size_limit(_LONGEST)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -1,7 +1,6 @@
-"""Pickled data read without running any of it: opcodes are walked through, and nothing that they name is called. It
-knows containers, text, bytes, numbers and plain NumPy arrays, and refuses all else. A whitelisting `pickle.Unpickler`
-would not do: it takes what a process has registered as extensions unasked, and memory for a memo as large as a pickle
-says.
+"""Safe reading of pickled data: opcodes are interpreted, and nothing that they name is called. Containers, text, bytes,
+numbers and plain NumPy arrays are supported, and everything else is refused. A whitelisting `pickle.Unpickler` would
+not be safe: it uses registered extension codes without asking, and allocates a memo as large as the pickle states.
 """
 
 import pickletools
@@ -17,9 +16,9 @@ from index.files.reading import open_regular
 from index.text import shown
 
 LARGEST = 1 << 24
-"""Bytes of a file, at most: the published ground truths have less than a twentieth."""
+"""Most bytes of a file: the published ground truths have less than a twentieth."""
 DEEPEST = 32
-"""Containers within each other, at most."""
+"""Deepest nesting of containers."""
 
 _KINDS = "biufSU"  # of array elements: no Python objects, no records, no dates
 _MOST_AXES = 8
@@ -38,18 +37,18 @@ _BUFFERS = ("numpy.core.numeric", "numpy._core.numeric")
 
 
 class _Wrong(Exception):
-    """The pickle is damaged, or holds what is no plain data."""
+    """The pickle is damaged, or holds more than plain data."""
 
 
 class _Named:
-    """Something that a pickle names, of those few that arrays are written with."""
+    """One of the few names used in pickled arrays."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class _Type:
-    """The element type of an array; its byte order comes after it."""
+    """The element type of an array; its byte order is set later."""
 
     def __init__(self, code: str) -> None:
         self.code, self.order = code, "|"
@@ -58,14 +57,14 @@ class _Type:
         if self.code[:1] not in tuple(_KINDS) or not self.code[1:].isdigit() or len(self.code) > 8:
             raise _Wrong(f"it holds an array of {shown(self.code)}")
         order = self.order if self.order in ("<", ">", "=") else "="
-        found = np.dtype(order + self.code)
-        if found.hasobject or found.itemsize < 1:
+        dtype = np.dtype(order + self.code)
+        if dtype.hasobject or dtype.itemsize < 1:
             raise _Wrong(f"it holds an array of {shown(self.code)}")
-        return found
+        return dtype
 
 
 class _Array:
-    """An array, which gets its contents after it was made."""
+    """An array whose contents are set after its creation."""
 
     def __init__(self, value: np.ndarray[Any, Any] | None = None) -> None:
         self.value = value
@@ -83,9 +82,8 @@ _NAMES: dict[tuple[str, str], str] = {
 
 
 def read_pickle(path: Path) -> Any:
-    """Read a pickle that holds plain data alone, of any protocol; text of Python 2 as Latin-1. CairnError if it is
-    damaged, larger than `LARGEST`, deeper than `DEEPEST` or in a circle, or names anything but what arrays are written
-    with.
+    """Read a pickle that holds plain data alone, of any protocol; text of Python 2 as Latin-1. Raises CairnError if it
+    is damaged, larger than `LARGEST`, deeper than `DEEPEST` or cyclic, or has names other than those of arrays.
     """
     try:
         with open_regular(path) as file:
@@ -104,7 +102,7 @@ def read_pickle(path: Path) -> Any:
 
 
 class _Machine:
-    """Walks through the opcodes with a stack of its own."""
+    """Interprets the opcodes with its own stack."""
 
     def __init__(self) -> None:
         self._stack: list[Any] = []
@@ -132,7 +130,7 @@ class _Machine:
         }
 
     def run(self, content: bytes) -> Any:
-        """Return what a pickle holds; arrays in it are `_Array` still."""
+        """Return the contents of a pickle, with arrays as `_Array`."""
         for opcode, argument, _ in pickletools.genops(content):
             name = opcode.name
             if name in _VALUES:
@@ -156,9 +154,9 @@ class _Machine:
         if len(self._stack) - count < (self._marks[-1] if self._marks else 0):
             raise IndexError("the stack is empty")
         start = len(self._stack) - count
-        taken = self._stack[start:]
+        items = self._stack[start:]
         del self._stack[start:]
-        return taken
+        return items
 
     def _since_mark(self) -> list[Any]:
         return self._take(len(self._stack) - self._marks.pop())
@@ -183,14 +181,14 @@ class _Machine:
 
     def _build(self) -> None:
         (state,) = self._take(1)
-        made = self._stack[-1]
-        if isinstance(made, _Type):
-            made.order = str(state[1])
+        target = self._stack[-1]
+        if isinstance(target, _Type):
+            target.order = str(state[1])
             if any(one is not None for one in state[2:5]):
                 raise _Wrong("it holds an array of records")
-        elif isinstance(made, _Array) and made.value is None:
+        elif isinstance(target, _Array) and target.value is None:
             _, shape, kind, by_columns, raw = state
-            made.value = _filled(raw, kind, shape, "F" if by_columns else "C")
+            target.value = _filled(raw, kind, shape, "F" if by_columns else "C")
         else:
             raise _Wrong("it holds what is no plain data (BUILD)")
 
@@ -203,12 +201,12 @@ def _pairs(values: list[Any]) -> dict[Any, Any]:
 
 
 def _made(what: Any, arguments: Any) -> Any:
-    """Do what a REDUCE of the few known names stands for."""
+    """Evaluate a REDUCE of one of the known names."""
     name = what.name if isinstance(what, _Named) else None
     if name == "dtype" and isinstance(arguments[0], str):
         return _Type(arguments[0])
     if name == "array":
-        return _Array()  # of whatever shape is named here, BUILD says the right one
+        return _Array()  # the shape here does not matter: BUILD sets it
     if name == "scalar":
         kind, raw = arguments
         return _Array(_filled(raw, kind, (), "C"))
@@ -218,7 +216,7 @@ def _made(what: Any, arguments: Any) -> Any:
     if name == "bytes" and arguments == ():
         return b""
     if name == "encode" and arguments[1] in ("latin1", "latin-1"):
-        return _bytes(arguments[0])  # how Python 3 writes bytes in protocol 2
+        return _bytes(arguments[0])  # bytes of Python 3 in protocol 2
     raise _Wrong("it holds what is no plain data (REDUCE)")
 
 
@@ -240,7 +238,7 @@ def _filled(raw: Any, kind: Any, shape: Any, order: Any) -> np.ndarray[Any, Any]
 
 
 def _bytes(raw: Any) -> bytes:
-    """Bytes, or what Python 2 wrote as text, one character a byte."""
+    """Bytes, or text of Python 2 with one character per byte."""
     return raw.encode("latin-1") if isinstance(raw, str) else bytes(raw) if isinstance(raw, bytearray) else _is(raw)
 
 
@@ -255,7 +253,7 @@ def _refuse_array() -> NoReturn:
 
 
 class _Finisher:
-    """Puts arrays where they were announced; what several places share is done once."""
+    """Replaces placeholders by arrays; shared ones are converted once."""
 
     def __init__(self) -> None:
         self._done: dict[int, Any] = {}
@@ -278,9 +276,9 @@ class _Finisher:
             raise _Wrong(f"its containers are more than {DEEPEST} deep")
         self._under_way.add(id(value))
         if isinstance(value, dict):
-            found: Any = {key: self.finish(one, depth + 1) for key, one in value.items()}
+            finished: Any = {key: self.finish(one, depth + 1) for key, one in value.items()}
         else:
-            found = type(value)(self.finish(one, depth + 1) for one in value)
+            finished = type(value)(self.finish(one, depth + 1) for one in value)
         self._under_way.discard(id(value))
-        self._done[id(value)] = found
-        return found
+        self._done[id(value)] = finished
+        return finished

@@ -17,16 +17,16 @@ from index.text import shown
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
 LABELS = ("easy", "hard", "junk")
-_MOST_LISTED = 10_000_000  # places in lists of a file, all together
+_MOST_LISTED = 10_000_000  # most indices in all lists of a file
 
 
 @dataclass(frozen=True)
 class RevisitedQuery:
     """One query: photos by their stems."""
 
-    stem: str  # the query's photo, which is not in the database
-    box: tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels: the query is what is cut out so
-    # photos of the database that show the object well; in a hard way; and so that they count neither way
+    stem: str  # the query photo, not in the database
+    box: tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels: the query is this crop
+    # photos of the database: easy, hard, and ignored ones
     easy: frozenset[str]
     hard: frozenset[str]
     junk: frozenset[str]
@@ -34,21 +34,21 @@ class RevisitedQuery:
 
 @dataclass(frozen=True)
 class Revisited:
-    """A ground truth: its queries, and the stems of the photos that make the database."""
+    """A ground truth: its queries, and the stems of the photos of the database."""
 
     queries: tuple[RevisitedQuery, ...]
     database: tuple[str, ...]
 
 
 def read_revisited(path: Path) -> Revisited:
-    """Read a ground truth: a dict of ``imlist``, ``qimlist`` and ``gnd``, a dict of lists of places a query."""
-    found = read_pickle(path)
-    if not isinstance(found, dict) or not {"gnd", "imlist", "qimlist"} <= found.keys():
+    """Read a ground truth: a dict of ``imlist``, ``qimlist`` and ``gnd``, a dict of lists of indices for each query."""
+    contents = read_pickle(path)
+    if not isinstance(contents, dict) or not {"gnd", "imlist", "qimlist"} <= contents.keys():
         raise _wrong(path, "it is not a dict of gnd, imlist and qimlist")
-    database = _names(path, found["imlist"], "imlist")
-    asked = _names(path, found["qimlist"], "qimlist")
-    entries = _listed(found["gnd"])
-    if entries is None or len(entries) != len(asked):
+    database = _names(path, contents["imlist"], "imlist")
+    query_names = _names(path, contents["qimlist"], "qimlist")
+    entries = _listed(contents["gnd"])
+    if entries is None or len(entries) != len(query_names):
         raise _wrong(path, "gnd does not have one entry a name of qimlist")
     if not entries:
         raise _wrong(path, "it has no query")
@@ -60,7 +60,7 @@ def read_revisited(path: Path) -> Revisited:
     if places > _MOST_LISTED:
         raise _wrong(path, f"it lists {places} places")
     return Revisited(
-        tuple(_query(path, stem, entry, database) for stem, entry in zip(asked, entries, strict=True)), database
+        tuple(_query(path, stem, entry, database) for stem, entry in zip(query_names, entries, strict=True)), database
     )
 
 
@@ -81,8 +81,8 @@ def _photos(path: Path, stem: str, places: Any, database: Sequence[str]) -> list
     return [database[int(place)] for place in listed]
 
 
-def _box(path: Path, stem: str, given: Any) -> tuple[float, float, float, float]:
-    numbers = _listed(given)
+def _box(path: Path, stem: str, value: Any) -> tuple[float, float, float, float]:
+    numbers = _listed(value)
     if numbers is None or len(numbers) != 4 or not all(_is_number(one) for one in numbers):
         raise _wrong(path, f"the box of the query {shown(stem)} is not four numbers")
     x0, y0, x1, y1 = (float(one) for one in numbers)
@@ -93,8 +93,8 @@ def _box(path: Path, stem: str, given: Any) -> tuple[float, float, float, float]
     return x0, y0, x1, y1
 
 
-def _names(path: Path, given: Any, what: str) -> tuple[str, ...]:
-    listed = _listed(given)
+def _names(path: Path, value: Any, what: str) -> tuple[str, ...]:
+    listed = _listed(value)
     if listed is None:
         raise _wrong(path, f"{what} is not a list")
     names = [one.decode("latin-1") if isinstance(one, bytes) else one for one in listed]
@@ -110,7 +110,7 @@ def _stem(name: str) -> str:
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """A list, a tuple, or an array of one axis that counts; None for anything else."""
+    """A list, a tuple, or a one-dimensional integer array as a list; None for anything else."""
     if isinstance(value, np.ndarray):
         return list(value.reshape(-1).tolist()) if value.size == max(value.shape, default=0) else None
     return list(value) if isinstance(value, list | tuple) else None

@@ -9,19 +9,19 @@ from learning.measures.precision import average_precision, average_precision_at,
 
 @dataclass(frozen=True)
 class QueryScore:
-    """How one query went."""
+    """Score of one query."""
 
     name: str
     ap: float
     seconds: float
-    ranking: list[str] = field(default_factory=list)  # the names of all photos, the best first
+    ranking: list[str] = field(default_factory=list)  # the names of all photos, best first
     precision: dict[int, float] = field(default_factory=dict)  # precision at k, by k
 
 
 def score_ranking(
     query: BenchmarkQuery, protocol: str, ranking: Sequence[str], seconds: float, truth: Truth
 ) -> QueryScore:
-    """Score a ranking by one of the protocols by which the query has a positive."""
+    """Score a ranking by a protocol in which the query has a positive."""
     labels: QueryLabels = query.labels[protocol]
     names = list(ranking)
     ap = precision_of(names, labels.positives, labels.junk, truth.depth)

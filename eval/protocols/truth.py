@@ -1,4 +1,4 @@
-"""What a retrieval benchmark asks, and what it takes for right: one form of all ground truths."""
+"""Queries and positives of a retrieval benchmark, in one form for all ground truths."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
@@ -15,16 +15,16 @@ from index.text import shown
 from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 
 PLAIN = ""
-"""Name of the one protocol of Oxford5K, Paris6K and all that lie like them."""
+"""Name of the only protocol of Oxford5K, Paris6K and sets in the same layout."""
 REVISITED = ("easy", "medium", "hard")
 """Names of the protocols of Revisited."""
 CUTOFFS = (1, 5, 10)
-"""Of Revisited: the k of its mean precisions at k."""
+"""The k of Revisited's mean precisions at k."""
 
 
 @dataclass(frozen=True)
 class QueryLabels:
-    """Photos, by their stems, that a query should find, and those that count neither way."""
+    """Positives and ignored photos of a query, by stems."""
 
     positives: frozenset[str]
     junk: frozenset[str]
@@ -37,37 +37,37 @@ class BenchmarkQuery:
     name: str
     stem: str  # its photo
     box: tuple[float, float, float, float] | None  # x0, y0, x1, y1 in pixels of the photo; None: all of it
-    labels: Mapping[str, QueryLabels]  # by protocol; only those by which it has a positive
+    labels: Mapping[str, QueryLabels]  # by protocol; only those with a positive
 
     @property
     def named(self) -> frozenset[str]:
-        """All photos that the protocols name, but for its own."""
+        """All photos in the protocols, without its own."""
         return frozenset().union(*(one.positives | one.junk for one in self.labels.values()))
 
 
 @dataclass(frozen=True)
 class Truth:
-    """A ground truth; its queries are those that have a positive by any protocol."""
+    """A ground truth, with the queries that have a positive in any protocol."""
 
-    queries: tuple[BenchmarkQuery, ...]  # those that have a positive by any protocol
+    queries: tuple[BenchmarkQuery, ...]  # those with a positive in any protocol
     protocols: tuple[str, ...] = (PLAIN,)  # names: `PLAIN` alone, `REVISITED`, or the parts of Google Landmarks
-    cutoffs: tuple[int, ...] = ()  # the k of mean precisions at k that the benchmark reports
-    database: frozenset[str] | None = None  # stems of the photos that are searched; None: all that there are
-    # whether a query is what its box cuts out of the photo, rather than the photo's features in the box
+    cutoffs: tuple[int, ...] = ()  # the k of reported mean precisions at k
+    database: frozenset[str] | None = None  # stems of the photos of the database; None: all
+    # whether a query is a crop of the photo, rather than the photo's features in the box
     cropped: bool = False
-    depth: int | None = None  # photos of a ranking that count: average precision is `average_precision_at` then
+    depth: int | None = None  # number of photos of a ranking that count, for `average_precision_at`
 
     @property
     def named(self) -> frozenset[str]:
-        """All photos that its queries name."""
+        """All photos named by its queries."""
         return frozenset(query.stem for query in self.queries).union(*(query.named for query in self.queries))
 
     def of(self, queries: tuple[BenchmarkQuery, ...]) -> "Truth":
-        """The same ground truth with some of its queries."""
+        """The ground truth restricted to some queries."""
         return replace(self, queries=queries)
 
     def called(self, names: Mapping[str, str]) -> "Truth":
-        """The same ground truth with other names for some photos."""
+        """The ground truth with some photos renamed."""
 
         def renamed(photos: frozenset[str]) -> frozenset[str]:
             return frozenset(names.get(photo, photo) for photo in photos)
@@ -88,8 +88,8 @@ class Truth:
         return replace(self, queries=tuple(queries), database=database)
 
     def answerable(self, photos: Set[str]) -> tuple["Truth", list[str]]:
-        """Leave out queries, and name them, that can find nothing among the photos (stems): whatever is found, they
-        score 0.
+        """Leave out queries without positives among the photos (stems), which can only score 0; also return their
+        names.
         """
         queries, left_out = [], []
         for query in self.queries:
@@ -108,12 +108,12 @@ class Truth:
 
 def read_truth(path: Path) -> Truth:
     """Read a ground truth: a folder in the layout of Oxford5K, a file ``gnd_*.pkl`` of Revisited,
-    ``retrieval_solution_*.csv`` of Google Landmarks, or what an extension recognises.
+    ``retrieval_solution_*.csv`` of Google Landmarks, or a format of an extension.
     """
     path = Path(path)
-    found = read_by_extension(path)
-    if found is not None:
-        return found
+    truth = read_by_extension(path)
+    if truth is not None:
+        return truth
     if path.suffix.lower() == ".csv":
         return landmarks_truth(read_retrieval(path))
     if path.is_file():
@@ -122,10 +122,10 @@ def read_truth(path: Path) -> Truth:
 
 
 def read_by_extension(path: Path) -> Truth | None:
-    """Read a ground truth of a form that an extension adds; None where none recognises it.
+    """Read a ground truth in a format of an extension; None if no extension recognises it.
 
-    The extension gives, for each query by its name, ``photo`` (the name of its file without the ending), maybe ``box``
-    (x0, y0, x1, y1 in pixels), and the names of photos that are ``good``, ``ok`` or ``junk``.
+    The extension returns, for each query by name, ``photo`` (the name of its file without the extension), optionally
+    ``box`` (x0, y0, x1, y1 in pixels), and the names of photos in ``good``, ``ok`` or ``junk``.
     """
     for extension in extensions("protocol"):
         protocol = extension.load()
@@ -135,13 +135,14 @@ def read_by_extension(path: Path) -> Truth | None:
 
 
 def _truth_of(name: str, queries: Mapping[str, Mapping[str, Any]]) -> Truth:
-    found = []
-    for query, told in queries.items():
+    benchmark_queries = []
+    for query, entry in queries.items():
         positives, junk = (
-            frozenset(str(photo) for key in keys for photo in told.get(key, ())) for keys in (("good", "ok"), ("junk",))
+            frozenset(str(photo) for key in keys for photo in entry.get(key, ()))
+            for keys in (("good", "ok"), ("junk",))
         )
-        box = told.get("box")
-        if "photo" not in told or (box is not None and np.shape(box) != (4,)) or positives & junk:
+        box = entry.get("box")
+        if "photo" not in entry or (box is not None and np.shape(box) != (4,)) or positives & junk:
             raise CairnError(
                 f"What the protocol {name} says of the query {shown(query)} cannot be used: it needs a photo, its box "
                 "is four numbers or left out, and no photo is both to be found and junk."
@@ -149,12 +150,12 @@ def _truth_of(name: str, queries: Mapping[str, Mapping[str, Any]]) -> Truth:
         within = None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3]))
         if positives:
             labels = {PLAIN: QueryLabels(positives, junk)}
-            found.append(BenchmarkQuery(query, str(told["photo"]), within, labels))
-    return Truth(tuple(found))
+            benchmark_queries.append(BenchmarkQuery(query, str(entry["photo"]), within, labels))
+    return Truth(tuple(benchmark_queries))
 
 
 def plain_truth(queries: list[GroundTruthQuery]) -> Truth:
-    """Oxford5K's protocol: photos that are good or ok are positives."""
+    """Oxford5K's protocol: good and ok photos are positives."""
     return Truth(
         tuple(
             BenchmarkQuery(query.name, query.stem, query.box, {PLAIN: QueryLabels(query.positives, query.junk)})
@@ -166,17 +167,17 @@ def plain_truth(queries: list[GroundTruthQuery]) -> Truth:
 
 def landmarks_truth(queries: list[RetrievalQuery]) -> Truth:
     """The public and the private part of Google Landmarks v2, the first 100 photos of a ranking."""
-    asked = [
+    benchmark_queries = [
         BenchmarkQuery(one.photo, one.photo, None, {one.usage: QueryLabels(one.positives, frozenset())})
         for one in queries
     ]
     there = {one.usage for one in queries}
-    return Truth(tuple(asked), tuple(usage for usage in USAGES if usage in there), depth=DEPTH)
+    return Truth(tuple(benchmark_queries), tuple(usage for usage in USAGES if usage in there), depth=DEPTH)
 
 
-def one_right_answer(truth: Truth, asked: str, searched: str) -> Truth:
-    """Stanford Mobile Visual Search: photos of one camera search those of another, by how names begin, each building
-    being there once. Precision at one, the share of queries whose first photo is right, is reported too.
+def one_right_answer(truth: Truth, query_prefix: str, searched: str) -> Truth:
+    """Stanford Mobile Visual Search: photos of one camera are queries for those of another, by prefixes of names, with
+    one photo for each building. Precision at one, the share of queries with a right first photo, is reported too.
     """
     queries = []
     for query in truth.queries:
@@ -184,22 +185,22 @@ def one_right_answer(truth: Truth, asked: str, searched: str) -> Truth:
             name: QueryLabels(*(frozenset(one for one in photos if one.startswith(searched)) for photos in both))
             for name, both in ((name, (of.positives, of.junk)) for name, of in query.labels.items())
         }
-        if query.stem.startswith(asked) and all(one.positives for one in labels.values()):
+        if query.stem.startswith(query_prefix) and all(one.positives for one in labels.values()):
             queries.append(replace(query, labels=labels))
     if not queries:
-        raise CairnError(f"No query of the ground truth is of a photo {asked}… that is to find one {searched}….")
+        raise CairnError(f"No query of the ground truth is of a photo {query_prefix}… that is to find one {searched}….")
     database = frozenset().union(*(one.positives | one.junk for query in queries for one in query.labels.values()))
     return replace(truth, queries=tuple(queries), cutoffs=(1,), database=database)
 
 
-def revisited_truth(found: Revisited) -> Truth:
+def revisited_truth(revisited: Revisited) -> Truth:
     """The three protocols of Revisited (Radenović et al., CVPR 2018, section 3.3).
 
-    Easy: what is hard is junk. Medium: easy and hard are positives. Hard: what is easy is junk.
+    Easy: hard photos are junk. Medium: easy and hard are positives. Hard: easy photos are junk.
     """
     queries = []
     known: dict[str, int] = {}
-    for one in found.queries:
+    for one in revisited.queries:
         labels = {
             "easy": QueryLabels(one.easy, one.junk | one.hard),
             "medium": QueryLabels(one.easy | one.hard, one.junk),
@@ -209,4 +210,4 @@ def revisited_truth(found: Revisited) -> Truth:
         number = known[one.stem] = known.get(one.stem, 0) + 1
         if labels:
             queries.append(BenchmarkQuery(f"{one.stem}{f' ({number})' * (number > 1)}", one.stem, one.box, labels))
-    return Truth(tuple(queries), REVISITED, CUTOFFS, frozenset(found.database), cropped=True)
+    return Truth(tuple(queries), REVISITED, CUTOFFS, frozenset(revisited.database), cropped=True)

@@ -1,1 +1,1 @@
-"""Rankings of photos, made here or elsewhere: files, scores, curves, a page."""
+"""Rankings of photos, by Cairn or other programs: files, scores, curves, a page."""

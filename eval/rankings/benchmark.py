@@ -1,4 +1,4 @@
-"""Rankings of a benchmark that was run here: as a file that scores the same, and as what a page shows."""
+"""Rankings of a benchmark run here: as a file with the same scores, and as data of a page."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -10,14 +10,14 @@ from eval.rankings.names import known_as, plain_name
 from eval.rankings.scoring import RankingReport, score_named
 
 Ranked = Mapping[str, Mapping[str, Sequence[str]]]
-"""Photos by protocol and query, the best first: by the names of the ground truth, and all others by their paths."""
+"""Photos by protocol and query, best first: by names in the ground truth, and all others by path."""
 
 
 def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
-    """Return rankings as a file keeps them, so that they score the same when they are read back.
+    """Return rankings for a file, so that they score the same when read back.
 
-    Photos that the ground truth does not name go by the names of their files where those are clear, and by their paths
-    else. One that is called like a photo of the ground truth without being it is marked as a distractor.
+    Photos outside the ground truth are written by file name if it is unique, else by path. A photo with the name of
+    another one in the ground truth is marked as a distractor.
     """
     named = truth.named
     every = {photo for queries in ranked.values() for photos in queries.values() for photo in photos}
@@ -27,7 +27,7 @@ def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
         for protocol, queries in ranked.items()
     }
     distractors = {name for photo in every - named if known_as(name := names.get(photo, photo), named) in named}
-    # Where no query has two rankings, that of one protocol is that of all.
+    # If no query has two rankings, one protocol's rankings are those of all.
     for_all: dict[str, list[str]] = {}
     for queries in saved.values():
         for query, photos in queries.items():
@@ -37,19 +37,23 @@ def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
 
 
 def report_of(ranked: Ranked, truth: GroundTruth) -> RankingReport:
-    """Return the scores of the queries that were asked."""
-    asked = {
+    """Return the scores of the queries."""
+    by_protocol = {
         name: [query for query in queries if query.name in ranked[name]]
         for name, queries in truth.protocols.items()
         if name in ranked
     }
     return RankingReport(
-        score_named(ranked, GroundTruth(asked, truth.cutoffs, truth.database, truth.depth)), [], "", [], truth.cutoffs
+        score_named(ranked, GroundTruth(by_protocol, truth.cutoffs, truth.database, truth.depth)),
+        [],
+        "",
+        [],
+        truth.cutoffs,
     )
 
 
 def _file_names(photos: Set[str], named: Set[str]) -> dict[str, str]:
-    """The names of the files of paths, if no other has it but for its ending, and none in a ground truth."""
+    """Names of the files of paths, if no other file has the same stem and the ground truth does not have it."""
     plain = Counter(map(plain_name, photos))
     return {
         photo: Path(photo).name for photo in photos if plain[plain_name(photo)] == 1 and plain_name(photo) not in named

@@ -1,4 +1,4 @@
-"""Precision against recall: of one ranking, interpolated, and the mean over queries; and the table that keeps them."""
+"""Precision-recall curves: of one ranking, interpolated, and the mean over queries; and tables of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from index.text import shown
 from retrieval.catalogue.tables.reading import open_csv
 
 RECALLS = np.linspace(0, 1, 101)
-"""Recalls that precision is interpolated at."""
+"""Recalls for interpolated precision."""
 
 HEADER = ("protocol", "query", "recall", "precision")
 MEAN = "(mean)"
-"""What stands for the query in the rows of the mean curve."""
+"""Name in place of a query in the rows of the mean curve."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ def precision_recall(hits: NDArray[np.bool_], positives: int) -> tuple[NDArray[n
     """Recall and precision (M,) after each photo of a ranking without junk, of `hits` (M,) and the number of positives
     above 0.
     """
-    found = np.cumsum(hits)
-    return found / positives, found / np.arange(1, len(hits) + 1)
+    hit_counts = np.cumsum(hits)
+    return hit_counts / positives, hit_counts / np.arange(1, len(hits) + 1)
 
 
 def interpolated(hits: NDArray[np.bool_], positives: int) -> NDArray[np.float64]:
-    """Interpolated precision (101,) at `RECALLS`: the largest at that recall or any beyond, 0 where the ranking does
-    not reach (Manning, Raghavan, Schütze, section 8.4). Its mean is not the average precision of Oxford5K, which
-    interpolates nothing.
+    """Interpolated precision (101,) at `RECALLS`: the largest at that recall or beyond, 0 beyond the end of the ranking
+    (Manning, Raghavan, Schütze, section 8.4). Its mean is not the average precision of Oxford5K, which does not
+    interpolate.
     """
     places = np.flatnonzero(hits)
     precision = np.arange(1, len(places) + 1) / (places + 1)
     best = np.maximum.accumulate(precision[::-1])[::-1]
-    # The number of positives that a recall takes, counted so that no rounding of 0.29 * 100 adds one.
+    # Number of positives for a recall, computed so that rounding of 0.29 * 100 does not add one.
     wanted = np.maximum(np.ceil(np.round(RECALLS * positives, 9)).astype(np.int64), 1)
     curve = np.zeros(len(RECALLS))
     reached = wanted <= len(places)
@@ -61,13 +61,13 @@ def interpolated(hits: NDArray[np.bool_], positives: int) -> NDArray[np.float64]
 
 
 def curves_of(scores: Sequence[ScoredQuery]) -> Curves:
-    """Return the curves of scored queries; one without a ranking is 0 everywhere."""
+    """Return the curves of scored queries; 0 everywhere without a ranking."""
     return Curves({score.query.name: interpolated(score.hits, len(score.query.positives)) for score in scores})
 
 
 def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArray[np.float64], str]]:
     """Name (empty if it is the only one), mean curve (101,) and mAP (empty if unknown) of each protocol of a file of
-    rankings, scored by a ground truth, or of a table that `write_curves` wrote.
+    rankings, scored by a ground truth, or of a table written by `write_curves`.
     """
     if path.is_file() and path.suffix.lower() == ".csv" and is_table_of_curves(path):
         known = read_curves(path)
@@ -99,13 +99,13 @@ def _written(protocols: Mapping[str, Curves]) -> Iterator[tuple[str, ...]]:
 
 
 def is_table_of_curves(path: Path) -> bool:
-    """Whether a file is what `write_curves` writes, by its first line."""
+    """Whether a file is a table of `write_curves`, by its first line."""
     first = next((cells for _, cells in open_csv(path).records()), [])
     return tuple(cell.strip() for cell in first) == HEADER
 
 
 def read_curves(path: Path) -> dict[str, Curves]:
-    """Read what `write_curves` wrote."""
+    """Read a table written by `write_curves`."""
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for line, cells in open_csv(path).records():
         if line == 1 or not any(cells):

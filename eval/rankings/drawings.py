@@ -1,4 +1,4 @@
-"""Inline drawings (SVG) of a page of rankings: precision against recall, where the positives stand, a photo's box."""
+"""Inline SVG drawings of a page of rankings: precision against recall, ranks of positives, a photo's box."""
 
 import math
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eval.rankings.curves import RECALLS
 from eval.rankings.photos import PreviewPicture
 
-_SIDE, _EDGE = 160, 22  # of the plot, and what the labels need, in pixels
+_SIDE, _EDGE = 160, 22  # of the plot, and the space for labels, in pixels
 _STRIP = 640
 
 

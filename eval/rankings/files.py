@@ -1,4 +1,4 @@
-"""Files of rankings: a table (CSV), a folder of text files as the Oxford benchmark's `compute_ap` takes, or JSON."""
+"""Files of rankings: a table (CSV), a folder of text files as for the Oxford benchmark's `compute_ap`, or JSON."""
 
 import re
 import sys
@@ -15,9 +15,9 @@ from index.text import shown
 from retrieval.catalogue.tables.reading import CsvFile, open_csv
 
 HEADER = ("query", "rank", "photo")
-"""Columns that a table of rankings has."""
+"""Required columns of a table of rankings."""
 PROTOCOL, DISTRACTOR = "protocol", "distractor"
-"""Columns that it may have: of the ranking under one protocol alone, and whether no ground truth names the photo."""
+"""Optional columns: the protocol of the ranking, and whether the photo is a distractor."""
 
 TEXTS = (".txt", ".lst", ".dat")
 _LARGEST_TEXT = 512 << 20  # bytes
@@ -27,23 +27,23 @@ _SIGNED = re.compile(r"[+-]?\d{1,15}")
 
 @dataclass
 class Rankings:
-    """Rankings as a file has them."""
+    """Rankings read from a file."""
 
-    # by the query's name as it is written: the photos' names as they are written, the best first
+    # by the query's name: the photos' names, best first, as written in the file
     photos: dict[str, list[str]]
     source: str  # the file or folder, for messages
-    # what a reader of the scores should know of the file, a sentence each
+    # notes on the file for readers of the scores, a sentence each
     notes: list[str] = field(default_factory=list)
-    # the same of rankings that are of one protocol alone, by its name
+    # the same for rankings of a single protocol, by its name
     protocols: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    # names of photos that are in no ground truth, whatever they are called
+    # names of photos that are distractors, whatever their names
     distractors: set[str] = field(default_factory=set)
 
 
 def read_rankings(path: Path) -> Rankings:
     """Read rankings: a table of query, rank and photo (rows in any order; in this order without a header), perhaps with
-    `PROTOCOL` and `DISTRACTOR`; a folder of ``NAME.txt`` with a photo a line, the best first, or one such file; a table
-    of id and images as Google Landmarks takes it; or a JSON object of lists by query. Errors name the line.
+    `PROTOCOL` and `DISTRACTOR`; a folder of ``NAME.txt`` with a photo a line, best first, or one such file; a table of
+    id and images in the format of Google Landmarks; or a JSON object of lists by query. Errors name the line.
     """
     path = Path(path)
     if path.is_dir():
@@ -61,7 +61,7 @@ def read_rankings(path: Path) -> Rankings:
 
 
 def write_rankings(path: Path, rankings: Rankings) -> None:
-    """Write a table of rankings that `read_rankings` reads, so that it is there whole or not at all."""
+    """Write a table of rankings for `read_rankings`, atomically."""
     check_table(path)
     save_rows(path, _written(rankings))
 
@@ -78,7 +78,7 @@ def _written(rankings: Rankings) -> Iterator[list[object]]:
 
 
 def check_table(path: Path) -> None:
-    """Raise a CairnError if no table can be written to a path: before the work that it is to keep."""
+    """Raise a CairnError if no table can be written to a path; called before the work."""
     path = Path(path)
     if path.suffix.lower() != ".csv":
         raise CairnError(f"{path.name} is no name for a table: let it end with .csv.")
@@ -96,7 +96,7 @@ def _read_folder(folder: Path) -> Rankings:
 
 
 def _read_text(path: Path) -> list[str]:
-    """The lines of a text file that are not blank."""
+    """The non-blank lines of a text file."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_TEXT:
             raise CairnError(f"{path} is no text file of a ranking, or has more than {_LARGEST_TEXT >> 20} MB.")
@@ -120,7 +120,7 @@ def _read_json(path: Path) -> Rankings:
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a text file is a table of three columns and more, and no list of names."""
+    """Whether a text file is a table of at least three columns, not a list of names."""
     with_cells = (cells for _, cells in open_csv(path).records() if any(map(str.strip, cells)))
     first = next(with_cells, [])
     second = next(with_cells, first)
@@ -152,9 +152,9 @@ class _Ranked:
 
 
 def _read_landmarks(path: Path) -> Rankings:
-    """Predictions as the challenges of Google Landmarks take them."""
-    found = read_retrieved(path)
-    return Rankings({query: list(map(sys.intern, photos)) for query, photos in found.items()}, str(path))
+    """Predictions in the format of the Google Landmarks challenges."""
+    predictions = read_retrieved(path)
+    return Rankings({query: list(map(sys.intern, photos)) for query, photos in predictions.items()}, str(path))
 
 
 def _read_table(path: Path) -> Rankings:
@@ -181,15 +181,15 @@ def _read_table(path: Path) -> Rankings:
 
 
 def _rows(table: CsvFile) -> Iterator[tuple[str, str, int, str, bool]]:
-    """Protocol, query, rank and photo of the rows that are not blank, and whether the photo is a distractor."""
+    """Protocol, query, rank and photo of the non-blank rows, and whether the photo is a distractor."""
     places: dict[str, int] | None = None
     for line, cells in table.records():
         if not "".join(cells).strip():
             continue
         if places is None:
-            named = _header(cells)
-            places = named or {name: place for place, name in enumerate(HEADER)}
-            if named:
+            columns = _header(cells)
+            places = columns or {name: place for place, name in enumerate(HEADER)}
+            if columns:
                 continue
             if len(cells) < 2 or not _SIGNED.fullmatch(cells[1].strip()):
                 raise CairnError(
@@ -209,7 +209,7 @@ def _rows(table: CsvFile) -> Iterator[tuple[str, str, int, str, bool]]:
 
 
 def _header(cells: Sequence[str]) -> dict[str, int] | None:
-    """Places of the columns where the cells name them."""
+    """Indices of the columns, if the cells are a header."""
     names = [cell.strip().casefold() for cell in cells]
     if not all(names.count(name) == 1 for name in HEADER):
         return None

@@ -1,4 +1,4 @@
-"""Which photo and which query of a ground truth a name in a ranking stands for."""
+"""Resolution of names in a ranking to photos and queries of a ground truth."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -11,11 +11,11 @@ from index.text import shown
 from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
-_PREFIX = "oxc1_"  # what the query files of Oxford5K, and they alone, write before the names of photos
+_PREFIX = "oxc1_"  # prefix of photo names, only in the query files of Oxford5K
 
 
 def plain_name(name: str) -> str:
-    r"""Return a photo's name without its folder and its ending, as a ground truth has it.
+    r"""Return a photo's name without folder and extension, as in ground truths.
 
     >>> plain_name("oxbuild_images/all_souls_000013.jpg"), plain_name(r"C:\photos\st. paul.JPG"), plain_name("v1.2")
     ('all_souls_000013', 'st. paul', 'v1.2')
@@ -26,10 +26,10 @@ def plain_name(name: str) -> str:
 
 
 def known_as(name: str, named: Set[str]) -> str:
-    """Return the name by which a ground truth knows a photo, or the name as it is where it knows none.
+    """Return the name of a photo in a ground truth, or `name` itself if there is no match.
 
-    Where none is the same but for folder and ending, case does not count, nor how letters are composed, and the ground
-    truth's name may have the ending: see `PhotoLookup`.
+    Without a match apart from folder and extension, case and composition of letters are ignored, and the ground truth's
+    name may have the extension: see `PhotoLookup`.
     """
     return _known_exactly(name, named) or _known_loosely(name, frozenset(named)) or name
 
@@ -42,9 +42,9 @@ def _known_exactly(name: str, named: Set[str]) -> str | None:
 def _known_loosely(name: str, named: frozenset[str]) -> str | None:
     lookup, names = _lookup_of(named)
     for way in (name, plain_name(name)):
-        found = lookup.find(way)
-        if isinstance(found, int):
-            return names[found]
+        match = lookup.find(way)
+        if isinstance(match, int):
+            return names[match]
     return None
 
 
@@ -57,7 +57,7 @@ def _lookup_of(named: frozenset[str]) -> tuple[PhotoLookup, list[str]]:
 def settle_photos(
     photos: Sequence[str], named: Set[str], query: str, rankings: Rankings, known: dict[str, str]
 ) -> list[str]:
-    """Return the names of a ranking's photos as a ground truth has them; `known` keeps those that were looked up."""
+    """Return the names of a ranking's photos in a ground truth; `known` caches lookups."""
     source, distractors = rankings.source, rankings.distractors
     if both := named & distractors:
         raise CairnError(
@@ -69,8 +69,8 @@ def settle_photos(
             known[photo] = photo if photo in distractors else known_as(photo, named)
     settled = [known[photo] for photo in photos]
     if len(set(settled)) < len(settled):
-        # Of two photos whose names differ in case alone, the ground truth may know one.
-        exact = {found for photo in photos if (found := _known_exactly(photo, named)) is not None}
+        # Of two photos whose names differ only in case, the ground truth may have one.
+        exact = {exact_name for photo in photos if (exact_name := _known_exactly(photo, named)) is not None}
         settled = [
             photo if name in exact and _known_exactly(photo, named) is None else name
             for photo, name in zip(photos, settled, strict=True)
@@ -91,8 +91,8 @@ def settle_photos(
 def settle_queries(
     photos: Mapping[str, list[str]], queries: Sequence[JudgedQuery], source: str
 ) -> dict[str, list[str]]:
-    """Return rankings by the names that a ground truth has for its queries. A query may be written by its name, or by
-    that of its photo if no other query has it.
+    """Return rankings by the query names of a ground truth. A file may use the name of a query, or of its photo if no
+    other query has it.
     """
     by_name = {query.name: query.name for query in queries}
     of_photo: dict[str, list[str]] = {}
@@ -102,18 +102,18 @@ def settle_queries(
     settled: dict[str, list[str]] = {}
     written: dict[str, str] = {}
     for name, ranked in photos.items():
-        found = _query_of(name, by_name) or _query_of(name, by_photo) or by_photo.get(known_as(name, by_photo.keys()))
-        if found is None:
+        match = _query_of(name, by_name) or _query_of(name, by_photo) or by_photo.get(known_as(name, by_photo.keys()))
+        if match is None:
             raise CairnError(
                 f"{source} has a ranking for {shown(name)}, which is no query of the ground truth: its "
                 f"{len(by_name)} queries have names such as {shown(min(by_name))}."
             )
-        if found in settled:
+        if match in settled:
             raise CairnError(
-                f"{source} has two rankings for the query {shown(found)}, as {shown(written[found])} and "
+                f"{source} has two rankings for the query {shown(match)}, as {shown(written[match])} and "
                 f"{shown(name)}: keep one of them."
             )
-        settled[found], written[found] = ranked, name
+        settled[match], written[match] = ranked, name
     return settled
 
 
@@ -130,9 +130,7 @@ def _query_of(name: str, known: Mapping[str, str]) -> str | None:
 
 
 def check_known(ranked: Set[str], named: Set[str], source: str, photos: Iterable[str] | None = None) -> None:
-    """Refuse rankings of which no photo is named in the ground truth, or that have one which is not among `photos`,
-    those searched.
-    """
+    """Refuse rankings without any photo of the ground truth, or with one outside `photos`, the database."""
     if ranked and not ranked & named:
         raise CairnError(
             f"None of the {len(ranked)} photos in {source}, such as {shown(min(ranked))}, is named in the ground "

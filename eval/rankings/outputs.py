@@ -1,4 +1,4 @@
-"""What is kept of the rankings of a benchmark: a table of them, precision against recall, and a page."""
+"""Output files of a benchmark: a table of rankings, precision-recall curves, and a page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from index.progress import Progress
 
 @dataclass(frozen=True)
 class Outputs:
-    """Files to be written, each if it is named: .csv, .csv and .html."""
+    """Requested output files: .csv, .csv and .html."""
 
     rankings: Path | None = None
     curves: Path | None = None
     page: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raise a CairnError if one cannot be written: before the work that it is to keep."""
+        """Raise a CairnError if one cannot be written; called before the work."""
         for table in (self.rankings, self.curves):
             if table is not None:
                 check_table(table)
@@ -40,7 +40,7 @@ class Outputs:
         facts: dict[str, str],
         progress: Progress = lambda step, done, of: None,
     ) -> None:
-        """Write what is named of a benchmark that was run here."""
+        """Write the requested outputs of a benchmark run here."""
         if self.rankings is not None:
             write_rankings(self.rankings, rankings_to_save(ranked, truth))
         if self.curves is not None or self.page is not None:
@@ -57,7 +57,7 @@ class Outputs:
         facts: dict[str, str],
         progress: Progress = lambda step, done, of: None,
     ) -> None:
-        """Write curves and page of rankings that are scored, where they are named."""
+        """Write curves and page of scored rankings, if requested."""
         if self.curves is not None:
             write_curves(self.curves, {name: curves_of(scores) for name, scores in report.protocols.items()})
         if self.page is not None:

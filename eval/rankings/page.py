@@ -1,4 +1,4 @@
-"""A page to read failures by: each query's box and ranking as thumbnails, in one HTML file."""
+"""A page for inspecting failures: each query's box and ranking as thumbnails, in one HTML file."""
 
 from html import escape
 from pathlib import Path
@@ -13,7 +13,7 @@ from index.text import printable_name
 from learning.reports.html import check_html, document, write_html
 
 SHOWN = 20
-"""Photos of a ranking that are shown from its top; of the positives behind them, as many again."""
+"""Number of top photos of a ranking shown; and of further positives."""
 
 _THUMBNAIL, _QUERY = 132, 260  # longer sides, pixels
 _KINDS = {"right": "✓", "wrong": "✗", "junk": "–"}
@@ -44,7 +44,7 @@ th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px sol
 
 
 def check_page(path: Path) -> None:
-    """Raise a CairnError if no page can be written to a path: before the work that it is to show."""
+    """Raise a CairnError if no page can be written to a path; called before the work."""
     check_html(path, "page")
 
 
@@ -57,7 +57,7 @@ def write_page(
     facts: dict[str, str] | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> None:
-    """Write a page of rankings, so that it is there whole or not at all. The same content gives the same file."""
+    """Write a page of rankings atomically. The same content gives the same file."""
     check_page(path)
     draw = _Drawing(photos)
     total = sum(map(len, report.protocols.values()))
@@ -96,14 +96,14 @@ def _head(report: RankingReport, facts: dict[str, str]) -> list[str]:
 
 
 class _Drawing:
-    """Draws queries; each photo's thumbnail is in the page once, as a class of its style."""
+    """Draws queries; each thumbnail is in the page once, as a CSS class."""
 
     def __init__(self, photos: PhotoFiles) -> None:
         self._photos = photos
         self._classes: dict[Path, tuple[str, PreviewPicture] | None] = {}
 
     def style(self) -> str:
-        """The classes of the thumbnails that were drawn."""
+        """The CSS classes of the thumbnails."""
         known = [entry for entry in self._classes.values() if entry is not None]
         return "\n".join(f".{name} {{ {_sized(small)} background-image: url({small.uri}); }}" for name, small in known)
 
@@ -111,7 +111,7 @@ class _Drawing:
         query, ranks = score.query, score.ranks
         first = set(score.photos[:SHOWN])
         behind = {name: rank for name, rank in ranks.items() if name not in first}
-        said = (
+        caption = (
             f"{len(ranks)} of {len(query.positives)} positives in a ranking of {len(score.photos):,}, "
             f"{len(ranks) - len(behind)} among the first {SHOWN}; {len(query.junk)} junk"
             if score.is_ranked
@@ -122,7 +122,7 @@ class _Drawing:
         parts = [
             f'<div class="top">{self._query_photo(score)}{curve_drawing(curve, "Precision against recall")}'
             f"<div><h3>{_text(query.name)}: AP {score.ap:.4f}</h3>"
-            f'<p class="facts">{said}</p>'
+            f'<p class="facts">{caption}</p>'
             f"{strip_drawing(ranks.values(), len(score.hits), 'Ranks of the positives')}</div></div>",
             f'<div class="photos">{"".join(self._ranked(score))}</div>',
         ]
@@ -154,16 +154,16 @@ class _Drawing:
             figures.append(self._figure(name, kind, "junk" if is_junk else str(rank)))
         return figures
 
-    def _figure(self, name: str, kind: str, said: str) -> str:
+    def _figure(self, name: str, kind: str, text: str) -> str:
         known = self._class(self._photos.find(name))
         inner = f'<i class="{known}" role="img" aria-label="{_text(name)}"></i>' if known else "not there"
         plain = plain_name(name)
-        caption = f"<b>{_KINDS[kind]} {said}</b> {_text(plain if len(plain) <= 60 else f'…{plain[-59:]}')}"
-        shown = f'<div class="photo">{inner}</div><figcaption>{caption}</figcaption>'
-        return f'<figure class="{kind}" title="{_text(name)}">{shown}</figure>'
+        caption = f"<b>{_KINDS[kind]} {text}</b> {_text(plain if len(plain) <= 60 else f'…{plain[-59:]}')}"
+        figure = f'<div class="photo">{inner}</div><figcaption>{caption}</figcaption>'
+        return f'<figure class="{kind}" title="{_text(name)}">{figure}</figure>'
 
     def _class(self, path: Path | None) -> str | None:
-        """The style's class that shows a photo; None if it cannot be shown."""
+        """The CSS class of a photo; None if it cannot be shown."""
         if path is None:
             return None
         if path not in self._classes:
@@ -183,5 +183,5 @@ def _rank(rank: int | None) -> str:
 
 
 def _text(text: str) -> str:
-    """Text of a file as a page may have it."""
+    """Escape text of a file for a page."""
     return escape(printable_name(text), quote=True)

@@ -1,4 +1,4 @@
-"""Files of photos by the names that rankings and ground truths have for them, and their thumbnails in a page."""
+"""Files of photos by their names in rankings and ground truths, and their thumbnails in a page."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _QUALITY = 72
 
 
 class PhotoFiles:
-    """Photos below some folders; of photos of one name the first counts."""
+    """Photos below some folders; the first of each name counts."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.paths: list[Path] = []
@@ -31,7 +31,7 @@ class PhotoFiles:
         return len(self.paths)
 
     def find(self, name: str) -> Path | None:
-        """Return the file that a name stands for, with or without folder and ending; None if there is none."""
+        """Return the file of a name, with or without folder and extension; None if there is no such file."""
         return self._by_name.get(name) or self._by_name.get(plain_name(name))
 
 
@@ -45,7 +45,7 @@ class PreviewPicture:
 
 
 def picture(path: Path, side: int) -> PreviewPicture | None:
-    """Make a picture whose longer side has some pixels; None if the photo cannot be read."""
+    """Make a picture with a longer side of `side` pixels; None if the photo cannot be read."""
     try:
         pixels, width, height = read_colour_sized(path, ImageOptions(max_side=side))
     except CairnError:

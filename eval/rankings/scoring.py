@@ -19,24 +19,24 @@ from learning.measures.precision import mean_average_precision, precision_at
 
 @dataclass(frozen=True)
 class ScoredQuery:
-    """How one ranking was scored under one protocol."""
+    """Score of one ranking under one protocol."""
 
-    query: JudgedQuery  # what it was scored by
+    query: JudgedQuery  # its query
     ap: float  # average precision, 0 to 1; 0 if there is no ranking
     photos: Sequence[str] = field(repr=False)  # the ranking, junk included
     is_ranked: bool = True  # whether there is a ranking
 
     @cached_property
     def hits(self) -> NDArray[np.bool_]:
-        """Whether each ranked photo that is not junk is a positive, shape (M,)."""
+        """Whether each ranked non-junk photo is a positive, shape (M,)."""
         positives, junk = self.query.positives, self.query.junk
         return np.array([photo in positives for photo in self.photos if photo not in junk], bool)
 
     @cached_property
     def ranks(self) -> dict[str, int]:
-        """Ranks of the positives that were found, from 1, junk taking none; the first come first."""
-        counted = [photo for photo in self.photos if photo not in self.query.junk]
-        return {photo: rank for rank, photo in enumerate(counted, start=1) if photo in self.query.positives}
+        """Ranks of the positives found, ascending from 1, without counting junk."""
+        ranked = [photo for photo in self.photos if photo not in self.query.junk]
+        return {photo: rank for rank, photo in enumerate(ranked, start=1) if photo in self.query.positives}
 
     def precision_at(self, k: int) -> float:
         """Precision at k; see `learning.measures.precision.precision_at`."""
@@ -44,7 +44,7 @@ class ScoredQuery:
 
     @property
     def missed(self) -> list[str]:
-        """Positives that are not in the ranking, sorted."""
+        """Positives missing in the ranking, sorted."""
         return sorted(self.query.positives - self.ranks.keys())
 
 
@@ -54,12 +54,12 @@ class RankingReport:
 
     protocols: dict[str, list[ScoredQuery]]  # queries with positives, in the order of the ground truth
     unranked: list[str]  # queries without a ranking, which score 0
-    source: str  # the file that the rankings are from; empty if they were made here
-    notes: list[str] = field(default_factory=list)  # what a reader of the figures should know, a sentence each
+    source: str  # the file of the rankings; empty if made here
+    notes: list[str] = field(default_factory=list)  # notes for readers of the figures, a sentence each
     cutoffs: tuple[int, ...] = ()  # the k of the mean precisions at k that are reported
 
     def mean(self, protocol: str) -> float:
-        """Mean average precision over the queries that have positives."""
+        """Mean average precision over the queries with positives."""
         return mean_average_precision([score.ap for score in self.protocols[protocol]])
 
     def mean_precision(self, protocol: str, k: int) -> float:
@@ -85,14 +85,14 @@ class RankingReport:
 
 
 def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str] | None = None) -> RankingReport:
-    """Score rankings that were made anywhere as the published programs do: by the trapezoid of ``compute_ap``, junk
-    takes no rank, or the first photos alone (`GroundTruth.depth`). A query without a ranking scores 0, one without
-    positives leaves the mean. `photos`: names of all that are searched; others are refused.
+    """Score rankings of any program as the published programs do: by the trapezoid of ``compute_ap``, junk takes no
+    rank, or the first photos alone (`GroundTruth.depth`). A query without a ranking scores 0, one without positives
+    leaves the mean. `photos`: names of the whole database; other names are refused.
 
     `rankings`: photos and queries by any of their names: with or without folder and ending.
     """
     named = truth.named
-    asked = list({query.name: query for queries in truth.protocols.values() for query in queries}.values())
+    queries_of_truth = list({query.name: query for queries in truth.protocols.values() for query in queries}.values())
     if strange := [name for name in rankings.protocols if name not in truth.protocols]:
         known = ", ".join(filter(None, truth.protocols)) or "one without a name"
         raise CairnError(
@@ -102,7 +102,7 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     looked_up: dict[str, str] = {}
 
     def settle(photos: Mapping[str, list[str]]) -> dict[str, list[str]]:
-        of_query = settle_queries(photos, asked, rankings.source)
+        of_query = settle_queries(photos, queries_of_truth, rankings.source)
         return {query: settle_photos(ranked, named, query, rankings, looked_up) for query, ranked in of_query.items()}
 
     for_all = settle(rankings.photos)
@@ -110,11 +110,12 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     ranked = {photo for of_query in settled.values() for of_one in of_query.values() for photo in of_one}
     check_known(ranked, named, rankings.source, photos)
     missing = {one.name for name, of in truth.protocols.items() for one in of if one.name not in settled[name]}
-    unranked = [one.name for one in asked if one.name in missing]
+    unranked = [one.name for one in queries_of_truth if one.name in missing]
     notes = list(rankings.notes)
     if unranked:
         notes.append(
-            f"{len(unranked)} of {len(asked)} queries, such as {shown(unranked[0])}, have no ranking: each scores 0."
+            f"{len(unranked)} of {len(queries_of_truth)} queries, such as {shown(unranked[0])}, "
+            "have no ranking: each scores 0."
         )
     if truth.database is not None and (beside := ranked - named - rankings.distractors):
         notes.append(
@@ -127,7 +128,7 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
 def score_named(
     rankings: Mapping[str, Mapping[str, Sequence[str]]], truth: GroundTruth
 ) -> dict[str, list[ScoredQuery]]:
-    """Score rankings, by protocol and query, whose photos go by the names of the ground truth; see `score_rankings`."""
+    """Score rankings, by protocol and query, with the names of the ground truth; see `score_rankings`."""
     scored = {
         name: [_score(query, rankings[name].get(query.name), truth.depth) for query in queries if query.positives]
         for name, queries in truth.protocols.items()

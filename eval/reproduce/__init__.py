@@ -1,1 +1,1 @@
-"""Experiments as command lines that build on each other: what they are, how they are run, the page they end in."""
+"""Experiments as command lines that build on each other: plans, runs, and pages."""

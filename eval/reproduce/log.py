@@ -1,4 +1,4 @@
-"""The log of a run: every number that a command printed, as one line of JSON, as soon as the command has ended."""
+"""The log of a run: every printed number as one line of JSON, written after each command."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,36 +9,36 @@ from typing import Any
 from eval.reproduce.steps import Step
 
 LOG = "log.jsonl"
-"""In the folder of the pages."""
+"""Name of the log in the folder of the pages."""
 
 
 def append_log(path: Path, experiment: str, step: Step, result: Mapping[str, Any]) -> None:
-    """Append the numbers of a step that was run, a line of JSON each: ``time``, ``experiment``, ``step``, ``key`` (its
+    """Append the numbers of a finished step, a line of JSON each: ``time``, ``experiment``, ``step``, ``key`` (its
     folder), ``name``, ``at`` (place in a list, such as an iteration; else null) and ``value``.
     """
-    told = {
+    common = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "experiment": experiment,
         "step": step.title,
         "key": step.key,
     }
     numbers = [("seconds", None, result["seconds"]), *numbers_in(result["printed"], "printed")]
-    lines = [json.dumps({**told, "name": name, "at": at, "value": value}) for name, at, value in numbers]
+    lines = [json.dumps({**common, "name": name, "at": at, "value": value}) for name, at, value in numbers]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in lines))
 
 
-def numbers_in(told: Any, name: str, at: int | None = None) -> Iterator[tuple[str, int | None, float]]:
-    """Give the numbers of a JSON value: their names, with dots; their places in the list that they are of; themselves.
+def numbers_in(printed: Any, name: str, at: int | None = None) -> Iterator[tuple[str, int | None, float]]:
+    """Yield the numbers of a JSON value: their dotted names; their index in a list; their values.
 
-    Of lists within lists the inner ones are left out.
+    Nested inner lists are left out.
     """
-    if isinstance(told, Mapping):
-        for key, value in told.items():
+    if isinstance(printed, Mapping):
+        for key, value in printed.items():
             yield from numbers_in(value, f"{name}.{key}", at)
-    elif isinstance(told, list):
-        for place, value in enumerate(told if at is None else []):
+    elif isinstance(printed, list):
+        for place, value in enumerate(printed if at is None else []):
             yield from numbers_in(value, name, place)
-    elif isinstance(told, int | float) and not isinstance(told, bool):
-        yield name, at, told
+    elif isinstance(printed, int | float) and not isinstance(printed, bool):
+        yield name, at, printed

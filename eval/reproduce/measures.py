@@ -1,4 +1,4 @@
-"""Numbers that follow from what steps printed."""
+"""Numbers computed from the output of steps."""
 
 import math
 import statistics
@@ -10,21 +10,21 @@ from eval.reproduce.steps import Step
 from index.errors import CairnError
 
 Results: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""The JSON object that each step printed, by the step's key."""
+"""The JSON object printed by each step, by the step's key."""
 
 
 class Measure:
-    """A number that follows from what steps printed."""
+    """A number computed from the output of steps."""
 
     @property
     def steps(self) -> list[Step]:
-        """The steps whose output it needs: its own, and those of measures in it."""
+        """The steps whose output it needs, including those of nested measures."""
         held = [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
         parts = [part for one in held for part in (one if isinstance(one, tuple) else (one,))]
         return [step for part in parts for step in _steps_of(part)]
 
     def of(self, results: Results) -> float | None:
-        """Return the number; None if a step printed none."""
+        """Return the number; None if a step did not print it."""
         raise NotImplementedError
 
 
@@ -42,13 +42,13 @@ class Value(Measure):
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
-        found = look_up(results[self.step.key], self.path)
-        return None if found is None else self.factor * float(found)
+        number = look_up(results[self.step.key], self.path)
+        return None if number is None else self.factor * float(number)
 
 
 @dataclass(frozen=True)
 class _OfSeveral(Measure):
-    """What follows from those of several numbers that are not None."""
+    """A function of those of several numbers that are not None."""
 
     parts: tuple[Measure, ...]
 
@@ -61,7 +61,7 @@ class _OfSeveral(Measure):
 
 @dataclass(frozen=True)
 class Mean(_OfSeveral):
-    """The mean of numbers; None if one of them is None."""
+    """The mean of numbers; None if one is None."""
 
     def _from(self, known: list[float]) -> float | None:
         return math.fsum(known) / len(known) if known and len(known) == len(self.parts) else None
@@ -69,7 +69,7 @@ class Mean(_OfSeveral):
 
 @dataclass(frozen=True)
 class Least(_OfSeveral):
-    """The smallest of numbers, those left out that are None: what a paper calls the best of several methods."""
+    """The smallest of numbers, ignoring None: the best of several methods in a paper."""
 
     def _from(self, known: list[float]) -> float | None:
         return min(known, default=None)
@@ -77,7 +77,7 @@ class Least(_OfSeveral):
 
 @dataclass(frozen=True)
 class Spread(_OfSeveral):
-    """The standard deviation of numbers over several runs, with one less than their number below the sum."""
+    """The sample standard deviation of numbers over several runs."""
 
     def _from(self, known: list[float]) -> float | None:
         return statistics.stdev(known) if len(known) > 1 else None
@@ -85,10 +85,10 @@ class Spread(_OfSeveral):
 
 @dataclass(frozen=True)
 class OfLeast(Measure):
-    """What goes with the smallest of numbers, such as the dimensions of the best of several methods."""
+    """The companion of the smallest number, such as the dimensions of the best of several methods."""
 
     parts: tuple[Measure, ...]
-    beside: tuple[Measure, ...]  # one of each part
+    beside: tuple[Measure, ...]  # one companion for each number
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
@@ -99,7 +99,7 @@ class OfLeast(Measure):
 
 @dataclass(frozen=True)
 class MeanOfListed(Measure):
-    """The mean of a number over the objects of a list that one step printed, of those whose name begins so."""
+    """The mean of a number over the objects of a printed list whose name has a prefix."""
 
     step: Step
     path: tuple[str | int, ...]
@@ -109,13 +109,13 @@ class MeanOfListed(Measure):
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
         rows = look_up(results[self.step.key], self.path) or []
-        found = [float(row[self.value]) for row in rows if str(row.get("name", "")).startswith(self.prefix)]
-        return statistics.fmean(found) if found else None
+        numbers = [float(row[self.value]) for row in rows if str(row.get("name", "")).startswith(self.prefix)]
+        return statistics.fmean(numbers) if numbers else None
 
 
 @dataclass(frozen=True)
 class _OfTwo(Measure):
-    """Made of two numbers, where both are known."""
+    """A function of two numbers, if both are known."""
 
     part: Measure
     base: Measure
@@ -130,7 +130,7 @@ class _OfTwo(Measure):
 
 @dataclass(frozen=True)
 class PercentAbove(_OfTwo):
-    """By how many percent one number is above another."""
+    """Difference of two numbers in percent of the second."""
 
     def _from(self, part: float, base: float) -> float | None:
         return 100 * (part - base) / base if base else None
@@ -138,7 +138,7 @@ class PercentAbove(_OfTwo):
 
 @dataclass(frozen=True)
 class DifferenceOfTwo(_OfTwo):
-    """By how much one number is above another, times a factor."""
+    """Difference of two numbers, times a factor."""
 
     factor: float = 1.0
 
@@ -148,7 +148,7 @@ class DifferenceOfTwo(_OfTwo):
 
 @dataclass(frozen=True)
 class PerOne(_OfTwo):
-    """One number over another, such as features over photos."""
+    """Ratio of two numbers, such as features per photo."""
 
     def _from(self, part: float, base: float) -> float | None:
         return part / base if base else None
@@ -156,23 +156,23 @@ class PerOne(_OfTwo):
 
 @dataclass(frozen=True)
 class Listed:
-    """Points that one step printed as a list of objects, by the keys of x and y, such as ``test.notredame``.
+    """Points printed by one step as a list of objects, by the keys of x and y, such as ``test.notredame``.
 
-    Those for which ``where`` holds.
+    Filtered by ``where``.
     """
 
     step: Step
     path: tuple[str | int, ...]
-    x: str  # "" for their numbers in the list, from 0
+    x: str  # "" for their indices in the list, from 0
     y: str
     factor: float = 1.0  # of y
     where: tuple[tuple[str, Any], ...] = ()
 
     def of(self, results: Results) -> list[tuple[float, float]]:
-        """Return the points, in the order of x."""
+        """Return the points, ordered by x."""
         rows = look_up(results[self.step.key], self.path) or []
-        taken = [row for row in rows if all(row.get(name) == value for name, value in self.where)]
-        numbered = enumerate(taken)
+        selected = [row for row in rows if all(row.get(name) == value for name, value in self.where)]
+        numbered = enumerate(selected)
         points = [
             (look_up(row, self.x.split(".")) if self.x else at, look_up(row, self.y.split("."))) for at, row in numbered
         ]
@@ -180,7 +180,7 @@ class Listed:
 
 
 def look_up(printed: Any, path: Sequence[str | int]) -> Any:
-    """Follow a path into a JSON object; None if it does not go on, CairnError if a key is missing."""
+    """Follow a path into a JSON object; None if it ends early, CairnError if a key is missing."""
     for name in path:
         if printed is None:
             return None

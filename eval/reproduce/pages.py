@@ -1,4 +1,4 @@
-"""What an experiment ends in: a page with tables and plots, and the same numbers as CSV and JSON."""
+"""Pages of experiments with tables and plots, and the same numbers as CSV and JSON."""
 
 import re
 from base64 import b64encode
@@ -17,7 +17,7 @@ from learning.reports.figures import image_bytes, new_figure, require_matplotlib
 from learning.reports.html import document, write_html
 
 CONTENTS = "index.html"
-"""Page that leads to those of the experiments."""
+"""Page of contents of the experiments."""
 _STYLE = """
 :root { color-scheme: light dark; --line: #ccc; --soft: #666; }
 @media (prefers-color-scheme: dark) { :root { --line: #444; --soft: #aaa; } }
@@ -32,32 +32,32 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { margin: 1.5rem 0; } figure img { max-width: 100%; height: auto; background: #fff; }
 """.strip()
 DIFFERS = "Where this differs from the paper"
-"""Heading of what is done otherwise."""
+"""Heading of the differences from the paper."""
 
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An experiment that was run."""
+    """A finished experiment."""
 
-    experiment: Experiment  # what was run
+    experiment: Experiment  # the experiment
     results: Mapping[str, Mapping[str, Any]]  # see `eval.reproduce.running.run_steps`
     share: float  # the scale
-    version: str  # of the program
+    version: str  # version of the program
 
     @property
     def printed(self) -> Results:
-        """What each step printed, by its key."""
+        """The output of each step, by its key."""
         return printed(self.results)
 
     @property
     def seconds(self) -> float:
-        """What its steps took together, those that other experiments had run before too."""
+        """Total time of its steps, including those shared with earlier experiments."""
         return float(sum(self.results[step.key]["seconds"] for step in self.experiment.steps))
 
     def as_json(self) -> dict[str, Any]:
-        """Return all numbers, as the file next to the page has them."""
+        """Return all numbers, as in the file next to the page."""
         parts = self.experiment.parts
         return {
             "experiment": self.experiment.name,
@@ -89,11 +89,11 @@ class Outcome:
         }
 
     def _cells(self, table: Table) -> list[dict[str, Any]]:
-        found = []
+        cells = []
         for cell in table.cells:
             ours = self._of(cell.ours)
             difference = None if ours is None or cell.published is None else ours - cell.published
-            found.append(
+            cells.append(
                 {
                     "row": cell.row,
                     "column": cell.column,
@@ -106,7 +106,7 @@ class Outcome:
                     "published_spread": cell.published_spread,
                 }
             )
-        return found
+        return cells
 
     def _series(self, plot: Plot) -> list[dict[str, Any]]:
         return [
@@ -120,11 +120,11 @@ class Outcome:
         ]
 
     def points(self, series: Series) -> list[tuple[float, float]]:
-        """Return the points of a line that are known."""
+        """Return the known points of a line."""
         if series.listed is not None:
             return series.listed.of(self.printed)
-        found = [(self._of(x) if isinstance(x, Measure) else x, self._of(y)) for x, y in series.points]
-        return [(x, y) for x, y in found if x is not None and y is not None]
+        points = [(self._of(x) if isinstance(x, Measure) else x, self._of(y)) for x, y in series.points]
+        return [(x, y) for x, y in points if x is not None and y is not None]
 
     def _of(self, measure: Measure | None) -> float | None:
         return None if measure is None else measure.of(self.printed)
@@ -135,7 +135,7 @@ def _rounded(number: float | None) -> float | None:
 
 
 def check_pages(experiments: Sequence[Experiment]) -> None:
-    """Raise CairnError if a plot could not be drawn in the end: before the work that it reports."""
+    """Raise CairnError if a plot could not be drawn in the end; called before the work."""
     if any(isinstance(part, Plot | Drawing) for one in experiments for part in one.parts):
         require_matplotlib()
 
@@ -144,20 +144,20 @@ def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
     """Write the page of an experiment, with its CSV and JSON next to it; return the page."""
     page = folder / f"{outcome.experiment.name}.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    told = outcome.as_json()
-    save_json(page.with_suffix(".json"), told)
-    save_rows(page.with_suffix(".csv"), _rows(told))
-    write_html(page, _page(outcome, told, bench), "page")
+    result = outcome.as_json()
+    save_json(page.with_suffix(".json"), result)
+    save_rows(page.with_suffix(".csv"), _rows(result))
+    write_html(page, _page(outcome, result, bench), "page")
     return page
 
 
 def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
-    """Write a page that leads to those of several experiments, and to those of earlier runs in the same folder."""
-    told = {name: (title, share) for name, title, share in _written(folder)}
-    told |= {one.experiment.name: (one.experiment.title, one.share) for one in outcomes}
+    """Write a page of contents of several experiments, including those of earlier runs in the same folder."""
+    titles = {name: (title, share) for name, title, share in _written(folder)}
+    titles |= {one.experiment.name: (one.experiment.title, one.share) for one in outcomes}
     lines = [
         f'<li><a href="{escape(name)}.html">{escape(name)}</a>: {escape(title)}{_share(share)}</li>'
-        for name, (title, share) in sorted(told.items(), key=lambda one: _in_order(one[0]))
+        for name, (title, share) in sorted(titles.items(), key=lambda one: _in_order(one[0]))
     ]
     page = folder / CONTENTS
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,17 +167,17 @@ def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
 
 
 def _written(folder: Path) -> Iterator[tuple[str, str, float]]:
-    """Name, title and scale of the experiments whose pages are in a folder."""
+    """Name, title and scale of the experiments with pages in a folder."""
     for page in folder.glob("*/*.html"):
         try:
-            told = load_json(page.with_suffix(".json"))
-            yield str(told["experiment"]), str(told["title"]), float(told["scale"])
+            result = load_json(page.with_suffix(".json"))
+            yield str(result["experiment"]), str(result["title"]), float(result["scale"])
         except (CairnError, LookupError, TypeError, ValueError):
-            continue  # no page of an experiment
+            continue  # not the page of an experiment
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:
-    """What sorts names of experiments: figure10 after figure9."""
+    """Sort key of names of experiments: figure10 after figure9."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -185,16 +185,16 @@ def _share(share: float) -> str:
     return "" if share == 1 else f" (scale {share:g})"
 
 
-def _rows(told: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """All numbers, one a line."""
+def _rows(result: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Rows of all numbers."""
     beside = ("detail", "published_detail", "spread", "published_spread")
     none = [""] * len(beside)
     yield ["part", "row", "column", "ours", "published", "difference", "unit", *beside]
-    for table in told["tables"]:
+    for table in result["tables"]:
         for cell in table["cells"]:
             values = [cell[name] for name in ("row", "column", "ours", "published", "difference")]
             yield [table["title"], *values, table["unit"], *(cell[name] for name in beside)]
-    for plot in told["plots"]:
+    for plot in result["plots"]:
         for series in plot["series"]:
             for x, y in series["points"]:
                 yield [plot["title"], series["label"], x, y, "", "", plot["y"], *none]
@@ -204,7 +204,7 @@ def _rows(told: Mapping[str, Any]) -> Iterator[list[Any]]:
                 yield [plot["title"], series["label"], "", series["level"], "", "", plot["y"], *none]
 
 
-def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
+def _page(outcome: Outcome, result: Mapping[str, Any], bench: Bench) -> str:
     experiment = outcome.experiment
     parts = [f"<h1>{escape(experiment.title)}</h1>", f"<p>{escape(experiment.source)}</p>"]
     if outcome.share != 1:
@@ -212,7 +212,7 @@ def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
             f'<p class="warning">Run at the scale {outcome.share:g}: a small share of the data, to see that all works. '
             "Its numbers cannot be compared with the published ones.</p>"
         )
-    tables = {table["title"]: table["cells"] for table in told["tables"]}
+    tables = {table["title"]: table["cells"] for table in result["tables"]}
     for part in experiment.parts:
         parts.append(f"<h2>{escape(part.title)}</h2>")
         if isinstance(part, Table):
@@ -224,7 +224,7 @@ def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
     for heading, sentences in ((DIFFERS, experiment.differs), ("Notes", experiment.notes)):
         if sentences:
             parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{escape(one)}</li>' for one in sentences)}</ul>")
-    commands = "\n".join(f"# {step['title']}: {step['seconds']:.0f} s\n{step['command']}" for step in told["steps"])
+    commands = "\n".join(f"# {step['title']}: {step['seconds']:.0f} s\n{step['command']}" for step in result["steps"])
     parts.append(
         f"<h2>Commands</h2><p>Cairn {escape(outcome.version)}; {outcome.seconds / 3600:.2f} hours of commands, those "
         f"shared with other experiments with them.</p><pre>{escape(commands)}</pre>"
@@ -233,7 +233,7 @@ def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
 
 
 def _table(table: Table, cells: Sequence[Mapping[str, Any]]) -> str:
-    """A table of rows and columns, each number of ours above the published one."""
+    """A table in HTML, with each of our numbers above the published one."""
     by_place = {(cell["row"], cell["column"]): cell for cell in cells}
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     rows = []

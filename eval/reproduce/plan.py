@@ -1,4 +1,4 @@
-"""What an experiment is: the tables, curves and pictures that follow from its steps."""
+"""Plans of experiments: tables, curves and pictures made from steps."""
 
 import math
 from collections.abc import Iterator
@@ -17,23 +17,23 @@ class Cell:
     # place in the paper
     row: str
     column: str
-    ours: Measure | None = None  # None for what others published of methods that are not built here
+    ours: Measure | None = None  # None for published methods that are not implemented here
     published: float | None = None  # None if nothing was published
-    detail: Measure | None = None  # a number to be shown with ours, such as the dimensions of the descriptor
-    published_detail: float | None = None  # the same of the published one
+    detail: Measure | None = None  # a number shown with ours, such as the dimensions of the descriptor
+    published_detail: float | None = None  # the same for the published one
     spread: Measure | None = None  # standard deviation of ours over several runs
     published_spread: float | None = None  # the published one
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its cells, all of one unit, whose rows and columns follow in their order."""
+    """A table: cells of one unit; rows and columns follow from their order."""
 
     title: str
     unit: str
     cells: tuple[Cell, ...]
     digits: int = 2
-    better: str = "lower"  # or "higher"; "" where neither is
+    better: str = "lower"  # or "higher"; "" if neither is better
 
     @property
     def rows(self) -> list[str]:
@@ -48,21 +48,21 @@ class Table:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a plot, of points that are measured one by one; or of a list that one step printed."""
+    """A line of a plot, of points measured one by one, or of a printed list."""
 
-    label: str  # what the legend calls it
+    label: str  # label in the legend
     points: tuple[tuple[float | Measure, Measure], ...] = ()  # x and y
     listed: Listed | None = None  # a list of points instead
-    published: tuple[tuple[float, float], ...] = ()  # the points that were published, as far as they can be read
-    # a dashed level line of this height, instead of points, in the colour of the line before it
+    published: tuple[tuple[float, float], ...] = ()  # published points, as far as they can be read off
+    # height of a dashed horizontal line instead of points, in the colour of the previous line
     level: Measure | None = None
 
     @property
     def steps(self) -> list[Step]:
         """The steps whose output it needs."""
-        found = [step for x, y in self.points for one in (x, y) if isinstance(one, Measure) for step in one.steps]
-        found += [self.listed.step] if self.listed is not None else []
-        return found + (self.level.steps if self.level is not None else [])
+        steps = [step for x, y in self.points for one in (x, y) if isinstance(one, Measure) for step in one.steps]
+        steps += [self.listed.step] if self.listed is not None else []
+        return steps + (self.level.steps if self.level is not None else [])
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture that a step draws."""
+    """A picture drawn by a step."""
 
     title: str
     step: Step
@@ -93,16 +93,16 @@ class Experiment:
     """A table or figure of a paper."""
 
     name: str  # ``paper/table1``
-    title: str  # what it shows
+    title: str  # its title
     source: str  # publication
-    parts: tuple[Part, ...]  # what the page shows
-    # where this differs from the paper: what is done otherwise, and what the paper leaves open
+    parts: tuple[Part, ...]  # parts of the page
+    # differences from the paper, and choices that the paper leaves open
     differs: tuple[str, ...]
-    notes: tuple[str, ...] = ()  # what else a reader must know to compare
+    notes: tuple[str, ...] = ()  # further notes for comparing
 
     @cached_property
     def steps(self) -> list[Step]:
-        """All steps, each after those it builds on."""
+        """All steps, each after its dependencies."""
         return in_order(self._ends())
 
     @property
@@ -112,7 +112,7 @@ class Experiment:
 
     @property
     def hours(self) -> float:
-        """About how long it takes on two cores, by itself."""
+        """Approximate time alone on two cores."""
         return math.fsum(step.hours for step in self.steps)
 
     def _ends(self) -> Iterator[Step]:
@@ -129,9 +129,7 @@ class Experiment:
 
 
 def repeated(experiment: Experiment, runs: int) -> Experiment:
-    """The experiment with means and spread of several runs, each with other seeds, in its tables; plots are of the
-    first run.
-    """
+    """The experiment with mean and spread over several seeds in its tables; plots are of the first run."""
     if runs == 1:
         return experiment
     parts = [
@@ -148,7 +146,7 @@ def _repeated(cell: Cell, runs: int) -> Cell:
     if len({tuple(step.key for step in one.steps) for one in of_runs}) == 1:
         return cell  # nothing in it is random
     spread = Spread(of_runs)
-    if isinstance(cell.spread, Spread):  # an experiment that has several runs by itself: over all of them
+    if isinstance(cell.spread, Spread):  # an experiment with its own runs: over all of them
         spread = Spread(tuple(part for seed in range(runs) for part in _seeded(cell.spread, seed).parts))
     return replace(cell, ours=Mean(of_runs), spread=spread)
 

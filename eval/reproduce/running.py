@@ -1,4 +1,4 @@
-"""Running the steps of experiments: one command after another, each once, and going on where a run was stopped."""
+"""Running the steps of experiments: one command after another, each once, resumable."""
 
 import importlib.util
 import json
@@ -20,16 +20,16 @@ from index.errors import CairnError
 from retrieval.collection.locking import lock_file
 
 RESULT = "result.json"
-"""What a step printed, in its folder: the step is done where this is."""
+"""Output of a step, in its folder: its existence marks the step as done."""
 
 COMMAND = "command.txt"
 """The command line of a step, in its folder."""
 
 LOCK = "lock"
-"""Held in a step's folder while its command runs, by the command itself too: it may outlive a run that was killed."""
+"""Lock in a step's folder while its command runs, also held by the command, which may outlive a killed run."""
 
 Runner = Callable[[Sequence[str]], str]
-"""Runs `cairn` with arguments and gives what it printed on standard output; CairnError where it failed."""
+"""Runs `cairn` with arguments and returns its standard output; raises CairnError if it fails."""
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class Standing:
     done: int
     of: int
     title: str
-    hours: float  # about how long this step takes
-    hours_left: float  # about how long all that is left takes, this step with it
+    hours: float  # approximate time of this step
+    hours_left: float  # approximate remaining time, including this step
 
 
 @dataclass
 class Bench:
     """Folders of a run."""
 
-    root: Path  # folder below which the published sets lie
+    root: Path  # folder of the published sets
     folder: Path  # folder of the steps' folders
-    workers: int = 0  # processes that a command may take; 0: one a core
+    workers: int = 0  # most processes of a command; 0: one a core
     run: Runner = field(default_factory=lambda: run_command)  # see `Runner`
-    # name the places of sets that are not there as if they were below the root, to tell what would be run
+    # show missing sets as if they were below the root, for a dry run
     planning: bool = False
     _data: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -65,22 +65,22 @@ class Bench:
         return self.folder / step.key
 
     def arguments(self, step: Step) -> list[str]:
-        """The arguments of a step's command, with all places filled in."""
+        """The arguments of a step's command, with all placeholders resolved."""
         filled = [self._fill(one, step) for one in step.arguments]
         return [*filled, "--json"] if step.prints else filled
 
     def command(self, step: Step) -> str:
-        """The command line of a step, as it can be typed."""
+        """The command line of a step, for typing."""
         return shlex.join(["cairn", *self.arguments(step)])
 
     def result(self, step: Step) -> dict[str, Any] | None:
-        """What a step printed; None if it is yet to be run, or was run on data that lie elsewhere."""
+        """Output of a step; None if it was not run, or was run on data elsewhere."""
         path = self.home(step) / RESULT
         if not path.is_file():
             return None
-        found = load_json(path)
-        whole = isinstance(found, dict) and isinstance(found.get("printed"), dict)
-        return found if whole and found.get("command") == self.command(step) else None
+        stored = load_json(path)
+        whole = isinstance(stored, dict) and isinstance(stored.get("printed"), dict)
+        return stored if whole and stored.get("command") == self.command(step) else None
 
     def _fill(self, argument: Argument, step: Step) -> str:
         if isinstance(argument, Here):
@@ -89,7 +89,7 @@ class Bench:
             return str(self.home(argument.step) / argument.name)
         if isinstance(argument, Told):
             before = self.result(argument.step)
-            # Until that step has run, its command line can only name what is to stand here.
+            # Until that step has run, the command line has a placeholder.
             number = f"<{argument.step.title}>" if before is None else look_up(before["printed"], argument.path)
             return f"{argument.prefix}{number}"
         return self._place(argument) if isinstance(argument, Data) else argument
@@ -98,7 +98,7 @@ class Bench:
         key = f"{data.name}/{data.part}"
         if key not in self._data:
             try:
-                found = locate(data.name, self.root)
+                located = locate(data.name, self.root)
             except CairnError:
                 if not self.planning:
                     raise
@@ -108,12 +108,12 @@ class Bench:
             if data.part == "root":
                 self._data[key] = str(self.root)
             elif data.part == "gt":
-                if found.ground_truth is None:
+                if located.ground_truth is None:
                     raise CairnError(f"{data.name} has no ground truth.")
-                self._data[key] = str(found.ground_truth)
+                self._data[key] = str(located.ground_truth)
             else:
-                photos = os.path.commonpath([one.parent for one in found.images]) if data.part == "images" else ""
-                self._data[key] = photos or str(found.folder)
+                photos = os.path.commonpath([one.parent for one in located.images]) if data.part == "images" else ""
+                self._data[key] = photos or str(located.folder)
         return self._data[key]
 
 
@@ -123,29 +123,28 @@ def run_steps(
     tell: Callable[[Standing], None] = lambda standing: None,
     done: Callable[[Step, Mapping[str, Any]], None] = lambda step, result: None,
 ) -> dict[str, dict[str, Any]]:
-    """Run steps that have not been run, each after those it builds on; give ``printed``, ``seconds`` and ``command`` by
-    key. Where a command fails, what is done is kept. `steps`: in an order in which they can be run, as
-    `Experiment.steps` gives them.
+    """Run missing steps, each after its dependencies; return ``printed``, ``seconds`` and ``command`` by key. If a
+    command fails, finished steps are kept. `steps`: in topological order, as from `Experiment.steps`.
     """
-    found = {step.key: bench.result(step) for step in steps}
-    waiting = [step for step in steps if found[step.key] is None]
+    results = {step.key: bench.result(step) for step in steps}
+    waiting = [step for step in steps if results[step.key] is None]
     slowness = _Slowness()
     for number, step in enumerate(waiting):
         left = slowness.hours(step.hours for step in waiting[number:])
         tell(Standing(len(steps) - len(waiting) + number, len(steps), step.title, slowness.hours([step.hours]), left))
-        found[step.key] = _run(bench, step)
-        slowness.take(step.hours, found[step.key]["seconds"])  # type: ignore[index]
-        done(step, found[step.key])  # type: ignore[arg-type]
-    return {key: result for key, result in found.items() if result is not None}
+        results[step.key] = _run(bench, step)
+        slowness.take(step.hours, results[step.key]["seconds"])  # type: ignore[index]
+        done(step, results[step.key])  # type: ignore[arg-type]
+    return {key: result for key, result in results.items() if result is not None}
 
 
 def printed(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return what the steps printed, by their keys."""
+    """Return the output of the steps, by key."""
     return {key: result["printed"] for key, result in results.items()}
 
 
 class _Slowness:
-    """How much longer or shorter than expected steps take on this machine."""
+    """Ratio of measured to expected times of steps on this machine."""
 
     def __init__(self) -> None:
         self._expected = self._taken = 0.0
@@ -155,7 +154,7 @@ class _Slowness:
         self._taken += seconds / 3600
 
     def hours(self, expected: Iterable[float]) -> float:
-        """Expected time of steps; that of the plan, until a tenth of an hour has been measured."""
+        """Expected time of steps; that of the plan until a tenth of an hour has been measured."""
         known = self._expected > 0 and self._taken > 0.1
         return sum(expected) * (self._taken / self._expected if known else 1.0)
 
@@ -186,7 +185,7 @@ def _run_locked(bench: Bench, step: Step) -> dict[str, Any]:
 
 
 def _with_workers(arguments: list[str], workers: int) -> list[str]:
-    """Add the number of processes where a command takes it; its result does not depend on it."""
+    """Add the number of processes if a command takes it; results do not depend on it."""
     takes = (arguments[0] in {"learn", "mine"} and arguments[1] != "embedding") or (
         arguments[0] == "evaluate" and arguments[1] in _SEARCHES
     )
@@ -197,18 +196,18 @@ _SEARCHES = {"oxford5k", "paris6k", "oxford105k", "paris106k", "roxford5k", "rpa
 
 
 def _read(text: str, step: Step) -> dict[str, Any]:
-    """Read the one JSON object that a command printed."""
+    """Parse the JSON object printed by a command."""
     try:
-        found = json.loads(text)
+        contents = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        contents = None
+    if not isinstance(contents, dict):
         raise CairnError(f"{step.title}: the command printed no JSON object, but {text[:80]!r}.")
-    return found
+    return contents
 
 
 def run_command(arguments: Sequence[str]) -> str:
-    """Run `cairn` as a process of its own, whose progress goes to standard error; see `Runner`."""
+    """Run `cairn` as a subprocess, with progress on standard error; see `Runner`."""
     where = importlib.util.find_spec("cairn")
     assert where is not None
     assert where.origin is not None
@@ -217,12 +216,12 @@ def run_command(arguments: Sequence[str]) -> str:
         stdout=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
         text=True,
-        close_fds=False,  # so that the command holds the lock of its step
+        close_fds=False,  # the command inherits the lock of its step
     ) as process:
         try:
             text, _ = process.communicate()
         except BaseException:
-            process.terminate()  # with Ctrl-C it has been told already: it keeps what it has done
+            process.terminate()  # Ctrl-C has reached it already: it saves its work
             process.wait()
             raise
     if process.returncode == 0 or (process.returncode == 1 and text.strip()):
@@ -231,9 +230,9 @@ def run_command(arguments: Sequence[str]) -> str:
 
 
 def _sentence(text: str) -> str | None:
-    """The sentence in which a command with --json said what was wrong."""
+    """The error message of a command with --json."""
     try:
-        found = json.loads(text.strip().splitlines()[-1])
-        return str(found["error"])
+        contents = json.loads(text.strip().splitlines()[-1])
+        return str(contents["error"])
     except (ValueError, LookupError, TypeError):
         return None

@@ -1,5 +1,5 @@
-"""Steps: command lines of `cairn` that build on each other. What one makes lies in a folder whose name follows from the
-command line and the steps before it: so experiments share what they have in common, and a changed one starts afresh.
+"""Steps: command lines of `cairn` that build on each other. The folder of a step's output is named by a hash of its
+command line and dependencies: so experiments share common steps, and a changed step starts from scratch.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from index.arrays import fingerprint
 from index.errors import CairnError
 
 VERSION = 1
-"""Of what steps mean; to be raised when the same command line comes to make something else."""
+"""Version of steps; raise it when the same command line gives another result."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Data:
 
 @dataclass(frozen=True)
 class Here:
-    """A file or folder that a step makes, in its own folder."""
+    """A file or folder in a step's own folder."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Made:
-    """A file or folder that another step made."""
+    """A file or folder of another step."""
 
     step: "Step"
     name: str
@@ -39,7 +39,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Told:
-    """A number that another step printed, behind a prefix such as ``sift=``."""
+    """A number printed by another step, with a prefix such as ``sift=``."""
 
     step: "Step"
     path: tuple[str, ...]
@@ -53,25 +53,25 @@ Argument: TypeAlias = str | Data | Here | Made | Told
 class Step:
     """One command line."""
 
-    title: str  # what is done, for people
-    arguments: tuple[Argument, ...]  # what follows ``cairn``; ``--json`` and ``--workers`` are added where it is run
-    hours: float = 0.0  # about how long it takes on two cores
-    prints: bool = True  # whether it prints a JSON object; a picture's command prints none
-    needs: tuple[str, ...] = ()  # published sets that it finds below the root by itself
+    title: str  # title for people
+    arguments: tuple[Argument, ...]  # arguments after ``cairn``; ``--json`` and ``--workers`` are added later
+    hours: float = 0.0  # approximate time on two cores
+    prints: bool = True  # whether it prints a JSON object; commands of pictures do not
+    needs: tuple[str, ...] = ()  # published sets that the command itself finds below the root
 
     @cached_property
     def key(self) -> str:
-        """What the step's folder is called: a hash of all that its output follows from, but for the data."""
+        """Name of the step's folder: a hash of everything that its output depends on, except the data."""
         return fingerprint({}, {"version": VERSION, "arguments": [_plain(one) for one in self.arguments]})[:16]
 
     @property
     def before(self) -> list["Step"]:
-        """The steps that it builds on."""
+        """Its dependencies."""
         return [one.step for one in self.arguments if isinstance(one, Made | Told)]
 
     @property
     def data(self) -> list[str]:
-        """The published sets that it reads itself."""
+        """The published sets that it reads directly."""
         return [*(one.name for one in self.arguments if isinstance(one, Data)), *self.needs]
 
     def __hash__(self) -> int:
@@ -94,14 +94,12 @@ def _plain(argument: Argument) -> str | list[str]:
 
 
 _RANDOM = {"learn", "mine", "compress"}
-"""Commands whose outcome a seed decides; beside them, evaluations that make a vocabulary."""
+"""Commands whose result depends on a seed; so do evaluations that train a vocabulary."""
 
 
 @cache
 def with_seed(step: Step, seed: int) -> Step:
-    """The step, and all that it builds on, with another seed (0: as it is); the same step where nothing in it is
-    random.
-    """
+    """The step and its dependencies with another seed (0: unchanged); the same step if nothing in it is random."""
     arguments = [
         replace(one, step=with_seed(one.step, seed)) if isinstance(one, Made | Told) else one for one in step.arguments
     ]
@@ -113,11 +111,11 @@ def with_seed(step: Step, seed: int) -> Step:
     return replace(step, arguments=tuple(arguments))
 
 
-_APART = 1_000  # seeds of two runs of an experiment are that far apart
+_APART = 1_000  # distance of the seeds of two runs
 
 
 def in_order(ends: Iterable[Step]) -> list[Step]:
-    """Return some steps and all that they build on, each once and after those it builds on."""
+    """Return some steps and their dependencies in topological order."""
     ordered: dict[str, Step] = {}
     for step in ends:
         _add(step, ordered)
@@ -125,7 +123,7 @@ def in_order(ends: Iterable[Step]) -> list[Step]:
 
 
 def _add(step: Step, ordered: dict[str, Step]) -> None:
-    """Put a step behind all it builds on, unless it is there."""
+    """Append a step after its dependencies, unless present."""
     if step.key in ordered:
         return
     for before in step.before:
@@ -135,7 +133,7 @@ def _add(step: Step, ordered: dict[str, Step]) -> None:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of an experiment is run: 1 is all of it, as published."""
+    """Scale of an experiment: 1 is the published size."""
 
     share: float = 1.0  # above 0, not above 1
 
@@ -145,13 +143,13 @@ class Scale:
 
     @property
     def whole(self) -> bool:
-        """Whether all is run as published."""
+        """Whether the scale is as published."""
         return self.share == 1
 
     def count(self, number: int, least: int) -> str:
-        """Return a number of things as an argument, smaller at a smaller scale, but not below the least."""
+        """Scale a number for an argument, but not below `least`."""
         return str(min(number, max(least, round(number * self.share))))
 
     def hours(self, hours: float) -> float:
-        """Return about how long it takes what takes so long at full scale."""
+        """Scale an approximate time."""
         return hours * self.share

@@ -1,1 +1,1 @@
-"""Runs of retrieval benchmarks: photos, vocabulary, queries, and what is kept of them."""
+"""Runs of retrieval benchmarks: photos, vocabulary, queries, and stored results."""

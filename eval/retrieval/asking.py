@@ -1,4 +1,4 @@
-"""Asking the queries of a benchmark, on several processes, each answered as by one."""
+"""Parallel searches for the queries of a benchmark, with the same answers as in one process."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -26,22 +26,22 @@ from retrieval.search.query import Box
 from retrieval.search.searcher import Searcher
 
 Described = tuple[Path, tuple[Path, ...]]
-"""Where features of another program are, and folders within which they have the names of photos."""
+"""Folder of another program's features, and the folders of photos whose names they have."""
 
 
 @dataclass(frozen=True)
 class SearchTask:
     """One search."""
 
-    key: str  # label that distinguishes it from the other searches of its run
+    key: str  # unique label within its run
     path: Path  # the query's photo
-    box: Box | None  # what is searched for in it; None: all of it
-    without: NDArray[np.uint32]  # (N,) uint32: numbers of the photos that are as if they were not there
+    box: Box | None  # the part to search for; None: all of it
+    without: NDArray[np.uint32]  # (N,) uint32: numbers of the photos to exclude
 
 
 @dataclass(frozen=True)
 class Answered:
-    """The answer to one search: numbers of all photos that could be found, (N,) uint32, the best first."""
+    """The answer to one search: numbers of all photos of the database, (N,) uint32, best first."""
 
     key: str
     ranking: NDArray[np.uint32]
@@ -51,7 +51,7 @@ class Answered:
 def ask_all(
     collection: Collection, options: SearchOptions, jobs: Sequence[SearchTask], workers: int = 1
 ) -> Iterator[Answered]:
-    """Search for queries; return the answers as they come, in any order where there are several processes."""
+    """Search for queries; yield the answers, in any order with several processes."""
     if workers == 1 or len(jobs) < 2:
         searcher = Searcher(collection, options)
         for job in jobs:
@@ -75,13 +75,13 @@ def _features_of(collection: Collection) -> Described | None:
     return extractor.source.path, tuple(extractor.roots)
 
 
-_searchers: dict[str, Searcher] = {}  # of a worker process: the last one, by what it searches
+_searchers: dict[str, Searcher] = {}  # of a worker process: the last opened one, by key
 
 
 def _ask_elsewhere(
     folder: Path, state: str, features: Described | None, options: SearchOptions, job: SearchTask
 ) -> Answered:
-    """Search in a worker process, which opens a collection once for all searches in it."""
+    """Search in a worker process, which opens a collection once."""
     key = repr((str(folder), state, features, options))
     if key not in _searchers:
         for old in _searchers.values():
@@ -99,8 +99,8 @@ def _ask(searcher: Searcher, job: SearchTask) -> Answered:
     among = None
     if len(job.without):
         among = np.setdiff1d(searcher.index.image_numbers, job.without)
-    found = search_photo(searcher, ask_with_file(searcher.collection, job.path.stem, job.path, job.box), among)
-    ranking = np.asarray(found.answer.hits.ordered, np.uint32)
+    answer = search_photo(searcher, ask_with_file(searcher.collection, job.path.stem, job.path, job.box), among)
+    ranking = np.asarray(answer.answer.hits.ordered, np.uint32)
     return Answered(job.key, ranking, time.perf_counter() - start)
 
 

@@ -1,6 +1,6 @@
-"""What is kept of runs of retrieval benchmarks, so that one that was stopped goes on: in a work folder one folder a
-run, ``NAME-KEY``, by photos, options and vocabulary, with a collection and the answers; and ``vocabularies``, which
-runs share. What other code has made is thrown away.
+"""Stored state of retrieval benchmarks for resuming. The work folder has one folder a run, ``NAME-KEY``, by photos,
+options and vocabulary, with a collection and the answers; and ``vocabularies``, which runs share. State of other code
+versions is deleted.
 """
 
 import contextlib
@@ -23,51 +23,51 @@ from index.errors import CairnError
 from retrieval.collection.locking import lock_file
 
 WORK = Path("cairn-evaluations")
-"""Name of the work folder, where none is named."""
+"""Default name of the work folder."""
 VOCABULARIES = "vocabularies"
 
 _ABOUT = "about.json"
 _LOCK = "run.lock"
 _ANSWERS = "answers.jsonl"
 _RANKINGS = "rankings"
-# What a figure may depend on: their sources are what `code_fingerprint` is of.
+# Packages that figures may depend on: `code_fingerprint` hashes their sources.
 _ROOMS = ("photos", "regions", "descriptors", "features", "foreign", "matching", "collection", "indexing", "search")
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Files of a run that is kept."""
+    """Files of a stored run."""
 
     root: Path = WORK  # folder of all runs
-    name: str = "retrieval"  # of the run's folder, before its key
-    discard: bool = False  # whether the run's folder is removed once the run is done
+    name: str = "retrieval"  # prefix of the run's folder, before its key
+    discard: bool = False  # whether to remove the run's folder in the end
 
 
 class RunFolder:
-    """The folder of one run, which no other process uses meanwhile."""
+    """The locked folder of one run."""
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
         self.path = path
         self._about = about
 
     def note(self, name: str, value: Any) -> None:
-        """Note something that is done."""
+        """Record a finished step."""
         self._about[name] = value
         save_json(self.path / _ABOUT, self._about)
 
     def noted(self, name: str) -> Any:
-        """What was noted; None if it was not."""
+        """A recorded value; None if there is no record."""
         return self._about.get(name)
 
     def answers(self, key: str) -> "Answers":
-        """Answers to queries that were asked in one way."""
+        """Answers to queries with one search setting."""
         return Answers(self.path / "answers" / key[:12])
 
 
 @contextlib.contextmanager
 def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
-    """Open the folder of a run: what is there of the same settings, made by the same code, is kept. `settings`: what
-    the run depends on, as JSON has it; also written, for people to read.
+    """Open the folder of a run: state with the same settings and code is kept. `settings`: everything the run depends
+    on, as JSON; also written for people to read.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,8 +83,8 @@ def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
         about: dict[str, Any] = {}
         if (folder / _ABOUT).is_file():
             with contextlib.suppress(CairnError):
-                found = load_json(folder / _ABOUT)
-                about = found if isinstance(found, dict) else {}
+                state = load_json(folder / _ABOUT)
+                about = state if isinstance(state, dict) else {}
         if about.get("code") != code_fingerprint():
             empty(folder)
             about = {"code": code_fingerprint(), "settings": settings}
@@ -93,7 +93,7 @@ def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
 
 
 def empty(folder: Path) -> None:
-    """Remove all in the folder of a run but its lock; the notes go last, without which it is not known as one."""
+    """Remove everything in the folder of a run except its lock; the notes are removed last, as they identify it."""
     for path in sorted(folder.iterdir(), key=lambda path: path.name == _ABOUT):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -102,7 +102,7 @@ def empty(folder: Path) -> None:
 
 
 def discard(*folders: Path) -> None:
-    """Remove folders of runs, and those of Cairn's own naming above that are empty then."""
+    """Remove folders of runs, and then empty parent folders named by Cairn."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
         for above in (folder.parent, folder.parent.parent):
@@ -143,7 +143,7 @@ class Answers:
         return self._folder / _RANKINGS / f"{number:06}.npy"
 
     def _is_there(self, number: int) -> bool:
-        """Whether a ranking is there; a machine that went down may have left a file without contents."""
+        """Whether a ranking exists; a crashed machine may have left an empty file."""
         file = self._file(number)
         return file.is_file() and file.stat().st_size > 0
 
@@ -154,7 +154,7 @@ class Answers:
         return len(self._known)
 
     def add(self, answered: Answered) -> None:
-        """Keep an answer: it is there whole, or not at all."""
+        """Store an answer atomically."""
         number = 1 + max((number for number, _ in self._known.values()), default=-1)
         save_array(self._file(number), answered.ranking)
         line = json.dumps({"query": answered.key, "seconds": round(answered.seconds, 6), "ranking": number})
@@ -163,27 +163,27 @@ class Answers:
         self._known[answered.key] = number, round(answered.seconds, 6)
 
     def read(self, key: str) -> tuple[NDArray[np.uint32], float]:
-        """A ranking, and the seconds that it took; raises KeyError if the query was not answered."""
+        """A ranking and its seconds; raises KeyError if the query has no answer."""
         number, seconds = self._known[key]
         return load_array(self._file(number)), seconds
 
 
 def key_of(settings: dict[str, Any]) -> str:
-    """Fingerprint of what something depends on."""
+    """Fingerprint of settings."""
     return fingerprint({}, settings)
 
 
 def folder_name(name: str) -> str:
-    """A name as part of a folder's: letters, digits, dots, hyphens and underscores, 40 at most."""
+    """A name for use in a folder's name: letters, digits, dots, hyphens and underscores, at most 40."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] or "retrieval"
 
 
 @cache
 def code_fingerprint() -> str:
-    """Fingerprint of the code that figures may depend on: of the sources that search, and that make a collection."""
+    """Fingerprint of the code that figures may depend on: the sources of indexing and searching."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
-    # The other packages of eval say what is searched for, and where.
+    # The other packages of eval only define queries and data.
     for folder in (root / "index", *(root / "retrieval" / room for room in _ROOMS), Path(__file__).parent):
         for path in sorted(folder.rglob("*.py")):
             digest.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())

@@ -1,4 +1,4 @@
-"""Which photos a retrieval benchmark searches, which its queries show, and how a ground truth knows them."""
+"""Photos of a retrieval benchmark: database, queries, and their names in a ground truth."""
 
 import os
 from collections import Counter
@@ -21,7 +21,7 @@ from retrieval.search.searcher import RankedAnswer
 
 T = TypeVar("T")
 Listed = list[tuple[Path, Path]]
-"""Photos as `list_photos` gives them: root and path."""
+"""Photos from `list_photos`: root and path."""
 
 _FEWEST = 2  # queries of a share
 
@@ -31,13 +31,13 @@ class BenchmarkPhotos:
     """The photos of a benchmark."""
 
     folders: tuple[str, ...]  # folder of the images, for people to read
-    # files and folders that are indexed: those that a ground truth may name, and distractors
+    # files and folders to index: those that a ground truth may name, and distractors
     images: tuple[Path, ...]
     distractors: tuple[Path, ...]
-    # the photos that these stand for, by the paths that a collection knows them by
+    # the photos in them, by their paths in a collection
     image_files: tuple[Path, ...]
     distractor_files: tuple[Path, ...]
-    queries: Mapping[str, Path]  # the photo of each stem that a query has, where it is among the images or the queries
+    queries: Mapping[str, Path]  # the photo of each query's stem, from the images or the query folder
     truth: Truth  # with the stems of files as the names of photos
 
 
@@ -50,9 +50,9 @@ def choose_photos(
     share: float = 1.0,
     seed: int = 0,
 ) -> tuple[BenchmarkPhotos, Truth]:
-    """List the photos of a benchmark, and refuse those that its ground truth cannot tell apart; see `as_called`, too.
-    What is among the images is no distractor. `share`: part of the queries, two at least, and of the photos that these
-    do not name. The truth that is returned has the queries that are asked alone.
+    """List the photos of a benchmark, and refuse names that are ambiguous in its ground truth; see `as_called`, too. A
+    photo among the images is no distractor. `share`: share of the queries, at least two, and of the photos that they do
+    not name. The returned truth has only these queries.
     """
     everything, others = list_photos(images), list_photos([queries]) if queries is not None else []
     known = {os.path.realpath(path) for _, path in everything}
@@ -63,27 +63,29 @@ def choose_photos(
     if share < 1:
         wanted = max(_FEWEST, round(share * len(truth.queries)))
         truth = truth.of(tuple(_drawn(truth.queries, wanted, rng)))
-    named, found = truth.named, everything
+    named, searched = truth.named, everything
     if truth.database is not None:
-        found = [(root, path) for root, path in everything if path.stem in truth.database]
-    _check_stems((path.stem for _, path in found), named | (truth.database or frozenset()))
+        searched = [(root, path) for root, path in everything if path.stem in truth.database]
+    _check_stems((path.stem for _, path in searched), named | (truth.database or frozenset()))
     beside = _others(list_photos(distractors), everything) if distractors else []
     indexed, also = tuple(map(Path, images)), tuple(map(Path, distractors))
     if share < 1 or truth.database is not None:
-        found = _share_of(found, named, share, rng)
+        searched = _share_of(searched, named, share, rng)
         if share < 1 and truth.database is not None:
-            truth = replace(truth, database=truth.database & named | {path.stem for _, path in found})
-        indexed = tuple(path for _, path in found)
+            truth = replace(truth, database=truth.database & named | {path.stem for _, path in searched})
+        indexed = tuple(path for _, path in searched)
     if share < 1:
         beside = _share_of(beside, frozenset(), share, rng)
         also = tuple(path for _, path in beside)
-    asked = _query_photos(truth, everything, others)
-    return BenchmarkPhotos(folders_of(images), indexed, also, _known_as(found), _known_as(beside), asked, whole), truth
+    query_photos = _query_photos(truth, everything, others)
+    return BenchmarkPhotos(
+        folders_of(images), indexed, also, _known_as(searched), _known_as(beside), query_photos, whole
+    ), truth
 
 
 def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
-    """The ground truth by the stems of files, however it writes their names: with an ending, in other case or letters
-    composed otherwise, see `PhotoLookup`. CairnError if a name may be either of two photos.
+    """The ground truth by the stems of files, even if it writes names with an extension, in another case or composition
+    of letters, see `PhotoLookup`. Raises CairnError if a name is ambiguous.
     """
     listed = list(photos)
     places = [(number, path.relative_to(root).as_posix(), str(path)) for number, (root, path) in enumerate(listed)]
@@ -91,32 +93,34 @@ def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
     lookup = PhotoLookup(places)
     names = {}
     for name in (truth.named | (truth.database or frozenset())) - stems:
-        found = sorted({stem_of(str(listed[number][1])) for number in lookup.find_all(name)})
-        if len(found) > 1:
-            raise CairnError(f"The ground truth's {shown(name)} may be {shown(found[0])} or {shown(found[1])}.")
-        if found:
-            names[name] = found[0]
+        candidates = sorted({stem_of(str(listed[number][1])) for number in lookup.find_all(name)})
+        if len(candidates) > 1:
+            raise CairnError(
+                f"The ground truth's {shown(name)} may be {shown(candidates[0])} or {shown(candidates[1])}."
+            )
+        if candidates:
+            names[name] = candidates[0]
     return truth.called(names)
 
 
 def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Folders, and those that files lie in, each once."""
+    """Folders, and the parents of files, each once."""
     return tuple(dict.fromkeys(str(path if path.is_dir() else path.parent) for path in map(Path, paths)))
 
 
 def _query_photos(truth: Truth, listed: Listed, beside: Listed) -> dict[str, Path]:
-    """The photo of each query's stem, which must be one alone."""
-    asked = {query.stem for query in truth.queries}
-    among = [path for _, path in listed if path.stem in asked]
-    _check_stems((path.stem for path in among), asked)
+    """The photo of each query's stem, which must be unique."""
+    query_stems = {query.stem for query in truth.queries}
+    among = [path for _, path in listed if path.stem in query_stems]
+    _check_stems((path.stem for path in among), query_stems)
     photos = {path.stem: path for path in among}
-    others = [path for _, path in beside if path.stem in asked - photos.keys()]
-    _check_stems((path.stem for path in others), asked)
+    others = [path for _, path in beside if path.stem in query_stems - photos.keys()]
+    _check_stems((path.stem for path in others), query_stems)
     return photos | {path.stem: path for path in others}
 
 
 def listing_of(paths: Sequence[Path], share: float = 1.0, seed: int = 0) -> tuple[Path, ...]:
-    """Photos that files and folders stand for, or a seeded share of them, one at least."""
+    """Photos in files and folders, or a seeded share of them, at least one."""
     listed = list_photos(paths)
     if share < 1 and listed:
         listed = _drawn(listed, max(1, round(share * len(listed))), np.random.default_rng(seed))
@@ -124,7 +128,7 @@ def listing_of(paths: Sequence[Path], share: float = 1.0, seed: int = 0) -> tupl
 
 
 def states_of(files: Iterable[Path]) -> list[tuple[str, int, int]]:
-    """Path, size and time of photos: what tells that they are still what they were."""
+    """Path, size and time of photos, for detecting changes."""
     states = []
     for path in files:
         try:
@@ -136,40 +140,40 @@ def states_of(files: Iterable[Path]) -> list[tuple[str, int, int]]:
 
 
 def _drawn(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T]:
-    """Draw some, in the order that they had."""
+    """Draw a sample, keeping the order."""
     return [every[place] for place in np.sort(rng.permutation(len(every))[:number])]
 
 
 def _share_of(listed: Listed, named: Set[str], share: float, rng: np.random.Generator) -> Listed:
-    """All photos that are named, and a share of the others."""
+    """All named photos, and a share of the others."""
     others = [place for place, (_, path) in enumerate(listed) if path.stem not in named]
     left_out = set(others) - set(_drawn(others, round(share * len(others)), rng))
     return [one for place, one in enumerate(listed) if place not in left_out]
 
 
 def _others(listed: Listed, known: Listed) -> Listed:
-    """Photos that are not among some known ones, whatever their folders were called."""
+    """Photos not among known ones, by resolved folders."""
     real = {folder: folder.resolve() for folder in {path.parent for _, path in (*listed, *known)}}
     there = {(real[path.parent], path.name) for _, path in known}
     return [(root, path) for root, path in listed if (real[path.parent], path.name) not in there]
 
 
 def _known_as(listed: Listed) -> tuple[Path, ...]:
-    """Paths as a collection notes them: folders by their real names."""
+    """Paths as in a collection, with resolved folders."""
     real = {root: root.resolve() for root in {root for root, _ in listed}}
     return tuple(real[root] / path.relative_to(root) for root, path in listed)
 
 
 def named_photos(queries: Iterable[GroundTruthQuery]) -> set[str]:
-    """Return the stems of all photos that some queries name: their own, good, ok and junk."""
+    """Return the stems of all photos named by queries: their own, good, ok and junk."""
     return {stem for query in queries for stem in (query.stem, *query.positives, *query.junk)}
 
 
 def stems_of(
     rows: Sequence[ImageRow], named: Set[str] | None = None, distractors: Set[str] = frozenset()
 ) -> dict[int, str]:
-    """Names that a ground truth knows the photos of a collection by, by image number: stems, or paths of what it does
-    not name (`named`; None: all) and of distractors. CairnError if a stem that it names comes twice.
+    """Names of a collection's photos for a ground truth, by image number: stems, or paths for photos that it does not
+    name (`named`; None: all) and for distractors. Raises CairnError if a named stem occurs twice.
     """
     known = {row.number: stem_of(row.path) for row in rows if row.path not in distractors}
     _check_stems(known.values(), named)
@@ -182,7 +186,7 @@ def stems_of(
 
 
 def ranking_of(answer: RankedAnswer, names: Mapping[int, str]) -> list[str]:
-    """Return the names that a ground truth knows photos by, the best first."""
+    """Return the names of photos for a ground truth, best first."""
     return [names[number] for number in answer.hits.ordered.tolist()]
 
 

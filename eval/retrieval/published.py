@@ -1,6 +1,6 @@
-"""The choices of published retrieval experiments, as options of `cairn evaluate retrieval` and its like.
+"""The choices of published retrieval experiments, as options of `cairn evaluate retrieval` and similar commands.
 
-What a paper says is set, and nothing may be set otherwise beside it; what it leaves open stays open.
+Values stated in a paper are set and cannot be overridden; others stay open.
 """
 
 from collections.abc import Mapping, Set
@@ -12,7 +12,7 @@ from index.errors import CairnError
 from index.text import one_of
 
 Choices = Mapping[str, tuple[Any | EllipsisType, ...]]
-"""By the name of an option: values that it may have, the first where it is not given; with ``...``, any other too."""
+"""Allowed values by the name of an option, with the default first; with ``...``, any other value too."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Published:
     """An experiment."""
 
     title: str  # paper and tables
-    choices: Choices  # what all of its ways of searching have in common
-    ways: tuple[Choices, ...]  # ways of searching, the first if none is asked for
+    choices: Choices  # options common to all of its search methods
+    ways: tuple[Choices, ...]  # search methods, the default first
 
 
 _COMMON: Choices = {
@@ -74,13 +74,15 @@ PUBLISHED = {
         ),
     ),
 }
-"""Experiments by the names that `--as-published` takes."""
+"""Experiments by the names for `--as-published`."""
 
 
 def set_as_published(
     name: str, values: Mapping[str, Any], given: Set[str], free: Set[str] = frozenset()
 ) -> dict[str, Any]:
-    """All options, set as an experiment has them; CairnError if one was `given` otherwise, unless it is `free`."""
+    """All options with an experiment's choices; raises CairnError if an explicit one (`given`) differs, unless it is
+    `free`.
+    """
     if name not in PUBLISHED:
         raise CairnError(f"Nothing is published as {name!r}: choose {one_of(PUBLISHED)}.")
     published = PUBLISHED[name]
@@ -94,7 +96,7 @@ def set_as_published(
         if not wrong:
             set_now = {option: allowed[0] for option, allowed in wanted.items() if option not in given}
             return {**values, **set_now}
-    # If the ways differ in it, the last one is as good as any to be reported.
+    # If methods differ in it, report any of them: the last.
     option = wrong[0]
     raise CairnError(
         "As published in {title}, {choice}: leave {option} or {--as-published} out.",
@@ -109,7 +111,7 @@ def _called(option: str) -> str:
 
 
 def _shown(option: str, value: Any) -> str:
-    """An option as it is written with a value."""
+    """An option with a value, as typed."""
     if option == "upright":
         return f"patches are {'--upright' if value else '--rotated'}"
     if value is None:

@@ -1,4 +1,4 @@
-"""The queries of a benchmark, asked of a collection by the protocols of its ground truth."""
+"""Searches of a collection for the queries of a benchmark, by the protocols of its ground truth."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -26,9 +26,8 @@ _NONE: NDArray[np.uint32] = np.zeros(0, np.uint32)
 
 
 class QueryRun:
-    """The queries of a benchmark, to be asked of a collection. `single_ranking`: one ranking is scored by all
-    protocols; otherwise, where photos are verified or expand the query, each protocol has a search in which its junk is
-    not there.
+    """The queries of a benchmark in a collection. `single_ranking`: one ranking is scored by all protocols; otherwise,
+    with verification or query expansion, each protocol has its own search without its junk.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class QueryRun:
         self.missing = sorted(listed - set(self._names.values()))
         self._truth, self.left_out = truth.answerable(self._numbers.keys())
         self.engine = settle(search, collection).engine
-        # What is verified, or expands a query, depends on what else there is.
+        # Verification and query expansion depend on the rest of the database.
         depends = find_engine(self.engine).verified is VerifiedPhotos.BEST or search.expand != "none"
         self._apart = depends and not single_ranking and truth.protocols != (PLAIN,)
         self.jobs = {
@@ -64,11 +63,11 @@ class QueryRun:
 
     @property
     def key(self) -> str:
-        """What tells the answers from those of other options, queries or photos."""
+        """Key of the answers, by options, queries and photos."""
         search = asdict(self._search)
         if self._search.similarity is not None:
             search["similarity"] = SimilarityMatrix.load(self._search.similarity).describe()
-        asked = [(query.name, query.box, *self._junk_of(query)) for query in self._truth.queries]
+        queries = [(query.name, query.box, *self._junk_of(query)) for query in self._truth.queries]
         files = [self._path(query) for query in self._truth.queries]
         borrowed = sorted((self._collection.folder / AUGMENTATION).rglob("*"))
         return key_of(
@@ -78,7 +77,7 @@ class QueryRun:
                 "options": {**asdict(self._collection.options), "descriptor": ""},
                 "features": self._collection.features_fingerprint,
                 "search": {**search, "engine": self.engine},
-                "queries": asked,
+                "queries": queries,
                 "files": states_of(files),
                 "borrowed": states_of(borrowed),
                 "cropped": self._truth.cropped,
@@ -94,7 +93,7 @@ class QueryRun:
         return self._paths[query.stem]
 
     def ask(self, answers: Answers, scratch: Path, workers: int, progress: Progress | None) -> None:
-        """Ask what was not answered yet, and keep the answers."""
+        """Search for queries without answers, and store the answers."""
         todo = [self._prepared(job, scratch) for job in self.jobs if job not in answers]
         done = len(self.jobs) - len(todo)
         if progress is not None:
@@ -118,7 +117,7 @@ class QueryRun:
             # The folder is hidden: a work folder may lie in one of photos.
             cut = scratch / ".cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
             cut.parent.mkdir(exist_ok=True)
-            assert box is not None  # of Revisited, whose queries all have one
+            assert box is not None  # of Revisited: all queries have a box
             cut_out(path, box, cut)
             self._cuts[query.name] = cut
         return SearchTask(job, self._cuts[query.name], None, without)
@@ -131,11 +130,11 @@ class QueryRun:
                 numbers, seconds = answers.read(self._job(query, protocol))
                 ranking = [self._names[number] for number in numbers.tolist()]
                 scores[protocol].append(score_ranking(query, protocol, ranking, seconds, self._truth))
-        return {protocol: found for protocol, found in scores.items() if found}
+        return {protocol: rows for protocol, rows in scores.items() if rows}
 
 
 def no_photo_of(query: BenchmarkQuery) -> CairnError:
-    """What is wrong where a query's photo is not there."""
+    """The error of a query without a photo."""
     return CairnError(
         f"The photo {query.stem!r} of the query {query.name!r} is neither among the images nor the queries."
     )

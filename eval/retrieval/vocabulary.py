@@ -1,4 +1,4 @@
-"""Whose photos the vocabulary of a benchmark is made from."""
+"""Source of the vocabulary of a benchmark."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +22,7 @@ class VocabularySource:
     """Source of the vocabulary of a benchmark other than the searched photos; distractors are never used."""
 
     collection: Path | None = None  # a collection that has one
-    images: tuple[Path, ...] = ()  # photos and folders of photos that one is made from
+    images: tuple[Path, ...] = ()  # photos and folders of photos for training one
 
     def __post_init__(self) -> None:
         if self.collection is not None and self.images:
@@ -31,15 +31,15 @@ class VocabularySource:
 
 @dataclass(frozen=True)
 class MadeVocabulary:
-    """A vocabulary that is ready to be taken."""
+    """A vocabulary ready for use."""
 
-    folder: Path  # of the collection that has it
-    kept: Path | None  # folder that may be removed once it has been taken
-    photos: frozenset[Path]  # that it may have been made from
+    folder: Path  # of its collection
+    kept: Path | None  # folder to remove after use, if any
+    photos: frozenset[Path]  # photos that it may have been trained on
 
 
 def settings_of(options: CollectionOptions) -> dict[str, Any]:
-    """What options come to, with the descriptor by its content and not by its name."""
+    """Settings of options, with the descriptor by content instead of name."""
     descriptor = find_descriptor(options.descriptor)
     return {
         **asdict(replace(options, descriptor="")),
@@ -56,7 +56,7 @@ def find_source(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> MadeVocabulary | None:
-    """Make the vocabulary that a benchmark takes, unless it is there; None if it is made from the searched photos."""
+    """Make the vocabulary of a benchmark, unless it exists; None if it is trained on the searched photos."""
     if source.collection is not None:
         return MadeVocabulary(source.collection, None, frozenset())
     if not source.images:
@@ -67,17 +67,17 @@ def find_source(
     settings = {"options": settings_of(plain), "photos": states_of(files)}
     name = folder_name(title_of(source.images))
     folder = work / VOCABULARIES / f"{name}-{key_of(settings)[:12]}"
-    with run_folder(folder, {"options": settings["options"], "photos": folders_of(source.images)}) as kept:
+    with run_folder(folder, {"options": settings["options"], "photos": folders_of(source.images)}) as run:
         where = folder / f"{name}.cairn"
-        if not kept.noted("made") or not where.is_dir():
+        if not run.noted("made") or not where.is_dir():
             with Collection.create(where, plain) as collection:
                 make_vocabulary(collection, paths, workers=workers, progress=progress)
-            kept.note("made", True)
+            run.note("made", True)
     return MadeVocabulary(where, folder, frozenset(files))
 
 
 def title_of(images: Sequence[Path]) -> str:
-    """Name of the first folder of some photos, or of the one above where all sets call it so."""
+    """Name of the first folder of some photos, or of its parent if the name is generic."""
     folder = Path(images[0]).resolve()
     if folder.is_file():
         folder = folder.parent
@@ -87,8 +87,8 @@ def title_of(images: Sequence[Path]) -> str:
 def origin_of(
     collection: Collection, source: VocabularySource, made: MadeVocabulary | None, photos: BenchmarkPhotos
 ) -> dict[str, Any]:
-    """Where the vocabulary comes from: ``origin`` is ``own`` (the searched photos), ``shared`` (some are searched),
-    ``independent`` (none is searched) or ``collection`` (another's); ``from`` names folders.
+    """Origin of the vocabulary: ``origin`` is ``own`` (the searched photos), ``shared`` (some are searched),
+    ``independent`` (no photo is searched) or ``collection`` (another's); ``from`` names folders.
     """
     if made is None:
         is_own = collection.catalogue.setting(TRAINED_KEY) != "0"

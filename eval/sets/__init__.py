@@ -1,1 +1,1 @@
-"""Published sets: where they are had, how they are unpacked, and where they lie."""
+"""Published sets: download, unpacking, and location."""

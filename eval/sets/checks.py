@@ -1,4 +1,4 @@
-"""Whether a published set is whole: what its manifest wants, what is found, and what is missing."""
+"""Completeness of a published set: files required by its manifest, found, and missing."""
 
 import re
 from collections.abc import Callable
@@ -26,37 +26,37 @@ _SEQUENCE = (*(f"{number}.ppm" for number in range(1, 7)), *(f"H_1_{number}" for
 
 @dataclass
 class SetFinding:
-    """What a look at a set has found."""
+    """Result of checking a set."""
 
     name: str  # the set
     folder: str | None = None  # its folder; None if nothing of it was found
-    # how much there should be of each part, and how much there is; more photos than wanted do no harm
+    # required and found number of each part; extra photos are harmless
     wanted: dict[str, int] = field(default_factory=dict)
     found: dict[str, int] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)  # names of what is missing, as far as they are known
-    # parts with missing files, however many others there are of them
+    missing: list[str] = field(default_factory=list)  # names of missing files, as far as known
+    # parts with missing files, even if they have extra files
     incomplete: list[str] = field(default_factory=list)
-    # files that are damaged in the published set too, and are left out everywhere
+    # files damaged in the published set too, which are ignored everywhere
     known_bad: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)  # photos of 0 bytes, which count as missing
 
     def lacks(self, part: str) -> bool:
-        """Whether something of a part is missing, or there is less than there should be; of what goes with it too."""
-        counted = [part, *(one for one in _WITH.get(part, ()) if one in self.wanted)]
-        return part in self.incomplete or any(self.found.get(one, 0) < self.wanted[one] for one in counted)
+        """Whether files of a part, or of parts that belong to it, are missing."""
+        parts = [part, *(one for one in _WITH.get(part, ()) if one in self.wanted)]
+        return part in self.incomplete or any(self.found.get(one, 0) < self.wanted[one] for one in parts)
 
     @property
     def whole(self) -> bool:
-        """Whether all is there."""
+        """Whether the set is complete."""
         return not self.missing and not any(map(self.lacks, self.wanted))
 
     def as_json(self) -> dict[str, Any]:
-        """It as ``--json`` prints it."""
+        """Dictionary for ``--json``."""
         return {**asdict(self), "whole": self.whole}
 
 
 def check(name: str, root: Path, manifests: Path | None = None) -> SetFinding:
-    """Look whether a set is whole; nothing is read but names, sizes and lists of patches."""
+    """Check whether a set is complete; only names, sizes and lists of patches are read."""
     manifest = read_manifest(name, manifests)
     if not root.is_dir():
         raise CairnError(f"There is no folder {root}; check the name.")
@@ -66,7 +66,7 @@ def check(name: str, root: Path, manifests: Path | None = None) -> SetFinding:
 
 
 def _count_photos(finding: SetFinding, photos: list[Path]) -> list[Path]:
-    """Count photos, those that are empty or known to be corrupt left out, which are named."""
+    """Count photos, listing empty ones and those known to be corrupt separately."""
     good = []
     for path in photos:
         if path.name in CORRUPT_PARIS:
@@ -111,7 +111,7 @@ def _check_buildings(manifest: Manifest, root: Path, finding: SetFinding, manife
 
 
 def _named(truth: Path) -> set[str]:
-    """Stems of the photos that a ground truth names."""
+    """Stems of the photos in a ground truth."""
     named = set()
     for path in truth.glob("*.txt"):
         words = path.read_text(encoding="utf-8", errors="replace").split()
@@ -124,7 +124,7 @@ def _named(truth: Path) -> set[str]:
 
 
 def _check_photos(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
-    """Sets of which the photos are counted alone."""
+    """Sets for which only photos are counted."""
     finding.wanted = dict(manifest.layout)
     try:
         located = locate(manifest.name, root)
@@ -166,7 +166,7 @@ def _check_part(manifest: Manifest, root: Path, finding: SetFinding, manifests: 
 
 
 def _check_phototour(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
-    """PhotoTour: its parts, which lie together."""
+    """PhotoTour: its parts, in one folder."""
     for part in PARTS:
         one = check(part, root, manifests)
         finding.wanted[part], finding.found[part] = 1, int(one.whole)
@@ -178,7 +178,7 @@ def _check_phototour(manifest: Manifest, root: Path, finding: SetFinding, manife
 
 
 def _check_sequences(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
-    """HPatches: the sequences that have all their files."""
+    """HPatches: the complete sequences."""
     finding.wanted = dict(manifest.layout)
     try:
         folder = locate(manifest.name, root).folder

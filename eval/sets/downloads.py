@@ -1,8 +1,8 @@
-"""Downloads that go on where they were cut, from one address or its mirrors, checked against the published hash.
+"""Resumable downloads from an address or its mirrors, checked against the published hash.
 
-What has come of a file waits beside it in ``FILE.part``, with ``FILE.part.json`` that says of which address and state
-(``ETag`` or ``Last-Modified``) it is. The file gets its name only when it is whole and has the right hash (pooch sees
-to that): one that is there is done.
+A partial file is stored next to it in ``FILE.part``, with its address and state (``ETag`` or ``Last-Modified``) in
+``FILE.part.json``. The file gets its name only when it is complete and has the right hash (pooch checks that), so an
+existing file is complete.
 """
 
 import errno
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
     import requests
 
 _CHUNK = 1 << 18
-_ATTEMPTS = 5  # in a row that bring nothing
-_LATER = (408, 425, 429, 500, 502, 503, 504)  # answers that may be other ones soon
+_ATTEMPTS = 5  # attempts in a row without data
+_LATER = (408, 425, 429, 500, 502, 503, 504)  # temporary failures
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 _NEVER = ("SSLError", "InvalidURL", "InvalidSchema", "MissingSchema", "TooManyRedirects", "InvalidProxyURL")
 
 
 class _Refused(Exception):
-    """An address that does not give the file; the next one is tried."""
+    """An address refuses the file; the next one is tried."""
 
 
 class _Cut(Exception):
-    """A connection that ended early, or did not come about."""
+    """A connection ended early or failed."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """A file that is there."""
+    """An existing file."""
 
     path: Path
-    address: str | None  # that it came from; None if it was there
+    address: str | None  # its source address; None if it existed
     sha256: str
 
 
 @dataclass
 class _PartialFile:
-    """What has come of a file."""
+    """A partially downloaded file."""
 
     path: Path
     note: Path
@@ -61,7 +61,7 @@ class _PartialFile:
         return self.path.stat().st_size if self.path.is_file() else 0
 
     def kept(self) -> dict[str, Any]:
-        """What is noted of it; nothing where it has no note that can be read."""
+        """Its recorded state; empty if unreadable."""
         try:
             noted = json.loads(self.note.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -69,12 +69,12 @@ class _PartialFile:
         return noted if isinstance(noted, dict) else {}
 
     def begin(self, noted: dict[str, Any]) -> None:
-        """Throw away what is there, and note what is to come."""
+        """Delete the partial data, and record the state of the next download."""
         self.path.unlink(missing_ok=True)
         self.note.write_text(json.dumps(noted), encoding="utf-8")
 
     def forget(self) -> None:
-        """Throw it away."""
+        """Delete it."""
         self.path.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
@@ -82,7 +82,7 @@ class _PartialFile:
 def fetch(
     file: str, addresses: tuple[Address, ...], folder: Path, progress: Step | None = None, *, wait: float = 1.0
 ) -> Fetched:
-    """Download a file, or go on with that, from the first address that gives it."""
+    """Download a file, or resume it, from the first working address."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
@@ -105,7 +105,7 @@ def fetch(
 
 
 def _from_address(address: Address, path: Path, part: _PartialFile, progress: Step, wait: float) -> None:
-    """Download from one address, once more from the start where what was put together has a wrong hash."""
+    """Download from one address; restart once if a resumed file has a wrong hash."""
     import pooch
 
     for first in (True, False):
@@ -114,7 +114,7 @@ def _from_address(address: Address, path: Path, part: _PartialFile, progress: St
         try:
             pooch.retrieve(address.url, address.hash, fname=path.name, path=path.parent, downloader=downloader)
             return
-        except ValueError:  # pooch: the hash is wrong; it has removed the file
+        except ValueError:  # pooch found a wrong hash and removed the file
             if continued and first:
                 continue
             kind = "SHA-256" if address.sha256 else "MD5"
@@ -123,7 +123,7 @@ def _from_address(address: Address, path: Path, part: _PartialFile, progress: St
 
 @dataclass
 class _Downloader:
-    """Downloads for pooch: called with the address and the file to write."""
+    """Downloader for pooch: called with the address and the file to write."""
 
     address: Address
     part: _PartialFile
@@ -148,16 +148,16 @@ class _Downloader:
         self.part.forget()
 
     def _http(self, url: str) -> None:
-        """One connection over HTTP: what is missing is asked for, and added to what is there."""
+        """One connection over HTTP: request the missing bytes, and append them."""
         import requests
 
-        kept = self.part.kept()
-        have = self.part.size if kept.get("url") == url or self._same_file(kept) else 0
+        state = self.part.kept()
+        have = self.part.size if state.get("url") == url or self._same_file(state) else 0
         headers = {"Accept-Encoding": "identity", "User-Agent": "cairn"}
         if have:
             headers["Range"] = f"bytes={have}-"
-            if kept.get("url") == url and kept.get("state"):
-                headers["If-Range"] = kept["state"]
+            if state.get("url") == url and state.get("state"):
+                headers["If-Range"] = state["state"]
         with _said_plainly(), requests.get(url, headers=headers, stream=True, timeout=(15, 60)) as answer:
             if answer.status_code == 416 and have:
                 if _range_total(answer) == have:
@@ -168,10 +168,10 @@ class _Downloader:
                 raise _Cut(f"answers {answer.status_code}")
             if answer.status_code not in (200, 206):
                 raise _Refused(f"answers {answer.status_code} {printable_name(answer.reason or '')}".rstrip())
-            self._take(url, answer, have, kept.get("total"))
+            self._take(url, answer, have, state.get("total"))
 
     def _take(self, url: str, answer: "requests.Response", have: int, noted: int | None) -> None:
-        """Write what an answer brings behind what is there, or in its place."""
+        """Append a response to the partial file, or replace it."""
         if answer.status_code == 206:
             start, total = _range_start(answer), _range_total(answer)
             if start != have or (noted and total and total != noted):
@@ -187,7 +187,7 @@ class _Downloader:
                 state = answer.headers.get("Last-Modified", "")
             self.part.begin({"url": url, "state": state, "total": total})
         with self.part.path.open("ab") as file:
-            # What has come so far, and not a full chunk of it, which would be lost where the connection ends.
+            # Read available data instead of full chunks, which would be lost if the connection ends.
             while chunk := answer.raw.read1(_CHUNK, decode_content=False):
                 file.write(chunk)
                 self.progress(file.tell(), total or self.address.bytes or 0)
@@ -198,8 +198,8 @@ class _Downloader:
         import ftplib
 
         place = urlsplit(url)
-        kept = self.part.kept()
-        have = self.part.size if kept.get("url") == url else 0
+        state = self.part.kept()
+        have = self.part.size if state.get("url") == url else 0
         try:
             with ftplib.FTP(timeout=60) as server:
                 server.connect(place.hostname or "", place.port or 21)
@@ -207,7 +207,7 @@ class _Downloader:
                 server.voidcmd("TYPE I")
                 total = server.size(unquote(place.path))
                 self._check(total)
-                if not have or kept.get("total") != total:
+                if not have or state.get("total") != total:
                     have = 0
                     self.part.begin({"url": url, "state": "", "total": total})
                 with self.part.path.open("ab") as file:
@@ -226,14 +226,16 @@ class _Downloader:
             raise _Cut("cannot be reached, or ends the connection,") from error
         self._check_end(total)
 
-    def _same_file(self, kept: dict[str, Any]) -> bool:
-        """Whether what came from another address is a part of this very file: its hash will tell, and its size does."""
+    def _same_file(self, state: dict[str, Any]) -> bool:
+        """Whether a partial file from another address may belong to this file, by size; the hash decides later."""
         return (
-            self.address.hash is not None and self.address.bytes is not None and kept.get("total") == self.address.bytes
+            self.address.hash is not None
+            and self.address.bytes is not None
+            and state.get("total") == self.address.bytes
         )
 
     def _check(self, total: int | None) -> None:
-        """Refuse a file of another size, or one that the disk cannot hold."""
+        """Refuse a file of another size, or one too large for the disk."""
         if total is not None and self.address.bytes is not None and total != self.address.bytes:
             raise _Refused(f"has a file of {total:,} bytes, where {self.address.bytes:,} were published")
         free = shutil.disk_usage(self.part.path.parent).free
@@ -244,7 +246,7 @@ class _Downloader:
             )
 
     def _check_end(self, total: int | None) -> None:
-        """See whether all has come."""
+        """Check that the file is complete."""
         size = self.part.size
         if total is not None and size < total:
             raise _Cut("ends the connection early")
@@ -256,7 +258,7 @@ class _Downloader:
 
 @contextmanager
 def _said_plainly() -> Iterator[None]:
-    """Turn what requests raises into a cut connection, or into a refusal where another attempt is of no use."""
+    """Turn errors of requests into a cut connection, or into a refusal if retrying is useless."""
     import requests
     import urllib3
 
@@ -270,10 +272,10 @@ def _said_plainly() -> Iterator[None]:
 
 
 def _range_total(answer: "requests.Response") -> int | None:
-    found = re.fullmatch(r"bytes (?:\d+-\d+|\*)/(\d+)", answer.headers.get("Content-Range", "").strip())
-    return int(found[1]) if found else None
+    match = re.fullmatch(r"bytes (?:\d+-\d+|\*)/(\d+)", answer.headers.get("Content-Range", "").strip())
+    return int(match[1]) if match else None
 
 
 def _range_start(answer: "requests.Response") -> int | None:
-    found = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", "").strip())
-    return int(found[1]) if found else None
+    match = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", "").strip())
+    return int(match[1]) if match else None

@@ -1,8 +1,7 @@
-"""Get published sets: what is missing is downloaded, unpacked where the evaluators look, and checked.
+"""Get published sets: missing files are downloaded, unpacked where the evaluators look, and checked.
 
-Archives wait in ``ROOT/.downloads/SET/`` and are removed once the set is whole. Each folder of a set is unpacked beside
-its place and renamed into it, or, where a folder with other files is there already, filled up from it: no file that is
-there is overwritten.
+Archives are stored in ``ROOT/.downloads/SET/`` and removed once the set is complete. Each folder of a set is unpacked
+next to its place and renamed, or, if a folder with other files exists, merged into it without overwriting files.
 """
 
 import errno
@@ -24,7 +23,7 @@ from index.progress import Progress
 from retrieval.collection.locking import lock_file
 
 DOWNLOADS = ".downloads"
-"""Folder below the given one in which archives wait; hidden, so that nothing in it is taken for a photo."""
+"""Folder of archives below the root; hidden, so that its files are not taken for photos."""
 
 
 _MB = 1_000_000
@@ -32,28 +31,28 @@ _MB = 1_000_000
 
 @dataclass
 class Got:
-    """What became of a set."""
+    """Result of getting a set."""
 
-    finding: SetFinding  # what is there now
-    # parts of the layout that were asked for; of a set that another one needs, perhaps its photos alone
+    finding: SetFinding  # its state now
+    # requested parts of the layout; for a set needed by another one, perhaps only its photos
     parts: set[str]
-    # for each file that was downloaded: its name, the address that gave it, and its SHA-256
+    # of each downloaded file: name, address, and SHA-256
     files: list[dict[str, str]] = field(default_factory=list)
 
     @property
     def done(self) -> bool:
-        """Whether all that was asked for is there."""
+        """Whether all requested parts are complete."""
         return not any(map(self.finding.lacks, self.parts or self.finding.wanted))
 
     @property
     def status(self) -> str:
-        """In a word: there, got, or incomplete."""
+        """One of: there, got, incomplete."""
         if not self.done:
             return "incomplete"
         return "got" if self.files else "there"
 
     def as_json(self) -> dict[str, Any]:
-        """It as ``--json`` prints it."""
+        """Dictionary for ``--json``."""
         return {**self.finding.as_json(), "status": self.status, "files": self.files}
 
 
@@ -66,7 +65,7 @@ def get(
     keep_archives: bool = False,
     wait: float = 1.0,
 ) -> list[Got]:
-    """Get sets, and the parts of others that they need, as far as they are not there."""
+    """Get missing sets, and missing parts of others that they need."""
     wanted: dict[str, set[str]] = {}
     for name in names:
         manifest = read_manifest(name, manifests)
@@ -115,7 +114,7 @@ class _Getting:
         return got
 
     def _home(self, manifest: Manifest) -> Path:
-        """The folder of the set: where it is already, in part, or where a download goes."""
+        """The folder of the set: an existing one, even if incomplete, or the target of a download."""
         try:
             folder = locate(manifest.name, self.root).folder
         except CairnError:
@@ -128,7 +127,7 @@ class _Getting:
         for number, (file, addresses) in enumerate(volumes):
 
             def tell(done: int, of: int, number: int = number) -> None:
-                # Of volumes, how much is to come is only known of this one: they are about as large as each other.
+                # The size is only known for this volume: assume equal volumes.
                 each = max(of, download.about_bytes or 0, done)
                 self.progress("download", *(-(-size // _MB) for size in (number * each + done, each * len(volumes))))
 
@@ -136,7 +135,7 @@ class _Getting:
         return fetched
 
     def _unpack(self, download: Download, files: list[Path], staged: Path) -> None:
-        """Unpack a file into the staging folder, with others of the set; or copy it there if it is no archive."""
+        """Unpack a file into the staging folder of the set, or copy it if it is no archive."""
         if download.unpacked_limit is None:
             if download.file.endswith(".pkl"):
                 _check_pickle(files[0])
@@ -157,7 +156,7 @@ class _Getting:
 
 
 def _check_pickle(file: Path) -> None:
-    """Refuse what is no pickle of plain data, such as a page that a server gives in place of a file."""
+    """Refuse a file that is no pickle of plain data, such as an error page of a server."""
     try:
         read_pickle(file)
     except CairnError as error:
@@ -172,7 +171,7 @@ def _kept_aside(files: list[Path], error: CairnError) -> CairnError:
 
 
 def fill_up(source: Path, target: Path) -> None:
-    """Move what is in a folder into another one, if it is missing; the first is gone then."""
+    """Move missing files from one folder into another, and remove the first."""
     if not target.exists():
         _move(source, target)
         return
@@ -186,7 +185,7 @@ def fill_up(source: Path, target: Path) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a file or a folder, which gets its name when it is whole, also to another disk."""
+    """Move a file or a folder atomically, also to another disk."""
     try:
         source.replace(target)
     except OSError as error:

@@ -1,8 +1,7 @@
 """Locate the published sets below a folder, in whichever of the common layouts they were unpacked.
 
-A set is looked for in folders that bear one of its names (``oxford5k``, ``roxford5k``, ``paris``, …), in any case of
-letters, below the given one or in ``test``, ``datasets`` or ``data`` there; then in the given folder itself. Within
-such a home:
+A set is searched in folders with one of its names (``oxford5k``, ``roxford5k``, ``paris``, …), in any case of letters,
+below the root or in ``test``, ``datasets`` or ``data`` there; then in the root itself. Within such a home:
 
 - Oxford5K and Paris6K: photos in ``images``, ``jpg``, ``oxbuild_images``, ``paris`` (a folder for each landmark) or in
   the home itself; ground truth in ``gt``, ``gt_files_170407``, ``paris_120310`` or there too.
@@ -27,10 +26,10 @@ from index.text import one_of
 from retrieval.photos.listing import list_photos
 
 PARTS = ("notredame", "yosemite", "liberty")
-"""The parts of PhotoTour, each a set by itself too."""
+"""The parts of PhotoTour, each also a separate set."""
 
 HARRIS = tuple(f"{part}_harris" for part in PARTS)
-"""The same scenes at Harris corners (Brown11, figure 12): no part of PhotoTour as results are reported on."""
+"""The same scenes at Harris corners (Brown11, figure 12), not included in reported results on PhotoTour."""
 
 NAMES: tuple[str, ...] = (
     *("oxford5k", "paris6k", "flickr100k", "roxford5k", "rparis6k", "phototour"),
@@ -38,7 +37,7 @@ NAMES: tuple[str, ...] = (
     *HARRIS,
     *("hpatches", "hpatches-sequences", "holidays", "ukbench", "revisitop1m", "gldv2", "smvs"),
 )
-"""Every set that is known."""
+"""All known sets."""
 
 CORRUPT_PARIS = frozenset(
     f"paris_{one}.jpg"
@@ -49,7 +48,7 @@ CORRUPT_PARIS = frozenset(
         *("sacrecoeur_000353", "triomphe_000662", "triomphe_000833", "triomphe_000863", "triomphe_000867"),
     )
 )
-"""The 20 files of Paris6K that are no photos (its ``corrupt.txt``): the set has 6,392 photos without them."""
+"""The 20 corrupt files of Paris6K (its ``corrupt.txt``): the set has 6,392 photos without them."""
 
 _HOMES = {
     "oxford5k": ("oxford5k", "oxford", "oxbuild", "oxbuildings", "roxford5k"),
@@ -66,7 +65,7 @@ _HOMES = {
     "gldv2": ("gldv2", "gldv2_dataset", "google-landmarks-v2", "google-landmark"),
     "smvs": ("smvs", "wild"),
 }
-_ABOVE = ("", "test", "datasets", "data", "data/datasets", "data/test")  # between the given folder and a home
+_ABOVE = ("", "test", "datasets", "data", "data/datasets", "data/test")  # between the root and a home
 _SOLUTION = "retrieval_solution_v2.1.csv"
 _REVISITED = ("roxford5k", "rparis6k")
 _IMAGES = ("images", "jpg", "oxbuild_images", "oxbuild_images-v1", "paris")
@@ -78,7 +77,7 @@ _OTHER_PHOTOS = {
     "oxford5k": re.compile("paris_"),
     "paris6k": re.compile(rf"({'|'.join(_OXFORD.split())})_(camera_)?\d{{6}}\."),
 }
-_PHOTOS = {  # sets whose photos are known by their names, among any other files
+_PHOTOS = {  # sets whose photos are recognised by name, among any other files
     "holidays": re.compile(r"1\d{5}\.jpe?g", re.IGNORECASE),
     "ukbench": re.compile(r"ukbench\d{5}\.jpe?g", re.IGNORECASE),
 }
@@ -86,18 +85,18 @@ _PHOTOS = {  # sets whose photos are known by their names, among any other files
 
 @dataclass(frozen=True)
 class LocatedSet:
-    """A published set that is there."""
+    """A located published set."""
 
     name: str  # one of `NAMES`
-    # its home; of a part of PhotoTour the folder of patches, of PhotoTour that of its parts, of HPatches that of the
-    # sequences
+    # its home; for a part of PhotoTour the folder of patches, for PhotoTour the folder of its parts, for HPatches the
+    # folder of sequences
     folder: Path
-    # its photos, in a reproducible order, without those that are known to be corrupt; none for sets of patches
+    # its photos, in a reproducible order, without those known to be corrupt; empty for sets of patches
     images: tuple[Path, ...]
-    # folder of the ground truth (Oxford5K, Paris6K), or the file ``gnd_*.pkl`` of the Revisited sets, which is never to
-    # be unpickled; the table of Google Landmarks; None if the names of the photos say what belongs together
+    # folder of the ground truth (Oxford5K, Paris6K), or the file ``gnd_*.pkl`` of the Revisited sets, which must never
+    # be unpickled; the table of Google Landmarks; None if the names of the photos define it
     ground_truth: Path | None
-    queries: Path | None = None  # folder of query photos that are not among the images
+    queries: Path | None = None  # folder of query photos outside the images
 
 
 def locate(name: str, root: Path) -> LocatedSet:
@@ -133,7 +132,7 @@ def _no_photos(name: str, root: Path, wanted: str | None = None) -> CairnError:
 
 
 def homes_of(name: str, root: Path) -> Iterator[Path]:
-    """Folders where a set may lie: those below the given one that bear one of the set's names, and then itself."""
+    """Candidate folders of a set: folders below the root with one of the set's names, then the root itself."""
     seen = {root.resolve()}
     for folder in (root / above for above in _ABOVE):
         if not folder.is_dir():
@@ -148,8 +147,8 @@ def homes_of(name: str, root: Path) -> Iterator[Path]:
 
 
 def find_photos(name: str, root: Path) -> Path | None:
-    """The folder with the photos of Oxford5K or Paris6K, one next to a ground truth first; None if it is missing.
-    `name`: a Revisited set has the photos of the set it is made of, and prefers those besides its own ground truth.
+    """The folder with the photos of Oxford5K or Paris6K, preferably next to a ground truth; None if missing. `name`: a
+    Revisited set has the photos of the set it is made of, and prefers those besides its own ground truth.
     """
     truth, photos_of = find_ground_truth(name, root), name.removeprefix("r")
     homes = list(homes_of(photos_of, root))
@@ -157,7 +156,7 @@ def find_photos(name: str, root: Path) -> Path | None:
         beside = next(home for home in homes_of(name, root) if truth in _truth_places(name, home))
         homes = [beside, *(home for home in homes if home != beside)]
     folders = [home / images for home in homes for images in _IMAGES]
-    # A home itself comes after those: below the given folder may lie photos of every set.
+    # A home itself comes last: the root may hold photos of all sets.
     folders += [home for home in homes if home != root]
     folders += [root] if truth is not None and homes[0] == root else []
     for folder in folders:
@@ -167,9 +166,9 @@ def find_photos(name: str, root: Path) -> Path | None:
 
 
 def find_ground_truth(name: str, root: Path) -> Path | None:
-    """The folder or file of the ground truth of Oxford5K, Paris6K or a Revisited set; None if it is missing.
+    """The folder or file of the ground truth of Oxford5K, Paris6K or a Revisited set; None if missing.
 
-    A folder with queries of the other set of buildings alone does not count.
+    A folder with only queries of the other set of buildings does not count.
     """
     for home in homes_of(name, root):
         for place in _truth_places(name, home):
@@ -217,7 +216,7 @@ def _distractors(name: str, root: Path) -> LocatedSet:
 
 
 def _landmarks(name: str, root: Path) -> LocatedSet:
-    """Google Landmarks v2: the photos of the index, those of the test set beside them, and its ground truth."""
+    """Google Landmarks v2: the photos of the index and of the test set, and its ground truth."""
     for home in homes_of(name, root):
         tables = (home / place / _SOLUTION for place in ("test", "ground_truth", "."))
         truth = next((table for table in tables if table.is_file()), None)
@@ -227,7 +226,7 @@ def _landmarks(name: str, root: Path) -> LocatedSet:
 
 
 def _mobile(name: str, root: Path) -> LocatedSet:
-    """The landmarks of Stanford Mobile Visual Search, those of two cameras in one folder."""
+    """The landmarks of Stanford Mobile Visual Search, with photos of two cameras in one folder."""
     for home in homes_of(name, root):
         if (home / "gt").is_dir() and (home / "images").is_dir():
             photos = tuple(path for path in _photos(home / "images") if path.name.startswith(("sf_q_", "sf_r_")))
@@ -237,7 +236,7 @@ def _mobile(name: str, root: Path) -> LocatedSet:
 
 
 def _told_by_names(name: str, root: Path) -> LocatedSet:
-    """Holidays and UKBench: the names of the photos say what they are, and which belong together."""
+    """Holidays and UKBench: the names of the photos define their groups."""
     for home in homes_of(name, root):
         inner = (home / images for images in (*_IMAGES, "full", "."))
         for folder in (one for one in inner if one.is_dir()):
@@ -252,7 +251,7 @@ def _part(name: str, root: Path, wanted: str | None = None) -> LocatedSet:
     folders = [root] if root.name.lower() == name else []
     folders += [home / name for home in homes_of("phototour", root)]
     for folder in folders:
-        for inner in (folder, folder / name):  # the archives hold no folder; some unpack them into one of the same name
+        for inner in (folder, folder / name):  # the archives have no folder; users may unpack them into a new one
             if (inner / "info.txt").is_file():
                 return LocatedSet(name, inner, (), None)
     raise CairnError(f"There are no patches of {name} below {root}: {get_command(wanted or name, root)} gets them.")
@@ -273,7 +272,7 @@ def _phototour(name: str, root: Path) -> LocatedSet:
 
 
 def _hpatches(name: str, root: Path) -> LocatedSet:
-    """HPatches: the folder of the sequences, for ``hpatches`` that of the patches if there is one."""
+    """HPatches: the folder of the sequences, for ``hpatches`` the folder of patches if it exists."""
     folders = [folder for home in homes_of(name, root) for folder in (home, *(home / one for one in _HOMES[name]))]
     kinds = (("1.ppm", "1.png"),) if name == "hpatches-sequences" else (("ref.png",), ("1.ppm", "1.png"))
     for files in kinds:

@@ -1,8 +1,8 @@
-"""Manifests: what is known of each published set, a JSON file for each in ``data/sets/``.
+"""Manifests of published sets, a JSON file for each in ``data/sets/``.
 
-A manifest says where the files of a set are published, with mirrors in the order in which they are tried, and what must
-be there once all is unpacked. A size or a hash that is not confirmed is null, and belongs to one address: a mirror
-may have packed the same files again.
+A manifest lists the addresses of a set's files, with mirrors in the order in which they are tried, and the files that
+must exist after unpacking. An unconfirmed size or hash is null. Sizes and hashes belong to one address: a mirror may
+have repacked the files.
 """
 
 import json
@@ -27,13 +27,13 @@ class Address:
     """Address of a file."""
 
     url: str
-    bytes: int | None  # exactly, where known
+    bytes: int | None  # exact, if known
     sha256: str | None
     md5: str | None
 
     @property
     def hash(self) -> str | None:
-        """The hash as pooch takes it, SHA-256 if that is known; None if no hash is."""
+        """The hash in pooch's format, preferably SHA-256; None if unknown."""
         if self.sha256 is not None:
             return f"sha256:{self.sha256}"
         return f"md5:{self.md5}" if self.md5 is not None else None
@@ -43,14 +43,14 @@ class Address:
 class Download:
     """A file of a set."""
 
-    file: str  # its name, also while it is kept
-    into: str  # folder in the set's home that it is unpacked into, or put into if it is no archive
-    brings: str  # which part of the layout it holds: images, ground_truth, patches or sequences
-    about_bytes: int | None  # about how large it is, for people
-    # bytes beyond which an archive is refused while it is unpacked; None if it is no archive
+    file: str  # its name
+    into: str  # target folder in the set's home
+    brings: str  # its part of the layout: images, ground_truth, patches or sequences
+    about_bytes: int | None  # approximate size, for people
+    # most unpacked bytes of an archive; None if it is no archive
     unpacked_limit: int | None
-    strip: bool  # whether a folder that holds everything in the archive is left out
-    parts: int  # volumes that a RAR archive is cut into, ``{part}`` in its name and addresses; 1 for any other file
+    strip: bool  # whether to strip the top folder of the archive
+    parts: int  # volumes of a RAR archive, ``{part}`` in its name and addresses; 1 for any other file
     addresses: tuple[Address, ...]
 
     def volumes(self) -> list[tuple[str, tuple[Address, ...]]]:
@@ -68,7 +68,7 @@ class Download:
 
 @dataclass(frozen=True)
 class Need:
-    """Parts of another set that a set is made with."""
+    """Parts of another set that a set needs."""
 
     set: str
     parts: tuple[str, ...]
@@ -76,23 +76,23 @@ class Need:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is known of a set; see the module."""
+    """Manifest of a set; see the module."""
 
     name: str
     title: str
     page: str
     licence: str
     citation: str
-    home: str  # folder that a download goes into, below the one that is given
+    home: str  # folder of a download below the root
     needs: tuple[Need, ...]
-    # what must be there: numbers of ``images``, files of ``ground_truth``, ``queries``, ``sequences``, ``patches`` and
+    # required contents: numbers of ``images``, files of ``ground_truth``, ``queries``, ``sequences``, ``patches`` and
     # names of ``pair_files``
     layout: dict[str, Any]
     downloads: tuple[Download, ...]
 
     @property
     def about_bytes(self) -> int:
-        """About how much is downloaded, as far as that is known of each file."""
+        """Approximate size of the download, as far as known."""
         return sum(one.about_bytes or 0 for one in self.downloads)
 
 
@@ -124,7 +124,7 @@ def _manifest(read: dict[str, Any]) -> Manifest:
 
 
 def _each(read: dict[str, Any]) -> list[dict[str, Any]]:
-    """Write out an entry of archives that are numbered, ``each``: the first and the last number of ``{part}``."""
+    """Expand an entry of numbered archives, ``each``: the first and the last number of ``{part}``."""
     if "each" not in read:
         return [read]
     first, last = map(int, read["each"])

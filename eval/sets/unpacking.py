@@ -1,8 +1,8 @@
-"""Archives of others, unpacked without trust: all below one folder, or nothing.
+"""Safe unpacking of untrusted archives: completely, below one folder, or not at all.
 
-Members are written into a temporary folder beside the wanted one, which gets its name when all is there. Refused are
-absolute paths, ``..``, links, devices, names with control characters or backslashes, files that occur twice, and more
-bytes than the manifest declares.
+Members are written into a temporary folder next to the target, and renamed when complete. Refused are absolute paths,
+``..``, links, devices, names with control characters or backslashes, duplicate files, and more bytes than the manifest
+declares.
 """
 
 import bz2
@@ -47,7 +47,7 @@ _Member = tuple[str, IO[bytes] | None]  # name, and content; None for a folder
 
 
 class BadArchive(CairnError):
-    """An archive that is not unpacked."""
+    """An archive that was refused."""
 
 
 class DamagedArchive(BadArchive):
@@ -58,14 +58,14 @@ class DamagedArchive(BadArchive):
 
 
 class HostileArchive(BadArchive):
-    """An archive with a member that no published set has."""
+    """An archive with a suspicious member."""
 
     def __init__(self, archive: Path, reason: str) -> None:
         super().__init__(f"{archive} {reason}: nothing of it is unpacked.")
 
 
 def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None, *, strip: bool = False) -> None:
-    """Unpack a tar, however compressed, or a zip, as its first bytes say. Raises HostileArchive if a member is refused,
+    """Unpack a tar with any compression, or a zip, by its first bytes. Raises HostileArchive if a member is refused,
     DamagedArchive if it is no archive or damaged.
     """
     try:
@@ -74,14 +74,14 @@ def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None
     except _DAMAGE as error:
         raise DamagedArchive(archive, error) from error
     except OSError as error:
-        if error.errno is not None:  # the disk; errors of gzip have no number
+        if error.errno is not None:  # an error of the disk; errors of gzip have no number
             raise
         raise DamagedArchive(archive, error) from error
 
 
 @contextmanager
 def whole_folder(folder: Path, *, strip: bool) -> Iterator[Path]:
-    """Give a folder to unpack into: once it is whole it gets the name, or a folder alone in it does (`strip`)."""
+    """Yield a folder for unpacking, then rename it, or its only subfolder (`strip`)."""
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -95,7 +95,7 @@ def whole_folder(folder: Path, *, strip: bool) -> Iterator[Path]:
 
 
 def _write_members(archive: Path, folder: Path, limit: int, progress: Step) -> None:
-    """Write all members below a folder, each checked before it is written."""
+    """Write all members below a folder, checking each first."""
     files: set[PurePosixPath] = set()
     written = 0
     for count, (name, content) in enumerate(_members(archive, progress)):
@@ -125,8 +125,8 @@ def _write_members(archive: Path, folder: Path, limit: int, progress: Step) -> N
 
 
 def check_name(archive: Path, name: str) -> PurePosixPath | None:
-    """Path of a member below the folder, or None for files that systems add by themselves. Raises HostileArchive if it
-    would go elsewhere, or its name could fool somebody.
+    """Path of a member below the folder, or None for files added by operating systems. Raises HostileArchive if it
+    would leave the folder, or its name is deceptive.
     """
     pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
     bad = name.startswith("/") or ".." in pieces or "\\" in name or not name.isprintable() or name[1:2] == ":"
@@ -166,7 +166,7 @@ def _tar_members(archive: Path, progress: Step) -> Iterator[_Member]:
 
 
 class _Guarded:
-    """A file that tarfile reads, which takes headers into memory whole, however long they say they are."""
+    """A file wrapper for tarfile, which otherwise reads headers of any stated length into memory."""
 
     def __init__(self, archive: Path, file: IO[bytes]) -> None:
         self._archive = archive
@@ -174,7 +174,7 @@ class _Guarded:
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, size: int) -> bytes:
-        """Read at most what a sound archive has in one header."""
+        """Read at most the size of a valid header."""
         if not 0 <= size <= _LONGEST_HEADER:
             raise HostileArchive(self._archive, f"has a header of {size:,} bytes")
         return self._file.read(size)
@@ -189,7 +189,7 @@ def _zip_members(archive: Path, progress: Step) -> Iterator[_Member]:
             kind = (member.external_attr >> 16) & 0o170000  # of Unix; 0 elsewhere
             if kind not in (0, 0o100000, 0o040000):
                 _refuse_kind(archive, member.filename)
-            if "\0" in member.orig_filename:  # which zipfile cuts there
+            if "\0" in member.orig_filename:  # zipfile cuts names there
                 raise HostileArchive(archive, f"has a member {shown(member.orig_filename)}, which no published set has")
             if member.is_dir():
                 yield member.filename, None

@@ -1,4 +1,4 @@
-"""RAR archives in volumes, as Flickr100K is published; unpacked by unrar or 7z, whichever is installed."""
+"""RAR archives in volumes, as of Flickr100K, unpacked by unrar or 7z."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ _TOOLS = ("unrar", "7z", "7zz")
 
 def unpack_volumes(first: Path, folder: Path, limit: int, *, strip: bool = False) -> None:
     """Unpack a RAR archive by its first volume, under the rules of `unpacking`."""
-    tool = next((found for name in _TOOLS if (found := shutil.which(name))), None)
+    tool = next((path for name in _TOOLS if (path := shutil.which(name))), None)
     if tool is None:
         raise CairnError(
             f"{first.name} is a RAR archive: install unrar or 7z (such as apt install unrar), then run the same "
@@ -48,7 +48,7 @@ def _run(first: Path, *command: str) -> str:
 
 
 def _check_tree(first: Path, folder: Path, limit: int) -> None:
-    """Refuse what a tool may have written that is neither file nor folder, or too much, or nothing."""
+    """Refuse output of the tool that is neither file nor folder, too large, or empty."""
     size = count = 0
     for above, folders, files in os.walk(folder):
         for name in (*folders, *files):

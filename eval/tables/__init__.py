@@ -1,1 +1,1 @@
-"""The tables of the documentation: staged features, cells, results."""
+"""Tables of the documentation: staged features, cells, results."""

@@ -1,4 +1,4 @@
-"""One query that many engines search for: its views are made once, and each search is charged for those it looks at."""
+"""One query for many engines: its views are made once, and each search is charged for those it uses."""
 
 import time
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from retrieval.search.views import PlacedViews, View
 
 
 class ChargedViews(PlacedViews):
-    """The views of a query, and what those cost that one search has looked at. `costs`: processor seconds of the view
-    of a turn, added to; `owed`: seconds of views that this search looked at, and another had made.
+    """The views of a query, with the costs of one search. `costs`: processor seconds of the view of each turn, updated;
+    `owed`: seconds of views used by this search but made by another.
     """
 
     def __init__(self, views: Sequence[View], costs: dict[float, float]) -> None:
@@ -23,7 +23,7 @@ class ChargedViews(PlacedViews):
         return len(self._views)
 
     def made(self, place: int) -> View:
-        """As `PlacedViews.made`; it is charged the first time."""
+        """As `PlacedViews.made`; charged on first use."""
         start = time.process_time()
         view = self._views[place]
         spent = time.process_time() - start
@@ -36,16 +36,16 @@ class ChargedViews(PlacedViews):
 
 
 class SharedQuery:
-    """A query that several engines search for, which need the same of it."""
+    """A query for several engines that need the same views."""
 
-    def __init__(self, searcher: Searcher, asked: QueryImage) -> None:
+    def __init__(self, searcher: Searcher, view: QueryImage) -> None:
         start = time.process_time()
-        self._query = make_query(searcher, asked)
+        self._query = make_query(searcher, view)
         self._upright = time.process_time() - start
         self._costs: dict[float, float] = {}
 
     def search(self, searcher: Searcher) -> tuple[RankedAnswer, float]:
-        """Search for it; return the answer, and the processor time in seconds that the query alone would have taken."""
+        """Search for it; return the answer, and the processor seconds of the query alone."""
         query = self._query.tried_at(searcher.options.turns)
         views = ChargedViews(query.views, self._costs)
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""What learning brings to searching, cross-validated: a descriptor is learnt for each fold, and measured in it."""
+"""Cross-validated gain of learning: a descriptor is learnt for each fold, and measured in it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +19,7 @@ from retrieval.library.opening import make
 
 @dataclass(frozen=True)
 class Recipe:
-    """A way of learning a descriptor from photos."""
+    """A method of learning a descriptor from photos."""
 
     label: str
     learning: UnlabelledOptions
@@ -27,12 +27,12 @@ class Recipe:
 
 
 Learn = Callable[[Recipe, Fold, Path, int, Progress], Path]
-"""Learns from the photos of a fold, in a work folder, with so many processes; gives the descriptor file."""
+"""Learns from the photos of a fold, with a work folder and a number of processes; returns the descriptor file."""
 
 
 def learn_fold(recipe: Recipe, fold: Fold, work: Path, workers: int, progress: Progress) -> Path:
-    """Learn a descriptor from the photos that a fold learns from, unless that is done: index with rootSIFT, mine and
-    learn, as `cairn learn descriptor` does.
+    """Learn a descriptor from the training photos of a fold, unless already done: index with rootSIFT, mine and learn,
+    as `cairn learn descriptor` does.
     """
     photos = fingerprint({}, {"photos": sorted(hash_file(path) for path in fold.training)})[:16]
     mined_key = fingerprint({}, {"photos": photos, "mining": asdict(recipe.mining)})[:16]
@@ -51,15 +51,15 @@ def learn_fold(recipe: Recipe, fold: Fold, work: Path, workers: int, progress: P
         finally:
             assert source.collection is not None
             source.collection.catalogue.close()
-    found = learn_unlabelled(
+    learnt = learn_unlabelled(
         MinedMatches.open(mined), work / "learnt" / key, recipe.learning, workers=workers, progress=progress
     )
-    save_model(file, found.model)
+    save_model(file, learnt.model)
     return file
 
 
 def _training_collection(fold: Fold, folder: Path, workers: int, progress: Progress) -> Path:
-    """Index the photos that a fold learns from, unless they are."""
+    """Index the training photos of a fold, unless already done."""
     if not folder.is_dir():
         making = folder.with_suffix(".unfinished")
         with make(making, CollectionOptions(signature="none")) as collection:
@@ -70,12 +70,12 @@ def _training_collection(fold: Fold, folder: Path, workers: int, progress: Progr
 
 @dataclass(frozen=True)
 class RecipeMeasure:
-    """What a recipe brings to one way of searching one set, on the queries of the folds that were measured."""
+    """Gain of a recipe with one search method on one set, on the queries of the measured folds."""
 
     recipe: str
     photos: str  # name of the set
     engine: str
-    reference: float  # mAP of these queries with the descriptor that it is compared with
+    reference: float  # mAP of these queries with the reference descriptor
     learnt: float  # mAP of these queries
     difference: SceneDifference  # over scenes
 
@@ -90,8 +90,8 @@ def cross_validate(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> list[RecipeMeasure]:
-    """Learn from each fold, measure its queries, and compare with what is not learnt: by recipe, then by cell. `folds`:
-    of all sets, or some of them: then only their queries are measured.
+    """Learn from each fold, measure its queries, and compare with the reference: by recipe, then by cell. `folds`: of
+    all sets, or only some, whose queries are then measured.
     """
     tell: Progress = progress or (lambda step, done, of: None)
     learnt = [(recipe, fold, learn(recipe, fold, work, workers, tell)) for recipe in recipes for fold in folds]
@@ -101,14 +101,14 @@ def cross_validate(
         for _, fold, file in learnt
         for cell in cells
     ]
-    # All at once: photos are looked through for regions once for all descriptors.
+    # All at once: regions are detected once for all descriptors.
     some = [replace(cell, names=queries_of(tested, cell.photos)) for cell in cells]
     results = measure([*some, *wanted], work, workers=workers, progress=progress)
-    known, found = results[: len(cells)], iter(results[len(cells) :])
+    known, learnt_results = results[: len(cells)], iter(results[len(cells) :])
     scores: dict[tuple[str, int], dict[str, float]] = {}
     for recipe, _, _ in learnt:
         for place in range(len(cells)):
-            scores.setdefault((recipe.label, place), {}).update(next(found).scores)
+            scores.setdefault((recipe.label, place), {}).update(next(learnt_results).scores)
     return [
         _measured(recipe.label, cell, tested, known[place], scores[recipe.label, place])
         for recipe in recipes
@@ -120,7 +120,7 @@ def cross_validate(
 def _measured(
     recipe: str, cell: Measurement, tested: Sequence[Scene], known: MeasurementResult, scores: dict[str, float]
 ) -> RecipeMeasure:
-    """Put together what was measured of a recipe in one way of searching."""
+    """Combine the measurements of a recipe with one search method."""
     names = sorted(queries_of(tested, cell.photos))
     reference, learnt = (MeasurementResult({name: one[name] for name in names}).mean for one in (known.scores, scores))
     difference = compare(tested, cell.photos, scores, known.scores)

@@ -1,6 +1,6 @@
-"""Cross-validation by scene: what is learnt from the photos of some scenes is measured on the queries of the others. A
-scene is all photos that belong together in any set: those that a query names, and those of queries that share one. Sets
-may share photos, and then scenes.
+"""Cross-validation by scene: models learnt from the photos of some scenes are measured on the queries of the others. A
+scene is all photos that belong together in any set: those named by a query, and those of queries with a common photo.
+Sets may share photos, and then scenes.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from retrieval.photos.listing import list_photos
 
 @dataclass(frozen=True)
 class Scene:
-    """Photos that belong together, and the queries that ask for them."""
+    """Photos that belong together, and their queries."""
 
     photos: frozenset[Path]
     queries: frozenset[tuple[str, str]]  # name of the set, name of the query
@@ -27,7 +27,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Fold:
-    """What is learnt from, and what is measured then: no photo of the one shows a scene of the other."""
+    """Training photos and test queries, of disjoint scenes."""
 
     number: int  # counted from 0
     training: tuple[Path, ...]  # photos, sorted
@@ -35,23 +35,23 @@ class Fold:
 
 
 def queries_of(scenes: Iterable[Scene], photos: RetrievalSet) -> frozenset[str]:
-    """Names of the queries of a set that ask for some scenes."""
+    """Names of a set's queries for some scenes."""
     return frozenset(name for scene in scenes for owner, name in scene.queries if owner == photos.name)
 
 
 def find_scenes(sets: Sequence[RetrievalSet]) -> list[Scene]:
-    """The scenes of some sets, in the order of their first photos; photos that no query names are in none."""
-    asked = [
+    """The scenes of some sets, in the order of their first photos; photos named by no query are in no scene."""
+    groups = [
         ((photos.name, query.name), members)
         for photos in sets
         for query, members in zip(photos.asked, _members(photos), strict=True)
     ]
-    paths = sorted({path for _, members in asked for path in members})
+    paths = sorted({path for _, members in groups for path in members})
     places = {path: place for place, path in enumerate(paths)}
-    scenes = components((places[min(members)], places[path]) for _, members in asked for path in members)
+    scenes = components((places[min(members)], places[path]) for _, members in groups for path in members)
     owner = {place: number for number, members in enumerate(scenes) for place in members}
     names: dict[int, set[tuple[str, str]]] = defaultdict(set)
-    for name, members in asked:
+    for name, members in groups:
         names[owner[places[min(members)]]].add(name)
     return [
         Scene(frozenset(paths[place] for place in members), frozenset(names[number]))
@@ -60,7 +60,7 @@ def find_scenes(sets: Sequence[RetrievalSet]) -> list[Scene]:
 
 
 def _members(photos: RetrievalSet) -> list[set[Path]]:
-    """The photos that each query of a set names: its own, the positives, and those that neither earn nor cost."""
+    """The photos named by each query of a set: its own, positives and ignored ones."""
     paths = {path.stem: path for _, path in list_photos([photos.images])}
     return [
         {own} | {paths[stem] for stem in query.positives | query.junk if stem in paths} for query, own in photos.pairs()
@@ -68,9 +68,7 @@ def _members(photos: RetrievalSet) -> list[set[Path]]:
 
 
 def make_folds(scenes: Sequence[Scene], number: int, seed: int = 0, beside: Sequence[Path] = ()) -> list[Fold]:
-    """Deal scenes out to folds, so that each has about equally many queries; photos `beside` are learnt from in every
-    fold.
-    """
+    """Assign scenes to folds with about equally many queries; photos in `beside` are in every training set."""
     if number < 2:
         raise CairnError(f"Cross-validation takes two folds at least, not {number}.")
     if len(scenes) < number:
@@ -97,13 +95,13 @@ class SceneDifference:
     mean: float
     error: float  # infinite for one scene
     scenes: int
-    worst: tuple[tuple[str, float], ...]  # names of the queries that lose most, and their differences
+    worst: tuple[tuple[str, float], ...]  # names of the queries with the largest losses, and their differences
 
 
 def compare(
     scenes: Sequence[Scene], photos: RetrievalSet, one: Mapping[str, float], other: Mapping[str, float], worst: int = 3
 ) -> SceneDifference:
-    """Compare two ways of searching a set, ``one`` minus ``other``: each scene has the same weight."""
+    """Compare two search methods on a set, ``one`` minus ``other``, with equal weights of scenes."""
     means: list[float] = []
     differences: dict[str, float] = {}
     for scene in scenes:

@@ -1,6 +1,7 @@
 """Tables of retrieval figures: many sets, descriptors, vocabularies, seeds and engines, each measured once. Figures are
-those of `eval.benchmark.run_benchmark`; features, vocabularies, collections and views are shared. Each measurement is a
-JSON file that grows, so that a run goes on; it says which code made it, and that of other code is kept and marked.
+those of `eval.benchmark.run_benchmark`; features, vocabularies, collections and views are shared. Each measurement is
+an incremental JSON file, so that a run can be resumed; it records the code version, and results of other versions are
+kept and marked.
 """
 
 import re
@@ -39,25 +40,25 @@ from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 
-_TOGETHER = 256  # searches after which what was found is written
+_TOGETHER = 256  # searches after which results are written
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement: a set searched in one way, with a vocabulary made from its own photos or another set's."""
+    """One measurement: a set, a search method, and a vocabulary trained on its own photos or another set's."""
 
     photos: RetrievalSet
-    origin: PhotoSet  # whose photos the vocabulary is made from
+    origin: PhotoSet  # set for training the vocabulary
     options: CollectionOptions  # descriptor, regions, signature, seed
     engine: str
     turns: int = 8
     expand: str = "none"
-    files: bool = False  # ask with files that the collection does not know, rather than with its own photos
-    names: frozenset[str] | None = None  # of the queries that are asked; None: all
+    files: bool = False  # use query files from outside the collection, rather than its own photos
+    names: frozenset[str] | None = None  # names of the queries; None: all
 
     @cached_property
     def asked(self) -> list[str]:
-        """Names of the queries that are asked, in the order of the set."""
+        """Names of the queries, in the order of the set."""
         every = [query.name for query in self.photos.asked]
         return every if self.names is None else [name for name in every if name in self.names]
 
@@ -68,29 +69,29 @@ class Measurement:
 
     @cached_property
     def extractor(self) -> Extractor:
-        """Turns photos into features."""
+        """The extractor of features."""
         return Extractor(find_descriptor(self.options.descriptor), self.options.features)
 
     @cached_property
     def plain(self) -> CollectionOptions:
-        """Options of a collection that most engines can search."""
+        """Options of a collection for most engines."""
         return replace(self.options, keep_descriptors=False)
 
     @cached_property
     def prepared(self) -> CollectionOptions:
-        """Options of a collection that the engine can search: it may need more than is plain."""
+        """Options of a collection for this engine, which may need more than `plain`."""
         return load_engine(self.engine).prepared(self.plain)
 
     @property
     def search(self) -> SearchOptions:
-        """How the set is searched."""
+        """Options of the search."""
         return SearchOptions(engine=self.engine, turns=self.turns, expand=self.expand)
 
     @cached_property
     def settings(self) -> str:
-        """Fingerprint of all options but the seed, by the descriptor's content and not its name, and the seed."""
-        named = asdict(replace(self.plain, descriptor="", seed=0))
-        return f"{fingerprint({}, {'extractor': self.extractor.fingerprint, **named})[:12]}-{self.options.seed}"
+        """Fingerprint of all options except the seed, with the descriptor by content instead of name; and the seed."""
+        options = asdict(replace(self.plain, descriptor="", seed=0))
+        return f"{fingerprint({}, {'extractor': self.extractor.fingerprint, **options})[:12]}-{self.options.seed}"
 
     def file(self, work: Path) -> Path:
         """File of its scores."""
@@ -98,7 +99,7 @@ class Measurement:
         return work / "results" / self.settings / f"{self.photos.key}-by-{self.origin.key}-{way}.json"
 
     def describe(self) -> str:
-        """What it is, for people to read."""
+        """Description for people."""
         words = "own" if self.own else f"{self.origin.name}'s"
         options = self.options
         scale = "" if options.features.measurement_scale is None else f" x{options.features.measurement_scale:.4g}"
@@ -108,15 +109,15 @@ class Measurement:
 
 @dataclass
 class MeasurementResult:
-    """What was measured of a cell, as far as it has come."""
+    """Results of a cell so far."""
 
     scores: dict[str, float] = field(default_factory=dict)  # average precision by the query's name
     cpu: dict[str, float] = field(default_factory=dict)  # seconds of processor time by the query's name
-    about: dict[str, Any] = field(default_factory=dict)  # what was measured
+    about: dict[str, Any] = field(default_factory=dict)  # description of the measurement
 
     @property
     def mean(self) -> float:
-        """Mean average precision, as `run_benchmark` gives it."""
+        """Mean average precision, as in `run_benchmark`."""
         return mean_average_precision(list(self.scores.values()))
 
     @property
@@ -125,12 +126,12 @@ class MeasurementResult:
         return float(np.median(list(self.cpu.values())))
 
     def is_of(self, cell: Measurement) -> bool:
-        """Whether all of a cell was measured."""
+        """Whether it covers the whole cell."""
         return set(cell.asked) <= self.scores.keys()
 
     @property
     def is_stale(self) -> bool:
-        """Whether it was measured by other code than this."""
+        """Whether it was measured by another version of the code."""
         return bool(self.scores) and self.about.get("code") != code_fingerprint()
 
     def by_object(self) -> dict[str, list[float]]:
@@ -142,27 +143,29 @@ class MeasurementResult:
 
 
 def object_of(query: str) -> str:
-    """Name of a query's object: the query's without its number; places that have one query each (``g_…``) are one."""
+    """Name of a query's object: the query's name without its number; places with one query each (``g_…``) count as
+    one.
+    """
     return "g_…" if query.startswith("g_") else re.sub(r"_\d+$", "", query)
 
 
 def measure(
     cells: Sequence[Measurement], work: Path, *, workers: int = 1, again: bool = False, progress: Progress | None = None
 ) -> list[MeasurementResult]:
-    """Measure what has not been measured yet; give all results in the order of the cells. `again`: also what other code
-    than this measured (`MeasurementResult.is_stale`).
+    """Measure missing results; return all results in the order of the cells. `again`: also repeat results of other code
+    versions (`MeasurementResult.is_stale`).
     """
     tell: Progress = progress or (lambda step, done, of: None)
-    code_fingerprint()  # of the code as it is now: a long run outlives a change of it
+    code_fingerprint()  # fingerprint at the start: the code may change during a long run
     todo = []
     for cell in cells:
         result = read_result(cell, work)
         if result.is_stale and (again or not result.is_of(cell)):
-            cell.file(work).unlink()  # one cell is measured by one code
+            cell.file(work).unlink()  # one cell has one code version
             todo.append(cell)
         elif not result.is_of(cell):
             todo.append(cell)
-    # All that search one collection make the views of each query once; an engine that needs more has one of its own.
+    # Cells of one collection share the views of each query; an engine that needs more has its own collection.
     groups: dict[tuple[str, str, str, bool, CollectionOptions], list[Measurement]] = defaultdict(list)
     for cell in todo:
         groups[cell.settings, cell.photos.key, cell.origin.key, cell.files, cell.prepared].append(cell)
@@ -177,16 +180,16 @@ def measure(
 
 
 def read_result(cell: Measurement, work: Path) -> MeasurementResult:
-    """Read what was measured of a cell, which may be nothing."""
+    """Read the results of a cell, which may be empty."""
     file = cell.file(work)
     if not file.is_file():
         return MeasurementResult()
-    kept = load_json(file)
-    return MeasurementResult(kept.pop("scores"), kept.pop("cpu_s"), kept)
+    contents = load_json(file)
+    return MeasurementResult(contents.pop("scores"), contents.pop("cpu_s"), contents)
 
 
 def _missing(cell: Measurement, work: Path) -> set[str]:
-    """Names of the queries that have no score yet."""
+    """Names of the queries without a score."""
     return set(cell.asked) - read_result(cell, work).scores.keys()
 
 
@@ -204,7 +207,7 @@ class _Meter:
 def _stage(
     photos: PhotoSet, cells: Sequence[Measurement], first: Measurement, work: Path, workers: int, tell: Progress
 ) -> None:
-    """Describe the photos of a set by all descriptors that cells of it ask for, as their regions are the same."""
+    """Describe the photos of a set by all descriptors of its cells, which share the regions."""
     wanted = {first.extractor.fingerprint: first.extractor}
     for cell in cells:
         if photos in (cell.photos, cell.origin) and cell.options.image == first.options.image:
@@ -214,7 +217,7 @@ def _stage(
 
 
 def _measure(cells: Sequence[Measurement], work: Path, workers: int, tell: Progress, meter: _Meter) -> None:
-    """Measure cells that differ in the way of searching alone."""
+    """Measure cells that differ only in the search method."""
     cell = cells[0]
     folder = collect(cell, work, workers, tell)
     about = _about(folder, cell)
@@ -225,19 +228,19 @@ def _measure(cells: Sequence[Measurement], work: Path, workers: int, tell: Progr
         ways = [place for place, names in enumerate(missing) if query.name in names]
         if ways:
             jobs.append((query, path, ways))
-    for found in _score_all(folder, cells, jobs, workers):
-        for place, name, score, seconds in found:
+    for scores in _score_all(folder, cells, jobs, workers):
+        for place, name, score, seconds in scores:
             results[place].scores[name], results[place].cpu[name] = score, seconds
-        for place in {place for place, *_ in found}:
+        for place in {place for place, *_ in scores}:
             _write(cells[place], results[place], about, work)
-        meter.add(len(found))
+        meter.add(len(scores))
 
 
 def _write(cell: Measurement, result: MeasurementResult, about: dict[str, Any], work: Path) -> None:
-    """Write what was measured of a cell so far, the queries in the order of the set."""
-    asked = [query.name for query in cell.photos.asked if query.name in result.scores]
-    result.scores = {name: result.scores[name] for name in asked}
-    result.cpu = {name: result.cpu[name] for name in asked}
+    """Write the results of a cell so far, with queries in the order of the set."""
+    names = [query.name for query in cell.photos.asked if query.name in result.scores]
+    result.scores = {name: result.scores[name] for name in names}
+    result.cpu = {name: result.cpu[name] for name in names}
     way = {"engine": cell.engine, "expand": cell.expand, "turns": cell.turns, "files": cell.files}
     whole = {"mAP": result.mean, "median_cpu_s": result.seconds} if result.is_of(cell) else {}
     size = round(sum(about["bytes"][part] for part in searched_parts(cell) if part in about["bytes"]), 2)
@@ -248,21 +251,21 @@ def _write(cell: Measurement, result: MeasurementResult, about: dict[str, Any], 
 
 
 def searched_parts(cell: Measurement) -> list[str]:
-    """Parts of a segment that are read for searching in a cell's way, as `segment_bytes` names them."""
+    """Parts of a segment read by a cell's searches, as named by `segment_bytes`."""
     entry = find_engine(cell.engine)
-    verifies = entry.verified is not VerifiedPhotos.NONE or cell.expand != "none"  # expansion takes what verifies
+    verifies = entry.verified is not VerifiedPhotos.NONE or cell.expand != "none"  # expansion needs verification
     parts = ["images", "words", "postings"]
     parts += ["geometry"] * verifies + ["signatures"] * entry.signed
     return parts + ["descriptor"] * load_engine(cell.engine).needs_descriptors
 
 
 def origin_folder(cell: Measurement, work: Path) -> Path:
-    """Folder of the collection whose vocabulary a cell takes."""
+    """Folder of the collection with a cell's vocabulary."""
     return work / "collections" / cell.settings / f"{cell.origin.key}.cairn"
 
 
 def searched_folder(cell: Measurement, work: Path) -> Path:
-    """Folder of the collection that a cell searches: if possible that of its vocabulary."""
+    """Folder of the collection searched by a cell, if possible that of its vocabulary."""
     if cell.own and cell.prepared == cell.plain:
         return origin_folder(cell, work)
     more = f"-{cell.engine}" if cell.prepared != cell.plain else ""
@@ -270,9 +273,9 @@ def searched_folder(cell: Measurement, work: Path) -> Path:
 
 
 def collect(cell: Measurement, work: Path, workers: int, tell: Progress) -> Path:
-    """Index what a cell searches, and what its vocabulary is made from, unless they are there; return the folder.
+    """Index the photos of a cell, and those of its vocabulary, unless already done; return the folder.
 
-    The features must be there: see `stage_photos`.
+    Features must be staged: see `stage_photos`.
     """
     own, final = origin_folder(cell, work), searched_folder(cell, work)
     _index(own, cell.origin, cell, cell.plain, work, workers, tell)
@@ -294,7 +297,7 @@ def _index(
     """Index a set of photos, with another collection's vocabulary or its own."""
     if final.is_dir():
         return
-    # Elsewhere under the same name, which vocabularies note down, until it is whole.
+    # In another folder, under the same name (recorded in vocabularies), until complete.
     making = work / "collections" / "unfinished" / cell.settings / final.name
     making.parent.mkdir(parents=True, exist_ok=True)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -306,7 +309,7 @@ def _index(
 
 
 def _about(folder: Path, cell: Measurement) -> dict[str, Any]:
-    """Say what is measured, as far as the way of searching has no part in it."""
+    """Describe a measurement, without the search method."""
     with Collection.open(folder) as collection:
         stems = stems_of(collection.catalogue.read(all_indexed), named_photos(cell.photos.asked))
         vocabulary = collection.vocabulary
@@ -336,14 +339,14 @@ def _about(folder: Path, cell: Measurement) -> dict[str, Any]:
 
 
 Job = tuple[GroundTruthQuery, Path, list[int]]
-"""A query, its photo, and the places of the cells that it is searched for in."""
+"""A query, its photo, and the indices of its cells."""
 Scores = list[tuple[int, str, float, float]]
-"""The place of a cell, a query's name, its average precision, and the processor time in seconds."""
+"""Index of a cell, a query's name, its average precision, and the processor seconds."""
 
 
 def _score_all(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job], workers: int) -> Iterator[Scores]:
     """Score queries on several processes, a few at a time, in any order."""
-    # To open a collection takes a tenth of a second, and a query of an engine that verifies all photos a minute.
+    # Opening a collection takes a tenth of a second, and a query of an engine that verifies all photos a minute.
     slow = any(find_engine(cell.engine).verified is VerifiedPhotos.ALL for cell in cells)
     size = 2 if slow else max(1, min(-(-_TOGETHER // len(cells)), len(jobs) // (4 * workers)))
     chunks = (partial(_score, folder, cells, jobs[start : start + size]) for start in range(0, len(jobs), size))
@@ -351,29 +354,31 @@ def _score_all(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job], 
 
 
 def _score(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job]) -> Scores:
-    """Search for queries in the ways of cells of one collection, and score the rankings as `run_benchmark` does."""
-    found: Scores = []
+    """Search for queries with the methods of cells of one collection, and score the rankings as `run_benchmark`
+    does.
+    """
+    scores: Scores = []
     with Collection.open(folder) as collection:
         stems = stems_of(collection.catalogue.read(all_indexed), named_photos(cells[0].photos.asked))
         searchers = [Searcher(collection, cell.search) for cell in cells]
         for query, path, ways in jobs:
-            asked = ask_with_file(collection, query.stem, path, query.box)
+            view = ask_with_file(collection, query.stem, path, query.box)
             if cells[0].files:
-                asked = replace(asked, row=None)
-            shared: dict[tuple[int, bool], SharedQuery] = {}  # by what a search needs of a query
+                view = replace(view, row=None)
+            shared: dict[tuple[int, bool], SharedQuery] = {}  # by the data of a query that a search needs
             for place in ways:
                 searcher = searchers[place]
                 needs = searcher.options.signed, searcher.engine.needs_descriptors
                 if needs not in shared:
-                    shared[needs] = SharedQuery(searcher, asked)
+                    shared[needs] = SharedQuery(searcher, view)
                 answer, seconds = shared[needs].search(searcher)
                 score = average_precision(ranking_of(answer, stems), query.positives, query.junk)
-                found.append((place, query.name, score, round(seconds, 5)))
-    return found
+                scores.append((place, query.name, score, round(seconds, 5)))
+    return scores
 
 
 def percent(values: Sequence[float]) -> str:
-    """Return the mean of figures in percent, with their sample standard deviation where there are several."""
+    """Return the mean of figures in percent, with the sample standard deviation if there are several."""
     if not values:
         return ""
     mean = f"{100 * np.mean(values):.2f}"

@@ -1,4 +1,4 @@
-"""Sets of photos, and their queries and answers, as tables are measured on."""
+"""Sets of photos with queries and answers, for tables."""
 
 import csv
 import hashlib
@@ -18,19 +18,19 @@ from retrieval.search.query import shrunk_box
 T = TypeVar("T")
 
 HARD = "hard"
-"""Name of the set that is made of others: see `find_set`."""
-_DISTRACTORS = ("paintings/images", "matching")  # folders whose photos are searched among in `HARD`
+"""Name of a set composed of others: see `find_set`."""
+_DISTRACTORS = ("paintings/images", "matching")  # folders of the database of `HARD`
 SOLID = "solid"
-"""Name of the set of statues and other solid objects, seen from all round: see `find_set`."""
+"""Name of the set of statues and other solid objects, seen from all sides: see `find_set`."""
 _SOLID_KINDS = ("olsson", "monument", "turtle", "front", "fox")  # of the groups of unlabelled photos
-_SAME = {"front:front": "turtle:turtle"}  # groups that show what others show
-_ASKED_OF_A_GROUP = 5  # photos of a group that are asked with, at most
+_SAME = {"front:front": "turtle:turtle"}  # groups that show the same as others
+_ASKED_OF_A_GROUP = 5  # most query photos of a group
 _WHOLE = (0.0, 0.0, 1e6, 1e6)  # a box around any photo: it is clipped to it
 
 
 @dataclass(frozen=True)
 class PhotoSet:
-    """A set of photos: all that a vocabulary can be made from."""
+    """A set of photos, for training a vocabulary."""
 
     name: str
     folders: tuple[Path, ...]  # of the photos
@@ -42,25 +42,25 @@ class PhotoSet:
 
     @cached_property
     def key(self) -> str:
-        """The name and a fingerprint of the content: what is kept for one set is not taken for another's."""
+        """The name and a fingerprint of the content, so that stored results of sets are not confused."""
         return f"{self.name}-{fingerprint({}, self._content())[:8]}"
 
     def _content(self) -> dict[str, object]:
-        """All that a measurement could depend on."""
-        found = list_photos(self.folders)
-        return {"photos": sorted((path.relative_to(root).as_posix(), self.photos[path]) for root, path in found)}
+        """Everything that a measurement could depend on."""
+        listing = list_photos(self.folders)
+        return {"photos": sorted((path.relative_to(root).as_posix(), self.photos[path]) for root, path in listing)}
 
 
 @dataclass(frozen=True)
 class RetrievalSet(PhotoSet):
     """A set of photos with queries and their answers, in the layout of Oxford5K.
 
-    Its queries are those that have positives: the others have no average precision.
+    Only queries with positives are used: the others have no average precision.
     """
 
     ground_truth: Path
-    queries: Path | None = None  # folder of query photos that are not among the images
-    box: float = 1.0  # part of each query's box that is asked with, about its centre: of its width and its height
+    queries: Path | None = None  # folder of query photos outside the images
+    box: float = 1.0  # size of the query relative to its box, in width and height, about its centre
 
     @staticmethod
     def find(folder: Path) -> "RetrievalSet":
@@ -73,16 +73,16 @@ class RetrievalSet(PhotoSet):
 
     @property
     def images(self) -> Path:
-        """Folder of the photos that the ground truth is of."""
+        """Folder of the photos of the ground truth."""
         return self.folders[0]
 
     @cached_property
     def asked(self) -> list[GroundTruthQuery]:
-        """The queries that have positives; raises CairnError if there is none."""
-        asked = [shrunk(query, self.box) for query in read_ground_truth(self.ground_truth) if query.positives]
-        if not asked:
+        """The queries with positives; raises CairnError if there are no such queries."""
+        queries = [shrunk(query, self.box) for query in read_ground_truth(self.ground_truth) if query.positives]
+        if not queries:
             raise CairnError(f"No query of {self.ground_truth} has a positive.")
-        return asked
+        return queries
 
     @cached_property
     def query_files(self) -> list[Path]:
@@ -112,39 +112,40 @@ class RetrievalSet(PhotoSet):
 class GroupedSet(RetrievalSet):
     """A set whose answers are groups of photos, in a table of tab-separated columns folder, file and group.
 
-    `ground_truth` is the table. Photos of a group, spread over it, ask for the others, with all that they show.
+    `ground_truth` is the table. Queries are whole photos, spread over each group; positives are the others of the
+    group.
     """
 
-    kinds: tuple[str, ...] = ()  # what the names of the groups that ask begin with, up to a colon; none: all
+    kinds: tuple[str, ...] = ()  # prefixes, up to a colon, of the names of groups with queries; empty: all
 
     @cached_property
     def asked(self) -> list[GroundTruthQuery]:
-        """A few photos of each group of two and more; raises CairnError if there is none."""
+        """A few photos of each group of at least two; raises CairnError if there are no such groups."""
         groups: dict[str, list[str]] = defaultdict(list)
         for name, stems in read_groups(self.ground_truth, self.images.name).items():
             if not self.kinds or name.split(":")[0] in self.kinds:
                 groups[_SAME.get(name, name)] += stems
-        asked = []
+        queries = []
         for name, stems in sorted(groups.items()):
             others = sorted(stems)
             for number, own in enumerate(spread(others) if len(stems) > 1 else []):
                 positives = frozenset(others) - {own}
-                asked.append(
+                queries.append(
                     GroundTruthQuery(f"{name}_{number + 1}", own, _WHOLE, positives, frozenset(), frozenset([own]))
                 )
-        if not asked:
+        if not queries:
             raise CairnError(f"{self.ground_truth} names no group of two photos.")
-        return asked
+        return queries
 
 
 def spread(members: Sequence[T]) -> list[T]:
-    """Those of a group that are asked with: a few, evenly spread over it."""
+    """The query photos of a group: a few, evenly spread."""
     few = min(len(members), _ASKED_OF_A_GROUP)
     return [members[number * len(members) // few] for number in range(few)]
 
 
 def read_groups(table: Path, folder: str) -> dict[str, list[str]]:
-    """Stems of the photos of a folder by the name of their group, from a table as `GroupedSet` has it."""
+    """Stems of the photos of a folder by group, from a table as for `GroupedSet`."""
     groups: dict[str, list[str]] = defaultdict(list)
     with table.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
@@ -161,9 +162,9 @@ def shrunk(query: GroundTruthQuery, part: float) -> GroundTruthQuery:
 def find_set(root: Path, name: str) -> RetrievalSet:
     """Find a set below a folder of sets, by the name of its folder; raises CairnError if it is not found.
 
-    The set `HARD` is landmarks, each box shrunk to half its width and height, among the photos of other sets: there it
-    shows what turns bring and what they cost upright photos, where the easier sets are solved. The set `SOLID` are
-    groups of unlabelled photos, among all of them and the distractors: what shows them is not on one plane.
+    The set `HARD` is landmarks, each box shrunk to half its width and height, among the photos of other sets. It shows
+    gains and losses by rotated queries on upright photos, which easier sets no longer show. The set `SOLID` has groups
+    of unlabelled photos of non-planar objects, among all of them and the distractors.
     """
     if name == SOLID:
         return _find_solid(root)
@@ -175,7 +176,7 @@ def find_set(root: Path, name: str) -> RetrievalSet:
 
 
 def _find_solid(root: Path) -> GroupedSet:
-    """The set `SOLID`; raises CairnError if its photos are not there."""
+    """The set `SOLID`; raises CairnError if its photos are missing."""
     folders = tuple(root / folder for folder in ("unlabelled", "distractors"))
     table = folders[0] / "groups.tsv"
     for path in (*folders, table):
@@ -185,7 +186,7 @@ def _find_solid(root: Path) -> GroupedSet:
 
 
 def find_photos(root: Path, name: str) -> PhotoSet:
-    """Find photos below a folder of sets: those of a set, or all of a folder; raises CairnError if there are none."""
+    """Find photos below a folder of sets: those of a set, or all of a folder; raises CairnError without photos."""
     if name in (HARD, SOLID) or (root / name / "gt").is_dir():
         return find_set(root, name)
     if not (root / name).is_dir():
@@ -194,7 +195,7 @@ def find_photos(root: Path, name: str) -> PhotoSet:
 
 
 def _sha256(path: Path) -> str:
-    """SHA-256 as indexing takes it; of the name alone where the file cannot be read, which indexing will report."""
+    """SHA-256 as in indexing; of the name if the file cannot be read, which indexing will report."""
     try:
         return hash_file(path)
     except OSError:

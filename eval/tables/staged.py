@@ -1,4 +1,4 @@
-"""Features of benchmark sets on disk: described once, then linked into each collection that is measured."""
+"""Staged features of benchmark sets: described once, then linked into each measured collection."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -22,11 +22,10 @@ from retrieval.regions.options import RegionOptions
 def stage_photos(
     work: Path, photos: PhotoSet, extractors: Sequence[Extractor], image: ImageOptions, workers: int
 ) -> Iterator[tuple[int, int]]:
-    """Describe the photos of a set by several extractors, unless they are there; yields how many are done, and how many
-    there are. Regions are detected once for all extractors that detect alike. Photos that cannot be read are passed
-    over.
+    """Describe the photos of a set by several extractors, unless already done; yields the number done and the total.
+    Regions are detected once for all extractors with the same detection. Unreadable photos are skipped.
     """
-    once = {key: path for path, key in photos.photos.items()}  # a photo that is there twice is described once
+    once = {key: path for path, key in photos.photos.items()}  # duplicate photos are described once
     jobs = [partial(_stage_photo, work, extractors, image, path, key) for key, path in once.items()]
     for count, _ in enumerate(run(jobs, workers, ordered=False, batch=4), start=1):
         yield count, len(jobs)
@@ -35,26 +34,26 @@ def stage_photos(
 def link_features(
     work: Path, photos: PhotoSet, extractor: Extractor, image: ImageOptions, collection: Collection
 ) -> None:
-    """Put the staged features of a set where indexing into a collection looks for them."""
+    """Link the staged features of a set into a collection, where indexing finds them."""
     source = Staging(work / "features", extractor, image)
     target = Staging(collection.folder / STAGING, extractor, image)
     for key in dict.fromkeys(photos.photos.values()):
         target.take(source.folder, key)
 
 
-# Pixels of a photo and its regions, by how they were looked for, and in which box.
+# Pixels of a photo and its regions, by detection options and box.
 _Known = dict[tuple[RegionOptions, tuple[float, float, float, float] | None], tuple[NDArray[np.float32], Regions]]
 
 
 class _Sharing(Extractor):
-    """An extractor that takes over the regions another one has just detected in the same photo in the same way."""
+    """An extractor that reuses the regions just detected in the same photo by another one with the same options."""
 
     def __init__(self, extractor: Extractor, known: _Known) -> None:
         super().__init__(extractor.descriptor, extractor.options)
         self._known = known
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
-        """Detect regions, unless they are known; of a photo read again, the pixels say that it is the same."""
+        """Detect regions, unless cached; a photo read again is recognised by its pixels."""
         key = self.options.regions, within
         before = self._known.get(key)
         if before is None or not np.array_equal(before[0], photo.grey):

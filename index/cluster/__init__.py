@@ -1,1 +1,1 @@
-"""Work that several machines share: a Dask cluster, its tasks, and files that all of them reach."""
+"""Work shared by several machines: a Dask cluster, its tasks, and files that all machines can reach."""

@@ -17,7 +17,7 @@ from index.clustering.sources import FileSource
 from index.parallel import RemoteWorkers
 from index.search_backends import search_backend
 
-MOST = 2  # blocks of a part, at most: its sums are as large as four times its descriptors, where words are many
+MOST = 2  # blocks of a part, at most: with many words its sums take four times the room of its descriptors
 PARTS = 4  # parts for each thread of the workers, if there are enough blocks
 _LIST = "sources.json"
 _CENTRES, _NEAR = "centres.npy", "near.npy"
@@ -25,7 +25,7 @@ _CENTRES, _NEAR = "centres.npy", "near.npy"
 
 @dataclass(frozen=True)
 class _Files:
-    """Descriptors in files that all machines reach."""
+    """Descriptors in files that all machines can reach."""
 
     place: str
     folder: str  # where what workers need for it lies
@@ -33,7 +33,7 @@ class _Files:
 
 @dataclass(frozen=True)
 class _BlockRun:
-    """Some blocks that follow each other."""
+    """A run of consecutive blocks."""
 
     first: int
     last: int  # exclusive
@@ -73,7 +73,7 @@ class ClusterBlocks:
         return len(self._source) if self._sample is None else len(self._sample)
 
     def hashes(self) -> Iterator[NDArray[np.uint64]]:
-        """Tell descriptors apart: see `DescriptorBlocks.hashes`."""
+        """Hash the descriptors: see `DescriptorBlocks.hashes`."""
         yield from self._pool.run(partial(_hash, self._files, part, self._rows(part)) for part in self._parts)
 
     def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -86,7 +86,7 @@ class ClusterBlocks:
         return gathered(self._pool.run(tasks), self.dim)
 
     def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:
-        """Look at all descriptors: see `DescriptorBlocks.look`."""
+        """Assign all descriptors: see `DescriptorBlocks.look`."""
         name = f"{self._files.folder}/pass-{secrets.token_hex(4)}"
         with tempfile.TemporaryDirectory() as temporary:
             _save_assignment(Path(temporary), assignment)
@@ -155,8 +155,8 @@ def _look(
     files: _Files, part: _BlockRun, rows: NDArray[np.int64] | None, name: str, assigned: NDArray[np.int32]
 ) -> Looked:
     assignment = _load_assignment(files.place, name)
-    found = put_together(list(_blocks(files, part, rows).look(assignment, assigned)))
-    return found._replace(numbers=found.numbers + part.start)
+    result = put_together(list(_blocks(files, part, rows).look(assignment, assigned)))
+    return result._replace(numbers=result.numbers + part.start)
 
 
 def _blocks(files: _Files, part: _BlockRun, rows: NDArray[np.int64] | None) -> LocalBlocks:
@@ -178,7 +178,7 @@ def _source(files: _Files) -> FileSource:
 @lru_cache(maxsize=1)
 def _load_assignment(place: str, name: str) -> Assignment:
     folder = open_storage(place).fetch(name)
-    # Into memory: the folder goes when the pass is over.
+    # Into memory: the folder is removed after the pass.
     centres = load_array(folder / _CENTRES)
     near = load_array(folder / _NEAR) if (folder / _NEAR).is_file() else None
     described = folder / "search.json"

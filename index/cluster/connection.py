@@ -1,4 +1,4 @@
-"""A Dask cluster: one that runs at an address, or one that is started here; both refused where versions differ."""
+"""A Dask cluster, running at an address or started here. Refused if versions differ."""
 
 import contextlib
 import logging
@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import PackageNotFoundError
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -25,12 +26,13 @@ T = TypeVar("T")
 LOCAL = re.compile(r"local:([1-9][0-9]{0,2})")
 _SCHEDULER = re.compile(r"(?:(?:tcp|tls)://)?[^\s/:]+:[0-9]{1,5}|(?:tcp|tls)://\[[0-9a-fA-F:.]+\]:[0-9]{1,5}")
 HELLO = 5.0  # seconds that a scheduler has to answer
-PATIENCE = 120.0  # seconds that are waited for a scheduler or for workers that have gone
+PATIENCE = 120.0  # seconds to wait for a lost scheduler or lost workers
 
 
-# Of workers on this machine. All but the first let Dask look at itself less often: that takes a seventh of a core.
+# Settings of workers on this machine. All but the first make Dask monitor itself less often, which takes a seventh of a
+# core.
 _LOCAL = {
-    "distributed.scheduler.allowed-failures": 2,  # workers that may die at a task before it is taken for the cause
+    "distributed.scheduler.allowed-failures": 2,  # workers that may die at a task before the task is blamed
     "distributed.worker.profile.enabled": False,
     "distributed.worker.memory.monitor-interval": "2s",
     "distributed.admin.tick.interval": "1s",
@@ -40,12 +42,12 @@ _LOCAL = {
 
 
 class ClusterError(Unreachable):
-    """A cluster that cannot be reached, has no workers, or would compute something else."""
+    """A cluster that cannot be reached, has no workers, or has other versions of packages."""
 
 
 class Cluster:
-    """Workers of a Dask cluster. Use `connect`, and close it: it is a context manager. It takes the place of a number
-    of processes wherever `index.parallel.run` is given one.
+    """Workers of a Dask cluster. Made by `connect`; a context manager. `index.parallel.run` takes it in place of a
+    number of processes.
     """
 
     def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
@@ -60,14 +62,14 @@ class Cluster:
         """Connect to a cluster. Raises ClusterError if the address is invalid, nothing answers there, it has no
         workers, or they have other versions than this process.
         """
-        found = cls(check_address(address), patience=patience)
+        cluster = cls(check_address(address), patience=patience)
         try:
-            found._open(HELLO)
-            found.check_versions()
+            cluster._open(HELLO)
+            cluster.check_versions()
         except BaseException:
-            found.close()
+            cluster.close()
             raise
-        return found
+        return cluster
 
     @property
     def client(self) -> "Client":
@@ -77,7 +79,7 @@ class Cluster:
 
     @property
     def threads(self) -> int:
-        """Threads of all workers that are there now."""
+        """Threads of all workers now connected."""
         return sum(self.client.nthreads().values())
 
     def run(
@@ -89,20 +91,20 @@ class Cluster:
         instead: Callable[[Callable[[], T]], T] | None = None,
     ) -> Iterator[T]:
         """Run tasks on the workers, and give their results as they come: see `index.parallel.run`. A task is run again
-        where its worker dies, or the scheduler is lost and comes back: running it twice must do no harm. Raises
+        if its worker dies, or the scheduler is lost and comes back, so running it twice must do no harm. Raises
         ClusterError if the scheduler or the last worker does not come back, or workers die at a task.
 
-        `tasks`: without arguments, and picklable by the names of what is in them. `instead`: gives the result of a task
-        at which worker after worker died; where it is left out, that is an error.
+        `tasks`: functions without arguments, picklable by reference. `instead`: returns the result of a task at which
+        worker after worker died; without it, that is an error.
         """
         return Tasks(self, ordered=ordered, batch=batch, instead=instead).run(tasks)
 
     def everywhere(self, function: Callable[..., object], *arguments: object) -> None:
-        """Call a function on each worker that is there now, and wait until all have done so."""
+        """Call a function on each worker now connected, and wait for all."""
         self.client.run(function, *arguments)
 
     def check_sees(self, folder: Path) -> None:
-        """Raise ClusterError if a worker does not see what is in a folder of this machine."""
+        """Raise ClusterError if a worker cannot see the contents of a folder of this machine."""
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(prefix=".cairn-", dir=folder.resolve()) as probe:
             for worker, is_there in self.client.run(Path(probe.name).is_file).items():
@@ -112,12 +114,12 @@ class Cluster:
                     )
 
     def check_versions(self) -> None:
-        """Raise ClusterError if a worker has other versions of what results depend on than this process."""
-        for worker, found in self._versions().items():
-            compare_versions(own_versions(), found, worker)
+        """Raise ClusterError if a worker has another version of a package that results depend on."""
+        for worker, versions in self._versions().items():
+            compare_versions(own_versions(), versions, worker)
 
     def reconnect(self, lost: "Client", patience: float | None = None) -> None:
-        """Connect again, when a scheduler was lost with a connection; wait for it. Once for each connection."""
+        """Reconnect after the scheduler was lost, and wait for it. Done once for each connection."""
         patience = self.patience if patience is None else patience
         with self._lock:
             if self._client is not lost:
@@ -138,12 +140,12 @@ class Cluster:
                     time.sleep(1)
 
     def mend(self) -> None:
-        """Start workers in place of those that have died for good, where they are this process's."""
+        """Replace dead workers, if this process started them."""
         if self._local is not None:
             self._local.scale(len(self._local.worker_spec))
 
     def close(self) -> None:
-        """Leave the cluster; end it where it was started here."""
+        """Leave the cluster; stop it if it was started here."""
         if self._client is not None:
             _close(self._client)
             self._client = None
@@ -164,7 +166,7 @@ class Cluster:
         if local and self._local is None:
             import dask
 
-            # First, for where Python starts this by itself, it lets Ctrl-C through again.
+            # First: Python may start this process itself, and then lets Ctrl-C through again.
             resource_tracker.ensure_running()
             # The thread that starts the workers is made here.
             with dask.config.set(_LOCAL), without_interrupt():
@@ -184,7 +186,7 @@ class Cluster:
             raise ClusterError(
                 f"No Dask scheduler answers at {self.address}: start one with dask scheduler, or name another."
             ) from error
-        except (TypeError, RuntimeError) as error:  # as Dask says that its settings name no certificates
+        except (TypeError, RuntimeError) as error:  # Dask's error when its settings name no certificates
             if not self.address.startswith("tls://"):
                 raise
             raise ClusterError(
@@ -202,17 +204,23 @@ class Cluster:
             time.sleep(0.1)
 
     def _versions(self) -> dict[str, dict[str, str]]:
-        """The versions on each worker, by its address."""
-        # A function of the standard library, by its name: a worker that lacks Cairn can run it, too.
-        found: dict[str, dict[str, str]] = {worker: {} for worker in self.client.nthreads()}
+        """The versions on each worker that stays connected throughout, by its address."""
+        # A function of the standard library: a worker without Cairn can run it too.
+        versions: dict[str, dict[str, str]] = {worker: {} for worker in self.client.nthreads()}
         for package in own_versions():
-            for worker, version in self.client.run(version_of(package), on_error="return").items():
-                found.setdefault(worker, {})[package] = version if isinstance(version, str) else ""
-        return found
+            answers = self.client.run(version_of(package), workers=list(versions), on_error="return")
+            for worker, answer in answers.items():
+                if isinstance(answer, PackageNotFoundError):
+                    versions[worker][package] = ""
+                elif isinstance(answer, str):
+                    versions[worker][package] = answer
+                else:  # the worker has gone
+                    del versions[worker]
+        return versions
 
 
 def check_address(address: str) -> str:
-    """Return an address of a cluster; raises ClusterError if it is invalid."""
+    """Return the address of a cluster; raises ClusterError if it is invalid."""
     is_local = address == "local" or address.startswith("local:")
     if (LOCAL if is_local else _SCHEDULER).fullmatch(address) is None:
         raise ClusterError(
@@ -229,7 +237,7 @@ def load_dask() -> Any:
     except ImportError:
         raise ClusterError(f"A cluster needs Dask: {install_command('cluster')}.") from None
     for name in [one for one in logging.root.manager.loggerDict if one.split(".")[0] == "distributed"]:
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said by us
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported by us
     return distributed
 
 

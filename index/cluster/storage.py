@@ -1,4 +1,4 @@
-"""Files that all machines of a cluster reach: a shared folder, or an object store such as S3, copied to each disk."""
+"""Files that all machines of a cluster can reach: a shared folder, or an object store such as S3 with a local copy."""
 
 import contextlib
 import errno
@@ -16,18 +16,18 @@ from index.errors import CairnError
 from index.extras import EXTRAS, install_command
 from index.files.names import CACHE_VARIABLE, is_plain_path
 
-_TOKENS = ".tokens"  # folder, of a cache, with what the store said of each file when it was fetched
+_TOKENS = ".tokens"  # folder of a cache with the metadata of each file when it was fetched
 
 
 class StorageError(CairnError):
-    """A store that cannot be reached, is full, or does not let us write or read."""
+    """A store that cannot be reached, is full, or refuses access."""
 
 
 class Storage(Protocol):
     """Files and folders by names such as ``segments/000001``, with ``/`` between the parts.
 
-    What is sent is there for all machines as soon as `send` is back. A folder is not there in part: its description,
-    the last of its files by name of those named ``*.json``, comes last.
+    All machines see a file once `send` has returned. A folder never appears in part: its description, the last of its
+    ``*.json`` files by name, is sent last.
     """
 
     place: str
@@ -37,20 +37,20 @@ class Storage(Protocol):
         """Whether there is a file or folder of this name."""
 
     def fetch(self, name: str) -> Path:
-        """Return a file or folder as a local path, as it is there now; raises CairnError if it does not exist."""
+        """Return the current file or folder as a local path; raises CairnError if it does not exist."""
 
     def send(self, name: str, source: Path) -> None:
-        """Put a file or folder of this machine in the store, in place of what is there."""
+        """Put a file or folder of this machine in the store, replacing any of the same name."""
 
     def remove(self, name: str) -> None:
-        """Remove a file or folder, if it is there."""
+        """Remove a file or folder, if it exists."""
 
     def names(self, folder: str) -> list[str]:
-        """Names of what lies in a folder, files and folders, sorted; none if it is not there."""
+        """Sorted names of the files and folders in a folder; empty if it does not exist."""
 
 
 class FolderStorage:
-    """A folder that all machines see under the same path. What lies there already is sent by being there."""
+    """A folder that all machines see under the same path. Its files need no sending."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
@@ -68,7 +68,7 @@ class FolderStorage:
         return path
 
     def send(self, name: str, source: Path) -> None:
-        """Copy a file or folder, unless it is there by being the same: see `Storage.send`."""
+        """Copy a file or folder, unless source and target are the same: see `Storage.send`."""
         path = self.folder / name
         if path.exists() and path.samefile(source):
             return
@@ -96,15 +96,15 @@ class FolderStorage:
             path.unlink(missing_ok=True)
 
     def names(self, folder: str) -> list[str]:
-        """Names of what lies in a folder: see `Storage.names`."""
+        """Names of the entries of a folder: see `Storage.names`."""
         path = self.folder / folder
         return sorted(one.name for one in path.iterdir()) if path.is_dir() else []
 
 
 class ObjectStorage:
-    """An object store, by fsspec, such as ``s3://bucket/folder``; each machine keeps a copy of what it has fetched,
-    below `cache` (by default what CAIRN_CACHE names, or the user's cache), as good as the store's while size and ETag
-    (or time) stay. Raises StorageError for an unknown kind of store.
+    """An object store, by fsspec, such as ``s3://bucket/folder``; each machine caches fetched files below `cache` (by
+    default the folder of CAIRN_CACHE, or the user's cache), and a copy is valid while size and ETag (or time) stay the
+    same. Raises StorageError for an unknown kind of store.
     """
 
     def __init__(self, place: str, cache: Path | None = None) -> None:
@@ -130,20 +130,20 @@ class ObjectStorage:
         return bool(self._found(name))
 
     def fetch(self, name: str) -> Path:
-        """Return a path of this machine, after files that are new or have changed were fetched: see `Storage.fetch`."""
-        found = self._found(name)
-        if not found:
+        """Return a local path, after fetching new and changed files: see `Storage.fetch`."""
+        files = self._found(name)
+        if not files:
             raise StorageError(
                 "{place}/{name} is not there: was it indexed with this {--storage}?", place=self.place, name=name
             )
-        for relative, info in found.items():
+        for relative, info in files.items():
             self._fetch(relative, info)
         here = self._cache / name
-        if here.is_dir():  # what is no longer in the store goes here, too
+        if here.is_dir():  # files removed from the store are removed here too
             for path in [path for path in here.rglob("*") if path.is_file()]:
-                # What another process of this machine is fetching stays.
+                # Leave the files that another process of this machine is fetching.
                 is_coming = path.name.startswith(".") and path.name.endswith(".tmp")
-                if not is_coming and path.relative_to(self._cache).as_posix() not in found:
+                if not is_coming and path.relative_to(self._cache).as_posix() not in files:
                     path.unlink(missing_ok=True)
         return here
 
@@ -151,7 +151,7 @@ class ObjectStorage:
         """Upload a file or folder: see `Storage.send`."""
         before = set(self._found(name))
         files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.is_file())
-        # What describes the others goes last: where it is, all are.
+        # The description is written last: if it exists, so do all others.
         files.sort(key=lambda path: path.suffix == ".json")
         sent = set()
         for path in files:
@@ -166,18 +166,18 @@ class ObjectStorage:
             self._remove_file(relative)
 
     def remove(self, name: str) -> None:
-        """Remove a file or folder, there and here: see `Storage.remove`."""
-        # What describes the others goes first: where it is, all are.
+        """Remove a file or folder from the store and the cache: see `Storage.remove`."""
+        # The description is removed first: if it exists, so do all others.
         for relative in sorted(self._found(name), key=lambda one: not one.endswith(".json")):
             self._remove_file(relative)
         path = f"{self._root}/{name}"
         with _refusals(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
-            if self._files.isdir(path):  # a store that has folders, which are empty now
+            if self._files.isdir(path):  # the store has real folders, now empty
                 self._files.rm(path, recursive=True)
         self.forget(name)
 
     def forget(self, name: str) -> None:
-        """Remove the copy of a file or folder that this machine has."""
+        """Remove the cached copy of a file or folder."""
         for here in (self._cache / name, self._cache / _TOKENS / name):
             if here.is_dir():
                 shutil.rmtree(here, ignore_errors=True)
@@ -185,30 +185,30 @@ class ObjectStorage:
                 here.unlink(missing_ok=True)
 
     def names(self, folder: str) -> list[str]:
-        """Names of what lies in a folder: see `Storage.names`."""
+        """Names of the entries of a folder: see `Storage.names`."""
         path = f"{self._root}/{folder}".rstrip("/")
         with _refusals(f"{self.place}/{folder}"):
             self._files.invalidate_cache()
             try:
-                found = self._files.ls(path, detail=False)
+                entries = self._files.ls(path, detail=False)
             except FileNotFoundError:
                 return []
-        return sorted({str(one).rstrip("/").rsplit("/", 1)[-1] for one in found} - {""})
+        return sorted({str(one).rstrip("/").rsplit("/", 1)[-1] for one in entries} - {""})
 
     def _found(self, name: str) -> dict[str, dict[str, Any]]:
-        """What the store knows of a file, or of all files of a folder, by their names."""
+        """Metadata of a file, or of all files of a folder, by name."""
         path = f"{self._root}/{name}"
         with _refusals(f"{self.place}/{name}"):
             self._files.invalidate_cache()
             try:
-                found = self._files.find(path, detail=True)
+                entries = self._files.find(path, detail=True)
             except FileNotFoundError:
                 return {}
-        named = {str(one)[len(self._root) + 1 :]: dict(info) for one, info in found.items()}
-        for relative in named:
-            if not is_plain_path(relative):  # a store takes any name, and the copy would lie elsewhere
+        files = {str(one)[len(self._root) + 1 :]: dict(info) for one, info in entries.items()}
+        for relative in files:
+            if not is_plain_path(relative):  # a store takes any name: the copy could land outside the cache
                 raise StorageError(f"{self.place} holds {relative[:200]!r}, which is no name: remove it there.")
-        return named
+        return files
 
     def _remove_file(self, relative: str) -> None:
         with _refusals(f"{self.place}/{relative}"), contextlib.suppress(FileNotFoundError):
@@ -216,9 +216,9 @@ class ObjectStorage:
 
     def _fetch(self, relative: str, info: dict[str, Any]) -> None:
         here, token = self._cache / relative, self._cache / _TOKENS / relative
-        said = json.dumps([info.get("size"), str(info.get("ETag") or info.get("mtime") or info.get("created"))])
+        stamp = json.dumps([info.get("size"), str(info.get("ETag") or info.get("mtime") or info.get("created"))])
         with contextlib.suppress(OSError):
-            if here.stat().st_size == info.get("size") and token.read_text() == said:
+            if here.stat().st_size == info.get("size") and token.read_text() == stamp:
                 return
         for path in (here, token):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -228,7 +228,7 @@ class ObjectStorage:
                 self._files.get_file(f"{self._root}/{relative}", str(temporary))
             token.unlink(missing_ok=True)
             temporary.replace(here)
-            token.write_text(said)
+            token.write_text(stamp)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -241,13 +241,13 @@ def open_storage(place: str) -> Storage:
 
 
 def is_same_folder(storage: Storage, folder: Path) -> bool:
-    """Whether a storage is a folder of this machine, so that all there is in it is sent already."""
+    """Whether a storage is this local folder, so that its files need no sending."""
     return isinstance(storage, FolderStorage) and storage.folder.exists() and storage.folder.samefile(folder)
 
 
 def send_new(storage: Storage, name: str, source: Path, described: str = "") -> None:
-    """Send a file or folder, unless the same is there. `described`: of a folder: name of the file in it whose content
-    tells the whole.
+    """Send a file or folder unless the store has the same. `described`: the file of a folder whose contents identify
+    the whole folder.
     """
     there = f"{name}/{described}" if described else name
     if not storage.has(there) or hash_file(storage.fetch(there)) != hash_file(source / described):
@@ -256,9 +256,9 @@ def send_new(storage: Storage, name: str, source: Path, described: str = "") -> 
 
 def object_cache() -> Path:
     """Folder of the copies of object stores: see `ObjectStorage`."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named)
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cairn"
 
 
@@ -273,7 +273,7 @@ _REASONS = {
 
 @contextlib.contextmanager
 def _refusals(what: str) -> Iterator[None]:
-    """Say in one sentence what a store refuses, or this machine's disk."""
+    """Turn errors of a store, or of the local disk, into one sentence."""
     try:
         yield
     except FileNotFoundError:
@@ -285,7 +285,7 @@ def _refusals(what: str) -> Iterator[None]:
         raise StorageError(f"{what} cannot be used: {reason}.") from error
     except (ValueError, ImportError):
         raise
-    except Exception as error:  # each store has errors of its own
+    except Exception as error:  # each store has its own errors
         raise StorageError(f"{what} cannot be used: {_short(error)}.") from error
 
 

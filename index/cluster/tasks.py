@@ -1,4 +1,4 @@
-"""Tasks on the workers of a cluster: few at a time, and again where a worker or the scheduler is lost."""
+"""Tasks on the workers of a cluster: few at a time, and repeated if a worker or the scheduler is lost."""
 
 import ctypes
 import queue
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-AHEAD = 3  # batches under way for each thread of the workers: one at work, the others on their way
-WAITING = 4  # results that may wait for an earlier one, as a multiple of that
+AHEAD = 3  # batches under way for each thread of the workers: one running, the others queued
+WAITING = 4  # results that may wait for an earlier one, as a multiple of the batches under way
 TRIES = 2  # times that a task is run again after the scheduler says that it killed workers
 _MALLOC = {-8: 1, -3: 32 << 20, -1: 1 << 29}  # M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
-_LOOK = 2.0  # seconds without any result, after which it is looked whether anybody is still there
+_LOOK = 2.0  # seconds without a result before the connection is checked
 _COUNT = 5.0  # seconds after which workers are counted again
 
 
@@ -31,7 +31,7 @@ class WorkerDied(CairnError):
 
 
 class Connected(Protocol):
-    """What gives a connection to a cluster, and a new one where it is lost."""
+    """A provider of a connection to a cluster that can reconnect."""
 
     address: str
     patience: float
@@ -42,18 +42,18 @@ class Connected(Protocol):
 
     @property
     def threads(self) -> int:
-        """Threads of all workers that are there now."""
+        """Threads of all workers now connected."""
 
     def reconnect(self, lost: "Client") -> None:
-        """Connect again; raises CairnError if that cannot be done in some time."""
+        """Reconnect; raises CairnError if that fails for some time."""
 
     def mend(self) -> None:
-        """Start workers in place of those that have died, where that can be done from here."""
+        """Replace dead workers, where possible."""
 
 
 @dataclass
 class _Batch(Generic[T]):
-    """Tasks that one worker does, one after the other."""
+    """Tasks that one worker runs one after the other."""
 
     number: int
     tasks: Sequence[Callable[[], T]]
@@ -83,29 +83,29 @@ class Tasks(Generic[T]):
     def run(self, tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
         """Run tasks, and give their results."""
         todo = iter(tasks)
-        found: dict[int, list[T]] = {}  # results that wait for one before them
-        given, number = 0, 0
-        counted, threads = 0.0, 1
+        waiting: dict[int, list[T]] = {}  # results that wait for one before them
+        position, number = 0, 0
+        counted_at, threads = 0.0, 1
         try:
             while True:
-                if time.monotonic() - counted > _COUNT:
-                    counted, threads = time.monotonic(), self._threads() or threads
-                while len(self._under_way) < AHEAD * threads and len(found) < WAITING * AHEAD * threads:
+                if time.monotonic() - counted_at > _COUNT:
+                    counted_at, threads = time.monotonic(), self._threads() or threads
+                while len(self._under_way) < AHEAD * threads and len(waiting) < WAITING * AHEAD * threads:
                     some = list(islice(todo, self._size))
                     if not some:
                         break
                     self._submit(_Batch(number, some))
                     number += 1
-                if not self._under_way and given == number:
+                if not self._under_way and position == number:
                     return
                 done, results = self._next()
-                found[done] = results
+                waiting[done] = results
                 if not self._ordered:
-                    yield from found.pop(done)
-                    given += 1
-                while given in found:
-                    yield from found.pop(given)
-                    given += 1
+                    yield from waiting.pop(done)
+                    position += 1
+                while position in waiting:
+                    yield from waiting.pop(position)
+                    position += 1
         finally:
             self._give_up()
 
@@ -123,13 +123,13 @@ class Tasks(Generic[T]):
         except Exception:
             if client.status == "running":
                 raise
-            self._recover()  # which gives this batch out, too
+            self._recover()  # which submits this batch too
             return
         batch.future = future
         future.add_done_callback(lambda one, number=batch.number: self._done.put((number, one)))
 
     def _next(self) -> tuple[int, list[T]]:
-        """Wait for the next batch, and give its number and results."""
+        """Wait for the next batch; return its number and results."""
         alone_since: float | None = None
         while True:
             try:
@@ -146,7 +146,7 @@ class Tasks(Generic[T]):
                 return number, results
 
     def _look(self, alone_since: float | None) -> float | None:
-        """See whether scheduler and workers are there; give since when there has been no worker."""
+        """Check scheduler and workers; return since when there has been no worker."""
         try:
             if self._client is not self._cluster.client or self._client.status != "running":
                 self._recover()
@@ -165,7 +165,7 @@ class Tasks(Generic[T]):
         return alone_since or now
 
     def _results(self, batch: _Batch[T]) -> list[T] | None:
-        """Fetch the results of a batch that is done; None if it is given out again."""
+        """Fetch the results of a finished batch; None if it is submitted again."""
         from distributed import CancelledError, KilledWorker
 
         future = batch.future
@@ -185,14 +185,14 @@ class Tasks(Generic[T]):
                 "give them more memory maybe."
             ) from error
         except (CancelledError, TimeoutError, OSError) as error:
-            # What a task itself raises is no sign of a connection that is lost.
+            # An error raised by the task does not mean that the connection is lost.
             if future.status == "error" and not isinstance(error, CancelledError):
                 raise
             self._recover()
             return None
 
     def _recover(self) -> None:
-        """Connect again, and give out all that was under way."""
+        """Reconnect, and submit all batches under way again."""
         self._cluster.reconnect(self._client)
         self._client = self._cluster.client
         for batch in list(self._under_way.values()):
@@ -209,7 +209,7 @@ class Tasks(Generic[T]):
 
 
 def perform(tasks: Sequence[Callable[[], T]], versions: dict[str, str]) -> list[T]:
-    """Do tasks in a worker, one after the other, if it has the same versions as the process that asks."""
+    """Run tasks in a worker, one after the other, if its versions are those of the calling process."""
     prepare_process()
     compare_versions(versions, own_versions(), _name())
     return [task() for task in tasks]
@@ -217,10 +217,10 @@ def perform(tasks: Sequence[Callable[[], T]], versions: dict[str, str]) -> list[
 
 @cache
 def prepare_process() -> None:
-    """Keep each task of this process on the one thread that it is given, and the memory that it frees at hand.
+    """Keep each task of this process on one thread, and keep freed memory for reuse.
 
-    Every core is another worker's already. And Dask lets workers give memory back at once, which is right for large
-    results that come and go; a photo or a search makes arrays of the same sizes again and again.
+    The other cores belong to other workers. Dask returns freed memory to the system at once, but a photo or a search
+    allocates arrays of the same sizes repeatedly.
     """
     import cv2
     import faiss  # noqa: F401  with what follows, it brings threads of its own

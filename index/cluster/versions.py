@@ -1,4 +1,4 @@
-"""Versions of what results depend on: workers of a cluster must have those of the process that asks them."""
+"""Versions of packages that results depend on: workers of a cluster must have those of the calling process."""
 
 import importlib.metadata
 import platform
@@ -19,34 +19,34 @@ PACKAGES = (
     "dask",
     "distributed",
 )
-"""Packages that decide what is computed, or how it is sent."""
+"""Packages that affect results or serialisation."""
 
 
 class VersionsDiffer(CairnError):
-    """A worker has another version of something than the process that asks it."""
+    """A worker has another version of a package than the calling process."""
 
 
 @cache
 def own_versions() -> dict[str, str]:
-    """Versions in this process, by package; "" of what is not installed."""
-    found = {PYTHON: platform.python_version()}
+    """Versions in this process by package; "" if not installed."""
+    versions = {PYTHON: platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            found[package] = ""
-    return found
+            versions[package] = ""
+    return versions
 
 
 def version_of(package: str) -> Callable[[], str]:
-    """Return a function of the standard library alone that tells a version where it is called."""
+    """Return a function that needs only the standard library and returns a version where it is called."""
     return platform.python_version if package == PYTHON else partial(importlib.metadata.version, package)
 
 
-def compare_versions(own: Mapping[str, str], found: Mapping[str, str], where: str) -> None:
+def compare_versions(own: Mapping[str, str], versions: Mapping[str, str], where: str) -> None:
     """Raise VersionsDiffer, naming the first package that has another version on a worker than here."""
     for package, version in own.items():
-        there = found.get(package, "")
+        there = versions.get(package, "")
         if there == version or (package == PYTHON and _minor(there) == _minor(version)):
             continue
         if not there:
@@ -58,5 +58,5 @@ def compare_versions(own: Mapping[str, str], found: Mapping[str, str], where: st
 
 
 def _minor(version: str) -> list[str]:
-    """What of Python's version decides how objects are sent."""
+    """The part of Python's version that decides how objects are pickled."""
     return version.split(".")[:2]

@@ -1,1 +1,1 @@
-"""Approximate k-means over descriptors that are streamed, here or by the workers of a cluster."""
+"""Approximate k-means over streamed descriptors, in this process or on the workers of a cluster."""

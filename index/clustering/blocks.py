@@ -1,4 +1,4 @@
-"""What k-means computes over all descriptors, block by block, in this process or on workers."""
+"""The passes of k-means over all descriptors, block by block, in this process or on workers."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
@@ -18,7 +18,7 @@ RESERVE = 4_096
 
 
 class Assignment:
-    """One pass's way from a descriptor to its centre."""
+    """Assigns descriptors to centres in one pass."""
 
     def __init__(
         self,
@@ -31,10 +31,10 @@ class Assignment:
     def __call__(
         self, block: NDArray[np.float32], last: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Centres (n,) int32 of descriptors and squared distances (n,), given the centres they had before."""
+        """Centres (n,) int32 of descriptors and squared distances (n,); `last`: their previous centres."""
         if self.search is not None:
-            found, squared = self.search.search(block, 1)
-            words, distances = found[:, 0], squared[:, 0]
+            nearest, squared = self.search.search(block, 1)
+            words, distances = nearest[:, 0], squared[:, 0]
         else:
             words, distances = last.copy(), np.full(len(block), np.inf, np.float32)
         if self.near is not None:
@@ -59,7 +59,7 @@ class Reserve:
         self.numbers = np.empty(0, np.int64)
 
     def add(self, points: NDArray[np.float32], distances: NDArray[np.float32], numbers: NDArray[np.int64]) -> None:
-        """Look at some points that come after those before; of equal distances the first must be of lower number."""
+        """Consider further points. Of points at equal distance, the one with the lower number must come first."""
         least = self.distances[-1] if len(self.distances) == self._size else np.float32(0)
         largest = np.flatnonzero(distances > least)
         largest = largest[np.argsort(-distances[largest], kind="stable")[: self._size]]
@@ -71,7 +71,7 @@ class Reserve:
 
 
 class Sums(NamedTuple):
-    """What some points add to the sums of words, or take away from them."""
+    """Changes that some points make to the sums of words."""
 
     words: NDArray[np.int32]  # (p,), each once, ascending
     sums: NDArray[np.float64]  # (p, D)
@@ -84,11 +84,11 @@ class Sums(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What a look at some blocks, one after the other, gives."""
+    """The result of one pass over consecutive blocks."""
 
     found: NDArray[np.int32]  # (n,) their descriptors' centres
     errors: Sequence[float]  # of each block: the sum of its squared distances
-    moved: Sequence[Sums]  # what its descriptors change in the sums, in this order
+    moved: Sequence[Sums]  # the changes that its descriptors make to the sums, in this order
     points: NDArray[np.float32]  # (r, D) all descriptors, or RESERVE of those of largest error
     distances: NDArray[np.float32]  # (r,) theirs
     numbers: NDArray[np.int64]  # (r,) theirs, counted over all blocks
@@ -105,13 +105,13 @@ class DescriptorBlocks(Protocol):
         """Number of descriptors that take part."""
 
     def hashes(self) -> Iterator[NDArray[np.uint64]]:
-        """What tells descriptors apart (see `row_hashes`), in order; raises ValueError if one is not finite."""
+        """Hashes of the descriptors in order (see `row_hashes`); raises ValueError if one is not finite."""
 
     def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
         """The descriptors of ascending numbers, (n, D)."""
 
     def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:
-        """Look at all descriptors, in order, given the centres (N,) that they had before; -1: none."""
+        """Assign all descriptors in order; `assigned`: their previous centres (N,), -1 for no centre."""
 
 
 class LocalBlocks:
@@ -130,7 +130,7 @@ class LocalBlocks:
         return len(self._source) if self._sample is None else len(self._sample)
 
     def hashes(self) -> Iterator[NDArray[np.uint64]]:
-        """Tell descriptors apart: see `DescriptorBlocks.hashes`."""
+        """Hash the descriptors: see `DescriptorBlocks.hashes`."""
         return map(hash_block, self._blocks())
 
     def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -138,7 +138,7 @@ class LocalBlocks:
         return gathered(select(self._blocks(), numbers), self.dim)
 
     def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:
-        """Look at all descriptors: see `DescriptorBlocks.look`."""
+        """Assign all descriptors: see `DescriptorBlocks.look`."""
         start = 0
         for block in self._blocks():
             yield look(block, assigned[start : start + len(block)], assignment, start)
@@ -149,20 +149,20 @@ class LocalBlocks:
 
 
 def look(block: NDArray[np.float32], last: NDArray[np.int32], assignment: Assignment, start: int) -> Looked:
-    """Assign a block of descriptors (n, D), given their previous centres `last` (n,) and the number of the first."""
-    found, distances = assignment(block, last)
-    moved = np.flatnonzero(found != last)
+    """Assign a block of descriptors (n, D). `last` (n,): their previous centres; `start`: number of the first."""
+    words, distances = assignment(block, last)
+    moved = np.flatnonzero(words != last)
     before = moved[last[moved] >= 0]
-    changes = [sums_of(block[before], last[before], -1), sums_of(block[moved], found[moved], 1)]
+    changes = [sums_of(block[before], last[before], -1), sums_of(block[moved], words[moved], 1)]
     error = float(distances.sum(dtype=np.float64))
-    return Looked(found, [error], changes, block, distances, np.arange(start, start + len(block)))
+    return Looked(words, [error], changes, block, distances, np.arange(start, start + len(block)))
 
 
 def put_together(parts: Sequence[Looked]) -> Looked:
-    """Make one of several looks at blocks that follow each other.
+    """Merge the results of consecutive blocks.
 
-    Their sums become one: so they are the same, to the bit, as long as they are exact. That of up to 500,000
-    descriptors in a word is, of 16-bit numbers of up to 1,000: each is a multiple of 2^-24, and a sum has 53 bits.
+    The merged sums are the same to the bit as long as each sum is exact. This holds for up to 500,000 descriptors of a
+    word with 16-bit values of up to 1,000: each is a multiple of 2^-24, and a sum has 53 bits.
     """
     dim = parts[0].points.shape[1]
     reserve = Reserve(RESERVE, dim)
@@ -187,12 +187,12 @@ def put_together(parts: Sequence[Looked]) -> Looked:
 
 
 def sums_of(points: NDArray[np.floating], words: NDArray[np.int32], sign: int) -> Sums:
-    """Sums (p, D) float64 of points (n, D) a word, and how many there are of each; both negative for a sign of -1."""
+    """Sums (p, D) float64 of the points (n, D) of each word, and their numbers; both negated for a sign of -1."""
     if len(points) == 0:
         return Sums(np.empty(0, np.int32), np.empty((0, points.shape[1])), np.empty(0, np.int64))
     order = np.argsort(words, kind="stable")
     present, starts = np.unique(words[order], return_index=True)
-    # Sums over groups of rows are the product with a sparse matrix of ones, a row for each word that is present.
+    # Sums over groups of rows: product with a sparse matrix of ones, one row for each word present.
     shape = (len(present), len(points))
     indptr = np.append(starts, len(points))
     groups = scipy.sparse.csr_matrix((np.full(len(points), float(sign)), order, indptr), shape=shape)
@@ -200,7 +200,7 @@ def sums_of(points: NDArray[np.floating], words: NDArray[np.int32], sign: int) -
 
 
 def select(blocks: Iterator[NDArray[np.float32]], rows: NDArray[np.integer]) -> Iterator[NDArray[np.float32]]:
-    """From blocks, the rows of the given ascending numbers; no block without any."""
+    """Select rows from blocks by ascending numbers; blocks without a selected row are skipped."""
     start = 0
     for block in blocks:
         first, last = np.searchsorted(rows, (start, start + len(block)))
@@ -215,7 +215,7 @@ def gathered(parts: Iterator[NDArray[np.float32]], dim: int) -> NDArray[np.float
 
 
 def hash_block(block: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """Tell the descriptors of a block apart: see `row_hashes`; raises ValueError if one is not finite."""
+    """Hash the descriptors of a block: see `row_hashes`. Raises ValueError if one is not finite."""
     if not np.isfinite(block).all():
         raise ValueError("descriptors must be finite")
     return row_hashes(block)
@@ -223,7 +223,7 @@ def hash_block(block: NDArray[np.float32]) -> NDArray[np.uint64]:
 
 def row_hashes(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
     """A 64-bit number for each row of float32, equal for equal rows and, in practice, for no others."""
-    # Adding 0 turns -0.0, which equals 0.0 and has other bits, into 0.0.
+    # Adding 0 turns -0.0, equal to 0.0 but with other bits, into 0.0.
     bits = np.ascontiguousarray(rows + np.float32(0)).view(np.uint32).astype(np.uint64)
     factors = np.random.default_rng(0).integers(1 << 63, size=rows.shape[1], dtype=np.uint64) * np.uint64(
         2

@@ -1,4 +1,4 @@
-"""Approximate k-means (Philbin 2007) over descriptors that are streamed, never held."""
+"""Approximate k-means (Philbin 2007) over streamed descriptors, never all in memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from index.progress import Step
 from index.search_backends import search_backend
 
 # What the steps cost in processor time, side by side (microseconds of one core, 128 dimensions, 500,000 words):
-# progress counts in them, so that the time left can be estimated.
+# the unit of progress, so that the remaining time can be estimated.
 COST_READ = 2  # of a descriptor: read, and compared with those before it
 COST_SEARCH = 21  # of a descriptor that is searched among all centres
 COST_COMPARE = 6  # of a descriptor that is compared with the centres near its last one
 COST_BUILD = 12  # of a centre, where the search is built
 COST_NEAR = 37  # of a centre, whose neighbours are searched
 Reader = Callable[[NDArray[np.int64] | None], DescriptorBlocks]
-"""Gives the descriptors of a sample, by ascending numbers, in blocks; all of them for None."""
+"""Returns the descriptors of a sample, by ascending numbers, in blocks; all of them for None."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class KMeansOptions:
 
 @dataclass(frozen=True)
 class KMeansResult:
-    """Centres, and statistics of how they were found."""
+    """Centres, and statistics of the clustering."""
 
     centres: NDArray[np.float32]  # K is the number of words wanted or, if that is less, of distinct descriptors
     counts: NDArray[np.int64]  # descriptors assigned to each centre in the last pass; none is 0
     # mean squared distance of a descriptor to its centre, in each pass, before the centres moved
     errors: tuple[float, ...]
-    wanted: int  # the number of words asked for
+    wanted: int  # number of words requested
     distinct: int  # distinct descriptors among those used
     points: int  # descriptors used
-    reseeded: int  # empty clusters that were given a new centre, over all passes
+    reseeded: int  # empty clusters re-seeded, over all passes
 
 
 def approximate_kmeans(
@@ -61,10 +61,10 @@ def approximate_kmeans(
 ) -> KMeansResult:
     """Cluster descriptors with an approximate nearest centre in place of the exact one (Philbin et al., CVPR 2007).
 
-    The search is rebuilt over the centres in each pass. In most passes it is asked for the neighbours of the centres,
-    and a descriptor is compared with those of its last centre (cluster closures: Wang et al., CVPR 2012); in every
-    `refresh`-th it is asked for the descriptors as well, and the nearer answer is taken. A cluster left empty takes
-    over a descriptor of largest error. Sums are float64. Raises ValueError if a descriptor is not finite.
+    The search is rebuilt over the centres in each pass. In most passes it finds the neighbours of the centres, and a
+    descriptor is compared with those of its last centre (cluster closures: Wang et al., CVPR 2012). In every
+    `refresh`-th pass it is also searched for each descriptor, and the nearer centre is taken. A cluster left empty
+    takes over a descriptor of largest error. Sums are float64. Raises ValueError if a descriptor is not finite.
     """
     if len(source) == 0 or source.dim == 0:
         raise CairnError("There are no descriptors to make a vocabulary from: add photos with some texture in them.")
@@ -86,18 +86,18 @@ def approximate_kmeans(
         plan.looked(number, 0)
         reserve = Reserve(RESERVE, source.dim)
         start, total = 0, 0.0
-        for seen in blocks.look(assign, assigned):
-            for moved in seen.moved:
+        for result in blocks.look(assign, assigned):
+            for moved in result.moved:
                 moved.add_to(sums, counts)
-            reserve.add(seen.points, seen.distances, seen.numbers)
-            assigned[start : start + len(seen.found)] = seen.found
-            for error in seen.errors:
+            reserve.add(result.points, result.distances, result.numbers)
+            assigned[start : start + len(result.found)] = result.found
+            for error in result.errors:
                 total += error
-            start += len(seen.found)
+            start += len(result.found)
             plan.looked(number, start)
         errors.append(total / points)
         reseeded += _reseed(sums, counts, assigned, reserve)
-        # Where nothing was left to re-seed from, the old centre stays, and may win descriptors in a later pass.
+        # With no points left to re-seed from, the old centre stays, and may win descriptors in a later pass.
         full = counts > 0
         centres[full] = sums[full] / counts[full, None]
     full = counts > 0
@@ -122,13 +122,13 @@ def sample_descriptors(
 
 
 class _Plan:
-    """How much work all passes are, and how much of it is done."""
+    """The work of all passes, and how much of it is done."""
 
     def __init__(self, points: int, words: int, options: KMeansOptions, progress: Step | None) -> None:
         self._progress = progress
         self._points = points
         self._first = COST_READ * points
-        self._passes = []  # of each pass: what comes before its descriptors, and the cost of each of these
+        self._passes = []  # of each pass: cost before its descriptors, and cost of each descriptor
         for number in range(options.iterations):
             searched = COST_SEARCH if number % options.refresh == 0 else 0
             near = COST_NEAR if number else 0
@@ -152,7 +152,7 @@ class _Plan:
 
 
 def _assignment(centres: NDArray[np.float32], options: KMeansOptions, *, first: bool, everywhere: bool) -> Assignment:
-    """Build one pass's way from a descriptor to its centre."""
+    """Build the assignment of one pass."""
     backend = search_backend(options.backend)
     search = backend.build(centres, backend.draft, options.seed)
     near = None if first else search.search(centres, options.neighbours)[0]
@@ -162,7 +162,7 @@ def _assignment(centres: NDArray[np.float32], options: KMeansOptions, *, first: 
 
 
 def _reseed(sums: NDArray[np.float64], counts: NDArray[np.int64], assigned: NDArray[np.int32], reserve: Reserve) -> int:
-    """Move points of largest error from their clusters to the empty ones, in place; how many were filled."""
+    """Move points of largest error from their clusters to the empty ones, in place; return the number filled."""
     empty = np.flatnonzero(counts == 0)
     if len(empty) == 0:
         return 0
@@ -173,7 +173,7 @@ def _reseed(sums: NDArray[np.float64], counts: NDArray[np.int64], assigned: NDAr
         if filled == len(empty):
             break
         donor, word = assigned[number], empty[filled]
-        # A point that is its cluster's mean would leave its like behind: two equal centres again.
+        # A point that is its cluster's mean would leave an equal centre behind.
         if counts[donor] > 1 and not np.array_equal((sums[donor] / counts[donor]).astype(np.float32), point):
             sums[donor] -= point
             counts[donor] -= 1
@@ -190,7 +190,7 @@ def _sample(count: int, cap: int, rng: np.random.Generator) -> NDArray[np.int64]
 
 
 def _first_of_each(blocks: DescriptorBlocks, plan: _Plan) -> NDArray[np.int64]:
-    """Numbers of the descriptors that equal none before them."""
+    """Numbers of the descriptors that equal no earlier one."""
     hashes = np.empty(len(blocks), np.uint64)
     start = 0
     for some in blocks.hashes():

@@ -1,4 +1,4 @@
-"""Sources of descriptors, read as often as needed: arrays, and files one after the other."""
+"""Sources of descriptors that can be read repeatedly: arrays, and sequences of files."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from index.arrays import load_array
 from index.errors import CairnError
 
-# 16 MiB of 128-D descriptors: larger ones would be given back to the system, and cleared by it, each time.
+# 16 MiB of 128-D descriptors: larger blocks would be returned to the system, and cleared by it, each time.
 BLOCK_ROWS = 32_768
 
 
@@ -53,7 +53,7 @@ class ArraySource:
 
 class FileSource:
     """Descriptors in .npy files, one after the other, one block in memory at a time. Blocks are filled across files, so
-    that how descriptors are spread over files makes no difference.
+    the division into files makes no difference.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Names and files that others have written: what a name may be, and how a file is opened."""
+"""Names and files from untrusted sources: valid names, and safe opening."""

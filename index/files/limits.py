@@ -1,13 +1,13 @@
-"""How many files this process may have open: an array that is mapped from a file keeps that open."""
+"""The limit of open files of this process: a memory-mapped array keeps its file open."""
 
 import contextlib
 
 MANY_FILES = 8_192
-"""Enough for hundreds of segments; some systems allow no more than 10,240 (macOS), and 256 to 1,024 unless asked."""
+"""Enough for hundreds of segments; some systems allow no more than 10,240 (macOS), and 256 to 1,024 by default."""
 
 
 def allow_files(wanted: int = MANY_FILES) -> int | None:
-    """Raise the limit of open files as far as the system allows; return what it is then, None where there is none."""
+    """Raise the limit of open files as far as the system allows; return the new limit, None if there is no limit."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit
@@ -17,6 +17,6 @@ def allow_files(wanted: int = MANY_FILES) -> int | None:
         return None
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft < allowed:
-        with contextlib.suppress(ValueError, OSError):  # the system has a limit of its own
+        with contextlib.suppress(ValueError, OSError):  # the system has a lower limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,4 +1,4 @@
-"""Opening files that others have written: regular files alone, so that no pipe is waited for, and no device read."""
+"""Safe opening of untrusted files: only regular files, never pipes or devices."""
 
 import stat
 from io import BufferedReader
@@ -8,14 +8,16 @@ from index.errors import Damaged
 
 
 class IrregularFile(Damaged):
-    """What lies where a file belongs is a folder, a pipe, a socket or a device."""
+    """A folder, pipe, socket or device in place of a file."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(f"{path} is not a regular file: put a copy of the file in its place.")
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. Raises IrregularFile at once for a pipe, say; OSError if it cannot be read."""
+    """Open a regular file for reading. Raises IrregularFile at once for a pipe or the like; OSError if it cannot be
+    read.
+    """
     if not stat.S_ISREG(path.stat().st_mode):
         raise IrregularFile(path)
     return path.open("rb")

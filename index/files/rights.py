@@ -1,13 +1,13 @@
-"""Permissions of what is written: folders for their owner alone, unless the owner has opened the top folder."""
+"""Permissions of new files and folders: for the owner alone, unless the owner has opened the top folder."""
 
 import stat
 from pathlib import Path
 
 
 def make_folders(top: Path, *names: str) -> tuple[Path, int]:
-    """Make a folder for its owner alone, if it is missing, and others in it, each with the rights of the first,
-    whatever the umask; give the last one, and the rights for files. Raises OSError if one cannot be made,
-    FileExistsError for a link.
+    """Make a folder for its owner alone, if missing, and nested folders with the same permissions, whatever the umask.
+    Return the last one, and the permissions for files. Raises OSError if one cannot be made, FileExistsError for a
+    link.
     """
     top.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = stat.S_IMODE(top.stat().st_mode)

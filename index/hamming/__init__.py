@@ -1,1 +1,1 @@
-"""Binary signatures of features: where they come from, and photos voted for by them."""
+"""Binary signatures of features: their sources, and voting for photos by them."""

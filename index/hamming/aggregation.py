@@ -1,4 +1,4 @@
-"""Photos scored word by word: what a photo's features of a word have in common, against the query's of that word."""
+"""Scores of photos by the aggregated selective match kernel: the features of a word are compared as one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,39 +21,39 @@ class AggregationOptions:
     aggregation across single and multiple images, IJCV 2016).
     """
 
-    nearest: int = 1  # words that a feature of the query is aggregated in
+    nearest: int = 1  # words in which a feature of the query is aggregated
     alpha: float = 3.0  # exponent of a similarity
-    threshold: float = 0.0  # similarities up to this count for nothing
+    threshold: float = 0.0  # similarities up to this count as 0
 
 
 @dataclass(frozen=True)
 class AggregatedFeatures:
-    """The features of a query, those of one word made one."""
+    """The features of a query, aggregated by word."""
 
     words: NDArray[np.int64]  # (M,) int64: distinct, ascending
     signatures: NDArray[np.uint8]  # (M, B) uint8
 
 
 def aggregate(signatures: NDArray[np.uint8], starts: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """Give groups of signatures (N, B), which begin at `starts` (G,), one signature each: the bits that most have. On a
-    tie the first of the group decides, so that unrelated groups agree in half of their bits.
+    """Aggregate groups of signatures (N, B), which begin at `starts` (G,), by a majority vote on each bit. On a tie the
+    first of the group decides, so that unrelated groups agree in half of their bits.
     """
     lengths = np.diff(starts, append=len(signatures))
-    found: NDArray[np.uint8] = signatures[starts]
-    several = np.flatnonzero(lengths > 2)  # of two, the first decides all
+    majority: NDArray[np.uint8] = signatures[starts]
+    several = np.flatnonzero(lengths > 2)  # in a group of two, the first decides every bit
     if len(several):
         lengths = lengths[several]
         bits = np.unpackbits(signatures[concatenated_ranges(starts[several], lengths)], axis=1)
         begins = np.cumsum(lengths) - lengths
         surplus = 2 * np.add.reduceat(bits, begins, axis=0, dtype=np.int64) - lengths[:, None]
-        found[several] = np.packbits(np.where(surplus == 0, bits[begins], surplus > 0), axis=1)
-    return found
+        majority[several] = np.packbits(np.where(surplus == 0, bits[begins], surplus > 0), axis=1)
+    return majority
 
 
 def aggregate_query(features: SignedFeatures, nearest: int) -> AggregatedFeatures:
     """Aggregate the features of a query by their nearest words, at most `nearest` words a feature.
 
-    In a word the features that are nearest to it by rank come first, in their order among each other.
+    Within a word, features are ordered by the rank of the word, then by their position.
     """
     words = features.words[:, :nearest].T.reshape(-1).astype(np.int64)
     length = features.signatures.shape[2]
@@ -78,7 +78,7 @@ def score_aggregated(
     above = similarity > max(options.threshold, 0)
     selected = np.where(above, np.abs(similarity) ** options.alpha, 0)
     weights = np.square(index.idf)
-    # Where each word of all is found in a query, -1: it is not.
+    # Row of each word in a query, -1 if absent.
     rows = np.full((len(queries), len(words)), -1)
     for row, query in zip(rows, queries, strict=True):
         row[np.searchsorted(words, query.words)] = np.arange(len(query.words))
@@ -91,7 +91,7 @@ def score_aggregated(
             which = np.searchsorted(words, entries.words)
             for total, row, query in zip(totals, rows[:, which], queries, strict=True):
                 lists.add(total, row, query.signatures, selected, weights)
-        there = places >= 0  # else the photo was removed
+        there = places >= 0  # skip removed photos
         sums[:, places[there]] = totals[:, there]
     own = [np.sqrt(weights[query.words].sum()) for query in queries]
     norms = np.multiply.outer(np.array(own, np.float64), index.word_norms)
@@ -99,7 +99,7 @@ def score_aggregated(
 
 
 class _AggregatedLists:
-    """Lists of some words, the features of one photo in each aggregated."""
+    """Lists of some words, in which the features of each photo are aggregated."""
 
     def __init__(self, entries: WordEntries) -> None:
         firsts = np.flatnonzero(first_of_kind(entries.images, entries.lengths))
@@ -116,19 +116,25 @@ class _AggregatedLists:
         selected: NDArray[np.float64],
         weights: NDArray[np.float64],
     ) -> None:
-        """Add to `total` (photos,) what photos have in common with a query, in the order of the words. `rows` (lists,):
-        which of the query's signatures each list is compared with (-1: none); `selected` (bits + 1,): σ by the number
-        of bits that differ.
+        """Add the kernel between photos and a query to `total` (photos,), word by word. `rows` (lists,): which of the
+        query's signatures each list is compared with (-1: none); `selected` (bits + 1,): σ by the number of bits that
+        differ.
         """
         from scipy.sparse._sparsetools import csc_matvec  # see `InvertedIndex.score_many`
 
-        asked = np.flatnonzero(rows >= 0)
-        lengths = np.diff(self._bounds)[asked]
-        some = concatenated_ranges(self._bounds[asked], lengths)
-        differing = _bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[asked], lengths), some)
+        selected_lists = np.flatnonzero(rows >= 0)
+        lengths = np.diff(self._bounds)[selected_lists]
+        some = concatenated_ranges(self._bounds[selected_lists], lengths)
+        differing = _bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[selected_lists], lengths), some)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         csc_matvec(
-            len(total), len(asked), ends, self._images[some], selected[differing], weights[self._words[asked]], total
+            len(total),
+            len(selected_lists),
+            ends,
+            self._images[some],
+            selected[differing],
+            weights[self._words[selected_lists]],
+            total,
         )
 
 

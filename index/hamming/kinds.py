@@ -1,4 +1,4 @@
-"""Kinds of signatures by name. It imports no arrays, so that the names are known at once, as for `cairn --help`."""
+"""Kinds of signatures by name. It does not import NumPy, so that `cairn --help` is quick."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ _SOURCES = (_SOURCE, "frame")
 _BITS = (32, 64, 128)
 
 NAMES = (NONE, *(f"{source}-{bits}" for source in _SOURCES for bits in _BITS))
-"""What a signature may be called: `none`, or where it comes from and its bits."""
+"""Names of signatures: `none`, or the source and the number of bits."""
 
 
 @dataclass(frozen=True)
 class SignatureKind:
-    """A kind of signature: where it comes from, and how many bits it has."""
+    """A kind of signature: its source and number of bits."""
 
     source: str
     bits: int
@@ -27,9 +27,7 @@ class SignatureKind:
 
 
 def parse_signature(name: str) -> SignatureKind | None:
-    """Read the name of a kind of signature, None for `none`, or its bits alone, which are then those of Hamming
-    embedding.
-    """
+    """Parse the name of a kind of signature; None for `none`. A number of bits alone means Hamming embedding."""
     full = f"{_SOURCE}-{name}" if name.isdecimal() else name
     if full not in NAMES:
         raise CairnError(f"There is no signature {name!r}; choose one of {one_of(NAMES)}.")
@@ -40,5 +38,5 @@ def parse_signature(name: str) -> SignatureKind | None:
 
 
 def full_name(kind: SignatureKind | None) -> str:
-    """The name of a kind of signature, as `NAMES` has it."""
+    """The name of a kind of signature, one of `NAMES`."""
     return str(kind or NONE)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT64, UINT8, array, ask_for, compiled, use_wide_vectors
 
-_AHEAD = 4  # features before their thresholds are compared, these are asked for: they lie far apart
-_LINE = 16  # numbers of 32 bits that memory gives at once
+_AHEAD = 4  # prefetch the thresholds this many features ahead: they lie far apart
+_LINE = 16  # 32-bit numbers in a cache line
 
 
 @compiled()
@@ -29,9 +29,9 @@ def _ask_for_rows(every: Any, rows: Any, bits: Any) -> Any:
 def sides_of(
     places: NDArray[np.float32], thresholds: NDArray[np.float32], rows: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """Say on which side of thresholds (T, bits) features (N, bits) lie: (N, k, bits / 8), for the `rows` (N, k) of
-    thresholds that each is compared with. Bit i, which is bit i mod 8, from the lowest, of byte i div 8, is set above
-    the threshold.
+    """Compare features (N, bits) with thresholds (T, bits): signatures (N, k, bits / 8), by the `rows` (N, k) of
+    thresholds for each feature. Bit i, which is bit i mod 8, from the lowest, of byte i div 8, is set above the
+    threshold.
     """
     use_wide_vectors()
     number, several = rows.shape
@@ -69,7 +69,7 @@ def recalled_sides(
         _ask_for_rows(every, rows[min(feature + _AHEAD, number - 1)], 8 * length)
         own = thresholds[rows[feature, 0]]
         for one in range(1, several):
-            # Both answers of all bits at once, without a condition: half of them would be guessed wrong.
+            # Both results of all bits at once, without a branch: half of the branches would be mispredicted.
             other = thresholds[rows[feature, one]]
             for bit in range(8 * length):
                 above[bit] = own[bit] + far > other[bit]

@@ -1,4 +1,4 @@
-"""Sources of a feature's signature: a few bits that describe the descriptor more closely than its word does."""
+"""Sources of signatures: a few bits that describe a descriptor more closely than its word does."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from index.hamming.kinds import SignatureKind
 from index.kernels.products import product
 
-# How far from its word a descriptor that is recalled is taken to lie in a dimension, in units of the root of the mean
-# square; with 1.5 searches find a little more than with the mean distance, 0.8.
+# Assumed distance of a recalled descriptor from its word in a dimension, in units of the root of the mean square;
+# searches find slightly more with 1.5 than with the mean distance, 0.8.
 _USUAL = 1.5
-_KEPT = 100_000  # words whose centres are kept as they are projected, which takes 256 bytes each with 64 bits
+_KEPT = 100_000  # words up to which projected centres are cached: 256 bytes each with 64 bits
 
 
 def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -20,9 +20,9 @@ def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[
     I, which keeps all distances (Simonyan14 section 8, after Jégou, Furon, Fuchs, 2012); with q < m orthonormal rows,
     UU' = I.
 
-    `rng`: draws a matrix, whose QR decomposition gives them. The signs are those for which R's diagonal is positive,
-    which makes the decomposition unique, and the result uniformly distributed. It is made by Gram and Schmidt's way,
-    whose sums NumPy takes in the same order everywhere: LAPACK's last bits are those of a processor.
+    `rng`: draws a matrix, whose QR decomposition gives them. The signs make R's diagonal positive, so the decomposition
+    is unique and the result uniformly distributed. It is computed by Gram-Schmidt, whose sums NumPy takes in the same
+    order everywhere; LAPACK's last bits depend on the processor.
     """
     columns = rng.standard_normal((vectors, dim) if vectors >= dim else (dim, vectors))
     for at in range(columns.shape[1]):
@@ -34,7 +34,7 @@ def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[
 
 
 class SignatureSource(ABC):
-    """Gives features their signatures: bit i says on which side of a hyperplane through the word's centre a descriptor
+    """Computes signatures of features: bit i says on which side of a hyperplane through the word's centre a descriptor
     lies.
     """
 
@@ -57,21 +57,21 @@ class SignatureSource(ABC):
         self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
     ) -> NDArray[np.uint8]:
         """Estimate signatures (N, n, B) by the words `beside` (N, n) from a feature's word and its signature (N, B)
-        alone: it tells on which side of the word's centre the descriptor lay in each dimension, taken to be at a usual
-        distance. `spread`: root of the mean square that a descriptor differs from its word in a dimension.
+        alone. The signature gives the side of the word's centre in each dimension; a typical distance is assumed.
+        `spread`: root of the mean square that a descriptor differs from its word in a dimension.
         """
         from index.hamming.sign_kernels import recalled_sides
 
-        # Where there are more bits than dimensions, each of the projections is that much smaller.
+        # With more bits than dimensions, each projection is smaller by this factor.
         usual = _USUAL * spread * min(1, (self._centres.shape[1] / self.bits) ** 0.5)
         projected, rows = self._project(np.column_stack([words, beside]))
         return recalled_sides(np.ascontiguousarray(signatures), projected, rows, usual)
 
     def _project(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Project the centres of words (N, k): rows (T, bits), and which of them is of each word, (N, k)."""
+        """Project the centres of words (N, k): rows (T, bits), and the row of each word, (N, k)."""
         if words.size and words.max() >= len(self._centres):
             raise IndexError("there is no such word")
-        words = np.maximum(words, 0)  # a descriptor with NaN has no signature
+        words = np.maximum(words, 0)  # a descriptor with NaN gets no signature
         if len(self._centres) <= _KEPT:
             return self._projected, words.astype(np.int64)
         distinct, which = np.unique(words, return_inverse=True)
@@ -92,8 +92,7 @@ class HammingEmbedding(SignatureSource):
     consistency for large scale image search, ECCV 2008).
 
     The paper takes the medians of what a word's training descriptors are projected to. The projected centre, their
-    mean, does as well (docs/explanations/decisions.md), needs no training, and fits every vocabulary, that of another
-    collection too.
+    mean, works as well (docs/explanations/decisions.md), needs no training, and works with any vocabulary.
     """
 
     def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -114,7 +113,7 @@ class FrameCode(SignatureSource):
     def recall(
         self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
     ) -> NDArray[np.uint8]:
-        """Tell the signatures by other words: see `SignatureSource.recall`. They are the same by every word."""
+        """Return the signatures unchanged, as they do not depend on the word: see `SignatureSource.recall`."""
         return np.broadcast_to(signatures[:, None], (*beside.shape, signatures.shape[1]))
 
     def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -125,5 +124,5 @@ _SOURCES: dict[str, type[SignatureSource]] = {"hamming": HammingEmbedding, "fram
 
 
 def make_source(kind: SignatureKind, centres: NDArray[np.float32], seed: int) -> SignatureSource:
-    """Make the source of signatures by a vocabulary (K, D); the arguments are those of `SignatureSource`."""
+    """Make the source of signatures for a vocabulary (K, D), with the arguments of `SignatureSource`."""
     return _SOURCES[kind.source](centres, kind.bits, seed)

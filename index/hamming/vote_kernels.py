@@ -12,7 +12,7 @@ _SCATTERING = np.uint64(11400714819323198485)  # 2**64 / golden ratio: Fibonacci
 
 @compiled()
 def _stable_order(keys: Any, order: Any, below: Any) -> Any:
-    """Order rows, given in some order, by keys that are below a number; equals stay as they are."""
+    """Sort rows, listed in `order`, stably by keys in [0, below)."""
     starts = np.zeros(below + 1, np.int64)
     for key in keys:
         starts[key + 1] += 1
@@ -35,10 +35,10 @@ def best_matches(
     images: int,
     features: int,
 ) -> NDArray[np.int64]:
-    """Rows (K,), by photo and then the query's feature, of the best matches that a feature, of the query or of a photo,
-    has with one other photo. First each feature of the query chooses, then each of a photo; of equally good ones the
-    first, by query's feature, word and rank. No two matches (see `SignedMatches`) are equal in photo, feature, word and
-    rank; `images`, `features`: all photos and features of the query are below them.
+    """Select the best match of each feature with each photo: rows (K,) ordered by photo and query feature. First each
+    feature of the query keeps its best match with a photo, then each feature of the photo; ties go to the first by
+    query feature, word and rank. No two matches (see `SignedMatches`) agree in photo, feature, word and rank. `images`,
+    `features`: upper bounds of photos and query features.
     """
     number = len(photos)
     order = _stable_order(photos, _stable_order(query, np.arange(number), features), images)
@@ -52,12 +52,12 @@ def best_matches(
     while start < number:
         photo = photos[order[start]]
         first = done
-        # Each feature of the query chooses.
+        # Best match of each query feature.
         while start < number and photos[order[start]] == photo:
             best = order[start]
-            asked = query[best]
+            feature = query[best]
             start += 1
-            while start < number and photos[order[start]] == photo and query[order[start]] == asked:
+            while start < number and photos[order[start]] == photo and query[order[start]] == feature:
                 other = order[start]
                 start += 1
                 if votes[other] > votes[best] or (
@@ -67,7 +67,7 @@ def best_matches(
                     best = other
             chosen[done] = best
             done += 1
-        # Each of the photo does: a table of those by their word and rank tells the best.
+        # Best match of each photo feature, by a hash table of word and rank.
         stamp += 1
         size = 16
         while size < 2 * (done - first):
@@ -103,8 +103,8 @@ def shared_votes(
     totals: NDArray[np.float64],
     images: int,
 ) -> NDArray[np.float64]:
-    """Add up what matches vote for photos (images,) where each feature's matches share their votes, s ← s √(s / Σs);
-    `totals` (N,): Σs of the query's features, over all photos.
+    """Add up votes for photos (images,), shared among the matches of each query feature: s ← s √(s / Σs). `totals`
+    (N,): Σs of the query's features, over all photos.
     """
     sums = np.zeros(images, np.float64)
     for one in range(len(photos)):

@@ -1,4 +1,4 @@
-"""Photos voted for by features that have a word in common with the query, and signatures that differ in few bits."""
+"""Voting for photos: features match if they share a word and their signatures differ in few bits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,44 +13,43 @@ from index.postings.sorted_lists import concatenated_ranges
 from index.postings.word_lists import first_of_kind
 from index.segments.segment import Segment
 
-# At most this many of the query's features of one word are compared with the index, fewer if the word is in very many
-# photos. More are one texture, say a wall of tiles, which would make far too many pairs.
+# Most query features of one word that are compared with the index, fewer if very many photos have the word. More are
+# one texture, such as a wall of tiles, which would make far too many pairs.
 _OF_A_WORD = 64
 _OF_ALL = 1 << 20  # at most this, times the number of photos that have the word
 BORROWED = 1 << 24
 """Ranks of what an image borrows begin here: see `SignedMatches.ranks`. It has no more features of its own."""
 Numbers = NDArray[np.int32]
-_STEPS = 2.0**30  # in one: double precision adds up some millions of such votes without rounding
+_STEPS = 2.0**30  # steps in one: double precision sums millions of such votes without rounding
 
 
 @dataclass(frozen=True)
 class VotingOptions:
-    """Which features match by their signatures, and what a match counts for."""
+    """Options of matching by signatures, and of votes."""
 
-    nearest: int = 3  # words that a feature of the query is looked up by: multiple assignment (Jégou et al., 2010)
-    # Photos that have the second and further words, added up over all words of a query, at most: beyond it the most
-    # common words are left out. Most of the time of a search in a large collection goes into them, and their votes
-    # weigh little.
+    nearest: int = 3  # words per feature of the query: multiple assignment (Jégou et al., 2010)
+    # Limit of the summed document frequency of all second and further words of a query. Above it the most common words
+    # are left out: they take most of the time of a search in a large collection, and their votes weigh little.
     beside: int = 1 << 20
-    radius: float = 0.34  # largest part of the bits that differ in what votes: 22 of 64, as in the paper
-    sigma: float = 0.25  # of the Gaussian that weights a match by that part: a quarter of the bits, as in the paper
+    radius: float = 0.34  # largest fraction of differing bits in a match: 22 of 64, as in the paper
+    sigma: float = 0.25  # of the Gaussian weight of that fraction: a quarter of the bits, as in the paper
     words: float = 0.0075  # weight of the cosine of words, added to a photo's share of the query's votes
 
 
 @dataclass(frozen=True)
 class SignedFeatures:
-    """Features of a query that are looked up by one word or several, each with the signature that they have by it."""
+    """Features of a query with one or several words each, and a signature for each word."""
 
     words: NDArray[np.integer]  # (N, k) int: distinct in each row; -1 for no word
     signatures: NDArray[np.uint8]  # (N, k, B) uint8
 
     def at(self, features: NDArray[np.integer]) -> "SignedFeatures":
-        """Take some features, in the order given."""
+        """Select features, in this order."""
         return SignedFeatures(self.words[features], self.signatures[features])
 
 
 def join_signed(several: Sequence[SignedFeatures]) -> SignedFeatures:
-    """Concatenate the features of several; some may have fewer words a feature."""
+    """Concatenate features; they may differ in words per feature."""
     most = max(one.words.shape[1] for one in several)
     fewer = [(0, most - one.words.shape[1]) for one in several]
     return SignedFeatures(
@@ -65,7 +64,7 @@ def join_signed(several: Sequence[SignedFeatures]) -> SignedFeatures:
 
 @dataclass(frozen=True)
 class SignedMatches:
-    """Features of a query and of the photos of an index that match by word and signature."""
+    """Matches by word and signature between features of a query and of photos."""
 
     query: NDArray[np.int32]  # (M,) int32: feature of the query
     photos: NDArray[np.int32]  # (M,) int32: place of the photo in `InvertedIndex.image_numbers`
@@ -79,7 +78,7 @@ class SignedMatches:
         return len(self.query)
 
     def at(self, rows: NDArray[np.integer]) -> "SignedMatches":
-        """Take some, in the order given."""
+        """Select matches, in this order."""
         return SignedMatches(*(getattr(self, name).take(rows) for name in self.__dataclass_fields__))
 
     @property
@@ -89,14 +88,13 @@ class SignedMatches:
 
 
 def without_common(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedFeatures:
-    """Leave out the most common of the second and further words where all are in more than `most` photos, added up over
-    the words. Of words in equally many photos all are left out, or none. `features`: of the query; the first word of
-    each is the nearest.
+    """Drop the most common of the second and further words if their document frequencies add up to more than `most`.
+    Words of equal frequency are dropped together. `features`: of the query; the first word of each is the nearest.
     """
     beside = features.words[:, 1:]
     frequency = index.document_frequency
     if frequency[np.maximum(beside, 0)].sum() <= most:
-        return features  # even where words are counted as often as they stand there
+        return features  # even counting repeated words
     distinct = np.sort(beside[beside >= 0])
     ascending = np.sort(frequency[distinct[first_of_kind(distinct)]])
     total = np.cumsum(ascending)
@@ -109,8 +107,8 @@ def without_common(index: InvertedIndex, features: SignedFeatures, most: int) ->
 
 
 def places_by_word(words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Words (N,) in ascending order, without -1, and the place of each; those of one word stay in their order."""
-    # Numbers that say word and place are sorted in a fifth of the time that a stable order of the words takes.
+    """Words (N,) in ascending order, without -1, and their positions; the sort is stable."""
+    # Sorting combined numbers of word and position takes a fifth of the time of a stable argsort.
     shift = len(words).bit_length()
     keys = np.sort(words << shift | np.arange(len(words)))
     keys = keys[np.searchsorted(keys, 0) :]
@@ -118,16 +116,16 @@ def places_by_word(words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
 
 
 def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMatches:
-    """Find the features of an index that have a word of a query's feature, and nearly its signature; in no order.
-    `index`: whose segments have signatures. What its images borrow is matched, too; if that is damaged, nothing is
-    borrowed from then on. `most`: largest number of bits that differ.
+    """Find the features of an index that share a word with a query's feature and have a similar signature; in no order.
+    `index`: its segments need signatures. Borrowed features are matched too; if their files are damaged, nothing is
+    borrowed from then on. `most`: largest number of differing bits.
     """
     number, several = features.words.shape
     words = features.words.reshape(-1).astype(np.int64)
     sorted_, order = places_by_word(words)
     firsts = np.flatnonzero(first_of_kind(sorted_))
     distinct = sorted_[firsts]
-    # Of the features of a word some: the first ones.
+    # Only the first features of each word.
     counts = np.minimum(np.diff(firsts, append=len(order)), _asked_of(index.document_frequency[distinct]))
     order = order[concatenated_ranges(firsts, counts)]
     firsts = np.cumsum(counts) - counts
@@ -136,31 +134,33 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
         raise CairnError("Signatures have bytes by fours, and these have {length}: run {cairn check}.", length=length)
     codes = as_numbers(features.signatures.reshape(number * several, length)).take(order, axis=0).astype(np.uint64)
     query = AskedSignatures(distinct, firsts, counts, codes, most)
-    asked, named = (order // several).astype(np.int32), words[order].astype(np.int32)
+    query_features, matched_words = (order // several).astype(np.int32), words[order].astype(np.int32)
 
     def match_segment(segment: Segment, places: NDArray[np.int64], first_rank: int = 0) -> SignedMatches:
         check_length(segment, length)
         near = segment.near(query, first_rank)
         photos = places.astype(np.int32).take(near.images)
-        return SignedMatches(asked.take(near.rows), photos, named.take(near.rows), near.ranks, near.distances)
+        return SignedMatches(
+            query_features.take(near.rows), photos, matched_words.take(near.rows), near.ranks, near.distances
+        )
 
     parts = [
         match_segment(segment, places) for segment, places in zip(index.segments, index.images.places, strict=True)
     ]
-    # Where photos borrow nothing any more there may be no feature in a segment, and so no signatures.
+    # A segment of photos that no longer borrow may have no features, and so no signatures.
     lent = [(segment, places) for segment, places in index.lent if segment.features]
     try:
         parts += [match_segment(segment, places, BORROWED) for segment, places in lent]
     except CairnError:
         index.borrow_nothing()
-    found = SignedMatches(
+    matches = SignedMatches(
         *(
             np.concatenate([np.zeros(0, dtype), *(getattr(part, name) for part in parts)])
             for name, dtype in zip(SignedMatches.__dataclass_fields__, _TYPES, strict=True)
         )
     )
-    # Those of photos that were removed have no place.
-    return found if found.photos.min(initial=0) >= 0 else found.at(np.flatnonzero(found.photos >= 0))
+    # Removed photos have no place.
+    return matches if matches.photos.min(initial=0) >= 0 else matches.at(np.flatnonzero(matches.photos >= 0))
 
 
 _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
@@ -168,23 +168,22 @@ _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
 
 @dataclass(frozen=True)
 class Votes:
-    """The best matches of features with photos, and what each counts for before features share their votes."""
+    """The best matches of features with photos, and their votes before sharing."""
 
-    # (M,) int32: as those of `SignedMatches`, ordered by photo, then by the query's feature
+    # (M,) int32: as in `SignedMatches`, ordered by photo, then by query feature
     photos: NDArray[np.int32]
     query: NDArray[np.int32]
     votes: NDArray[np.float64]  # (M,) float64
-    # (N,) float64: what the votes of each feature of the query add up to. Parts of a collection may be counted apart:
-    # the sum of their totals is that of all, exactly.
+    # (N,) float64: sum of votes of each query feature. The totals of parts of a collection add up exactly to those of
+    # the whole.
     totals: NDArray[np.float64]
 
 
 def count_votes(
     index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions, features: int = 0
 ) -> Votes:
-    """Count what the matches of a query with photos vote for, each for itself: exp(-(d / σ)²) idf² (Jégou, Douze,
-    Schmid, IJCV 2010). Of the matches that a feature, of the query or of a photo, has with one other photo, the best
-    alone counts.
+    """Compute the vote of each match of a query with photos: exp(-(d / σ)²) idf² (Jégou, Douze, Schmid, IJCV 2010).
+    Only the best match of a feature with one other photo counts, for features of the query and of photos alike.
     """
     from index.hamming.vote_kernels import best_matches
 
@@ -192,28 +191,28 @@ def count_votes(
     matches = matches if near.all() else matches.at(np.flatnonzero(near))
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
     votes = weights.take(matches.distances) * np.square(index.idf.take(matches.words))
-    asked = int(matches.query.max(initial=-1)) + 1
-    # In one order, so that sums do not depend on how photos are divided into segments.
-    best = best_matches(*matches.features, votes, len(index.image_numbers), asked)
+    features_of_query = int(matches.query.max(initial=-1)) + 1
+    # In a fixed order, so that sums do not depend on the division into segments.
+    best = best_matches(*matches.features, votes, len(index.image_numbers), features_of_query)
     matches, votes = matches.at(best), votes.take(best)
-    # In steps whose sum is exact in any order: photos may have been added in another.
+    # Rounded to steps whose sum is exact in any order: photos may have been added in another.
     totals = np.bincount(matches.query, np.round(votes * _STEPS), minlength=features) / _STEPS
     return Votes(matches.photos, matches.query, votes, totals)
 
 
-def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Score photos (photos,), in the order of `index.image_numbers`, by the votes of matches, which the matches of one
-    feature share, s ← s √(s / Σs), Σ (`totals`) over all photos of the whole collection (inter-image burstiness; Jégou,
-    Douze, Schmid, CVPR 2009), divided by the root of the photo's number of features, those that it borrows among them.
+def share_votes(index: InvertedIndex, votes: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Score photos (photos,), in the order of `index.image_numbers`, by votes that the matches of one feature share, s
+    ← s √(s / Σs), Σ (`totals`) over all photos of the whole collection (inter-image burstiness; Jégou, Douze, Schmid,
+    CVPR 2009), divided by the root of the photo's number of features, borrowed ones included.
     """
     from index.hamming.vote_kernels import shared_votes
 
-    sums = shared_votes(counted.photos, counted.query, counted.votes, totals, len(index.image_numbers))
+    sums = shared_votes(votes.photos, votes.query, votes.votes, totals, len(index.image_numbers))
     return (sums / np.sqrt(np.maximum(index.scored_lengths, 1))).astype(np.float32)
 
 
 def check_length(segment: Segment, length: int) -> None:
-    """Raise CairnError if a segment has signatures, and of another length in bytes."""
+    """Raise CairnError if a segment has signatures of another length in bytes."""
     if segment.signatures is not None and segment.signatures.shape[1] != length:
         raise CairnError(
             "The signatures of {folder} are of another length: run {cairn retrain}.", folder=segment.folder
@@ -221,11 +220,11 @@ def check_length(segment: Segment, length: int) -> None:
 
 
 def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
-    """Signatures (N, B) of bytes as numbers of 32 or 64 bits, (N, 1) or more."""
+    """View signatures (N, B) as 32- or 64-bit numbers (N, W)."""
     whole = np.ascontiguousarray(signatures)
     return whole.view(np.uint64 if whole.shape[1] % 8 == 0 else np.uint32)
 
 
 def _asked_of(frequency: NDArray[np.integer]) -> NDArray[np.integer]:
-    """How many query features of a word are compared with the index, by the number of photos that have the word."""
+    """Number of query features of a word to compare with the index, by the word's document frequency."""
     return np.asarray(np.clip(_OF_ALL // np.maximum(frequency, 1), 1, _OF_A_WORD))

@@ -1,1 +1,1 @@
-"""Loops that whole-array operations cannot say, compiled to machine code."""
+"""Loops that array operations cannot express, compiled to machine code."""

@@ -1,14 +1,14 @@
 """Functions compiled to machine code by Numba.
 
 A module of compiled functions imports this one, and is itself imported where its functions are called: Numba takes half
-a second to load, which commands that do not search can spare. What was compiled is kept on disk, so that a function is
+a second to load, which commands that do not search can spare. Machine code is cached on disk, so that a function is
 compiled once for each installation and kind of processor: in the folder that the variable CAIRN_CACHE names, else
 next to the module, else in the user's cache folder.
 
-Numba notices that a function has changed by its file alone: a compiled function calls only those of its own module, and
-those of this one. After a change of this module, delete the cache (``__pycache__/*.nb?``).
+Numba detects changes of a function by its file only, so a compiled function calls only functions of its own module and
+of this one. After a change of this module, delete the cache (``__pycache__/*.nb?``).
 
-Array accesses are not checked: what comes from a file must be, before it is used as an index.
+Array accesses are not checked: check values from files before using them as an index.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ from numba.extending import intrinsic
 from index.kernels.keeping import CompiledCache, cache_settings
 from index.kernels.waiting import compiling_begins
 
-_COUNTS = "_nrt"  # Numba's name for counting references to an array; it is not documented, and may go away
-_NOT_FROM_C = "no_cfunc_wrapper"  # as little documented: C code need not call it, a tenth of the time of compiling
+_COUNTS = "_nrt"  # Numba's name for reference counting of arrays; undocumented, may disappear
+_NOT_FROM_C = "no_cfunc_wrapper"  # undocumented too: do without a wrapper for C code, a tenth of the time of compiling
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,7 +36,7 @@ FLOAT32, FLOAT64, BOOL = types.float32, types.float64, types.boolean
 
 
 def array(kind: Any, dimensions: int = 1) -> Any:
-    """The type of a parameter that takes arrays in C order, those that cannot be written among them."""
+    """The type of a parameter that takes arrays in C order, including read-only ones."""
     return types.Array(kind, dimensions, "C", readonly=True)
 
 
@@ -54,16 +54,16 @@ def together(*kinds: Any) -> Any:
 def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
     """Compile a function for parameters of these types, when its module is imported.
 
-    Arguments of other types are refused by TypeError, so that nothing is ever compiled while somebody waits for an
-    answer. Without any parameters the function is compiled into those of its module that call it.
+    Arguments of other types raise TypeError, so that nothing is compiled during a request. Without parameters the
+    function is inlined into its callers in the module.
 
-    Division by zero gives infinity or NaN, as in NumPy. The interpreter is free for other threads meanwhile.
+    Division by zero gives infinity or NaN, as in NumPy. The interpreter lock is released meanwhile.
 
-    Floats are added up in the order that is written, and a product is rounded before it is added to a sum, so that all
-    processors give the same bits. Sums that are to be taken many at a time are written so, side by side.
+    Floats are added in the written order, and products are rounded before they are added, so that all processors give
+    the same bits. Sums meant for vector instructions are written side by side.
 
-    Without `makes_arrays`, references to arrays are not counted: that takes two locked additions for each call of a
-    part, and each turn of a loop that gives an array another value. Such a function neither makes nor returns an array.
+    Without `makes_arrays`, references to arrays are not counted, which would take two locked additions for each inner
+    call and each reassignment of an array in a loop. Such a function neither makes nor returns an array.
     """
     jit: Any = numba.njit
 
@@ -74,20 +74,20 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
         if hasattr(DefaultOptions, _NOT_FROM_C):
             options[_NOT_FROM_C] = True
         if not parameters:
-            made: F = jit(**options)(function)  # a part of those that are kept
-            return made
+            inlined: F = jit(**options)(function)  # inlined into cached functions
+            return inlined
         with cache_settings():
             for _ in range(2):
-                kept: Any = None
-                # Nothing can be kept, as there is no folder, or a full disk; or what is kept is damaged.
+                cached: Any = None
+                # Nothing can be cached (no folder, or a full disk), or the cache is damaged.
                 with contextlib.suppress(Exception):
-                    kept = jit(**options)(function)
-                    kept._cache = CompiledCache(function)
-                    kept.compile(tuple(parameters))
-                    kept.disable_compile()
-                    return cast(F, kept)
+                    cached = jit(**options)(function)
+                    cached._cache = CompiledCache(function)
+                    cached.compile(tuple(parameters))
+                    cached.disable_compile()
+                    return cast(F, cached)
                 with contextlib.suppress(Exception):
-                    kept._cache.flush()
+                    cached._cache.flush()
         compiling_begins()
         alone: F = jit([tuple(parameters)], **options)(function)
         return alone
@@ -97,7 +97,7 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
 
 @compiled()
 def count_ones(bits: Any) -> Any:
-    """How many bits of a number of 64 bits are set: the processor has an instruction for what this says."""
+    """Number of set bits of a 64-bit number: compiles to one instruction of the processor."""
     bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
     bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -106,26 +106,26 @@ def count_ones(bits: Any) -> Any:
 
 @compiled()
 def lowest_one(bits: Any) -> Any:
-    """Position of the lowest set bit of a number of 64 bits, which is not 0."""
+    """Position of the lowest set bit of a 64-bit number other than 0."""
     return np.int64(count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
 
 
 def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    """Call a function of LLVM, as code is generated: one of those that stand for an instruction."""
+    """Generate a call of an LLVM intrinsic."""
     known = builder.module.globals.get(name)
     kind = ir.FunctionType(result, [one.type for one in arguments])
     return builder.call(known or ir.Function(builder.module, kind, name), arguments)
 
 
 def spread(builder: Any, one: Any, vector: Any) -> Any:
-    """A vector of this type, of the same number everywhere, as code is generated."""
+    """Generate a vector of this type with the same number in every element."""
     nothing, places = ir.Constant(vector, ir.Undefined), ir.VectorType(ir.IntType(32), vector.count)
     first = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(first, nothing, ir.Constant(places, [0] * vector.count))
 
 
 def _generate_ask_for(typing: Any, values: Any, place: Any) -> Any:
-    """Code of `ask_for`: have what lies about an element of an array brought from memory, if there is such a one."""
+    """Code of `ask_for`: prefetch the cache line of an element of an array, if the element exists."""
     del typing
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -143,12 +143,12 @@ ask_for: Any = intrinsic(_generate_ask_for)
 
 
 def _generate_use_wide_vectors(typing: Any) -> Any:
-    """Code of `use_wide_vectors`: none, but a word to the compiler."""
+    """Code of `use_wide_vectors`: only an attribute for the compiler."""
     del typing
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del signature, arguments
-        # An attribute with a value: those that llvmlite lists have none.
+        # An attribute with a value, which llvmlite does not support.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 

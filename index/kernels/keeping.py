@@ -23,26 +23,25 @@ _FunctionCache: Any = caching.FunctionCache
 
 
 class CompiledCache(_FunctionCache):  # type: ignore[misc]
-    """What is kept of a function, read without what compiling alone needs, which takes Numba half a second to load."""
+    """The cached code of a function, loaded without the compiler, which takes Numba half a second to load."""
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """Take what is kept for a signature; None if that is nothing."""
+        """Load the cached code for a signature; None if it is missing."""
         try:
-            _runtime.rtsys.initialize(context)  # names that machine code refers to
+            _runtime.rtsys.initialize(context)  # symbols that the machine code refers to
             with _linear_algebra_is_there():
-                found = self._load_overload(signature, context)
-        except Exception:  # another Numba may need more, and on Windows another process may be writing
-            found = super().load_overload(signature, context)
-        if found is None:
+                overload = self._load_overload(signature, context)
+        except Exception:  # another Numba version may need more, and on Windows another process may be writing
+            overload = super().load_overload(signature, context)
+        if overload is None:
             compiling_begins()
-        return found
+        return overload
 
 
 @contextlib.contextmanager
 def _linear_algebra_is_there() -> Iterator[None]:
-    """Let Numba's module of sums not look for SciPy's BLAS, which takes longer than all else that is loaded.
-
-    Where a product of matrices is compiled, it is looked for then.
+    """Keep Numba's module of sums from looking for SciPy's BLAS, which takes longer than all other imports. It is
+    looked for once a matrix product is compiled.
     """
     look = getattr(linalg, "ensure_blas", None)
     vars(linalg)["ensure_blas"] = lambda: None
@@ -54,9 +53,9 @@ def _linear_algebra_is_there() -> Iterator[None]:
 
 @contextlib.contextmanager
 def cache_settings() -> Iterator[None]:
-    """Let Numba cache what it compiles in the user's choice of folder, else next to the modules or in the user's cache.
+    """Let Numba cache its code in the user's choice of folder, else next to the modules or in the user's cache.
 
-    Not in a folder ``~`` of the working folder, where that of the user is not known: what lies there is loaded.
+    Never in a folder ``~`` of the working folder if the home folder is unknown: cached code is executed.
     """
     before = {name: getattr(_settings, name, "") for name in ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")}
     try:
@@ -71,7 +70,7 @@ def cache_settings() -> Iterator[None]:
 
 
 def cache_folder() -> Path | None:
-    """Folder in which functions of this package are kept; None if Numba finds none that can be written to."""
+    """Folder of the cached functions of this package; None if Numba finds no writable one."""
     with cache_settings(), contextlib.suppress(RuntimeError, OSError):
         return Path(_caching.CompileResultCacheImpl(cache_folder).locator.get_cache_path())
     return None

@@ -1,8 +1,8 @@
 """Products and distances whose sums are taken in one order: compiled.
 
-A library of linear algebra adds in the order that suits the processor, the number of rows and of threads: the last bit
-of a result differs, and so do a word and the bits of a signature that hang on it. Here the order is fixed, and no
-product and sum are rounded together: the same rows give the same numbers on every machine.
+Libraries of linear algebra choose the order of sums by processor, number of rows and of threads, so the last bit of a
+result varies, and with it words and bits of signatures. Here the order is fixed and there is no fused multiply-add: the
+same rows give the same numbers on every machine.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from index.kernels.compiling import FLOAT32, INT64, array, ask_for, compiled, us
 
 _cgutils: Any = cgutils
 _LANES = 16  # sums of a distance that are taken side by side
-_AHEAD = 4  # distances before it is compared, a point is asked for
+_AHEAD = 4  # prefetch a point this many distances ahead
 
 
 @compiled(makes_arrays=False)
@@ -35,9 +35,7 @@ def _add_four(row: Any, matrix: Any, at: Any, sums: Any) -> Any:
 
 @compiled(array(FLOAT32, 2), array(FLOAT32, 2), written(FLOAT32, 2), makes_arrays=False)
 def multiply(rows: NDArray[np.float32], matrix: NDArray[np.float32], products: NDArray[np.float32]) -> None:
-    """Write rows (N, D) times matrix (D, Q), each sum taken from the first to the last entry of a row, to
-    `products`.
-    """
+    """Write rows (N, D) times matrix (D, Q) to `products`. Each sum runs from the first to the last entry of a row."""
     dim = rows.shape[1]
     whole = dim - dim % 4
     for number in range(len(rows)):
@@ -52,9 +50,9 @@ def multiply(rows: NDArray[np.float32], matrix: NDArray[np.float32], products: N
 
 
 def _generate_distance(typing: Any, first: Any, second: Any) -> Any:
-    """Code of `_distance`: the squared distance of two rows (D,), but for the last D mod 16 entries.
+    """Code of `_distance`: the squared distance of two rows (D,), without the last D mod 16 entries.
 
-    Written as vectors of 16 numbers: a compiler that may not change the order of sums does not make them of a loop.
+    Written as vectors of 16 numbers: a compiler that must keep the order of sums does not vectorise the loop.
     """
     del typing
 
@@ -94,19 +92,19 @@ def squared_distances(
     numbers: NDArray[np.int64],
     distances: NDArray[np.float32],
 ) -> None:
-    """Write squared distances (M, K) from each query (M, D) to the points whose `numbers` (M, K) it has. Entry k of a
+    """Write squared distances (M, K) from each query (M, D) to the points of its `numbers` (M, K). Entry k of a
     difference is added to sum k mod 16; the sums are added 8 to 8, 4 to 4, 2 to 2, 1 to 1; then entries beyond a
     multiple of 16, one by one.
     """
     of_query, dim = numbers.shape[1], points.shape[1]
-    every, asked = points.reshape(-1), numbers.reshape(-1)
+    flat_points, flat_numbers = points.reshape(-1), numbers.reshape(-1)
     whole = dim - dim % _LANES
     for query in range(len(queries)):
         asking = queries[query]
         for one in range(of_query):
-            soon = min(query * of_query + one + _AHEAD, len(asked) - 1)
+            soon = min(query * of_query + one + _AHEAD, len(flat_numbers) - 1)
             for line in range(0, dim, _LANES):
-                ask_for(every, asked[soon] * dim + line)
+                ask_for(flat_points, flat_numbers[soon] * dim + line)
             point = points[numbers[query, one]]
             total = _distance(asking, point)
             for at in range(whole, dim):

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def product(rows: NDArray[np.floating], matrix: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Multiply rows (N, D) by a matrix (D, Q), in single precision: each depends on that row alone, and not on the
+    """Multiply rows (N, D) by a matrix (D, Q), in single precision. Each product depends on its row alone, not on the
     processor. Raises ValueError if lengths differ.
     """
     from index.kernels.product_kernels import multiply  # here: Numba takes its time to load
@@ -20,9 +20,7 @@ def product(rows: NDArray[np.floating], matrix: NDArray[np.floating]) -> NDArray
 def squared_distances(
     queries: NDArray[np.float32], points: NDArray[np.float32], numbers: NDArray[np.integer]
 ) -> NDArray[np.float32]:
-    """Squared distances from each query to points of its own choice: each depends on its two rows alone, not on the
-    processor.
-    """
+    """Squared distances from each query to its own points. Each depends on its two rows alone, not on the processor."""
     from index.kernels import product_kernels
 
     distances = np.empty(numbers.shape, np.float32)

@@ -1,4 +1,4 @@
-"""Who is told that functions are compiled, while somebody waits for it."""
+"""Notification that functions are being compiled."""
 
 from collections.abc import Callable
 
@@ -6,13 +6,13 @@ _listener: Callable[[], None] | None = None
 
 
 def tell_of_compiling(listener: Callable[[], None] | None) -> None:
-    """Have a function called when this process next compiles one; loading what has been kept is not worth telling."""
+    """Call a listener when this process next compiles a function; loading cached code is not reported."""
     global _listener
     _listener = listener
 
 
 def compiling_begins() -> None:
-    """Tell whoever waits, once."""
+    """Notify the listener once."""
     global _listener
     listener, _listener = _listener, None
     if listener is not None:

@@ -1,1 +1,1 @@
-"""Options that are declared once, and what the faces of the program make of them."""
+"""Options that are declared once for the command line, Python and the server."""

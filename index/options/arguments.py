@@ -1,4 +1,4 @@
-"""Options as keyword arguments of a function: its signature and docstring have them as if they were written there."""
+"""Options as keyword arguments of a function, in its signature and docstring."""
 
 import functools
 import inspect
@@ -14,7 +14,7 @@ from index.options.declaration import Declared, options_of
 F = TypeVar("F", bound=Callable[..., Any])
 
 MARK = "{options}"
-"""Line of a docstring in whose place the options are described."""
+"""Line of a docstring that is replaced by the descriptions of the options."""
 
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 
@@ -22,29 +22,31 @@ NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 def takes_options(
     *kinds: type, leave: Collection[str] = (), said: Mapping[str, str] = NOTHING_SAID
 ) -> Callable[[F], F]:
-    """Let a function that collects keyword arguments show the options of dataclasses, but those to `leave`, in their
-    place, and paragraphs that several docstrings share (`said`) in the lines that name them. An unknown keyword raises
+    """Decorate a function of ``**values`` so that its signature and docstring show the options of dataclasses, except
+    those in `leave`, and lines that name shared paragraphs (`said`) are replaced by them. An unknown keyword raises
     TypeError.
     """
     declared = {name: one for name, one in options_of(*kinds).items() if name not in leave}
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        named = list(signature.parameters.values())
-        (rest,) = (one for one in named if one.kind is inspect.Parameter.VAR_KEYWORD)
-        place = named.index(rest)
-        named[place : place + 1] = [_parameter(one) for one in declared.values()]
+        parameters = list(signature.parameters.values())
+        (rest,) = (one for one in parameters if one.kind is inspect.Parameter.VAR_KEYWORD)
+        place = parameters.index(rest)
+        parameters[place : place + 1] = [_parameter(one) for one in declared.values()]
 
         @functools.wraps(function)
-        def taken(*given: Any, **values: Any) -> Any:
+        def taken(*args: Any, **values: Any) -> Any:
             unknown = [name for name in values if name not in known]
             if unknown:
                 raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown[0]!r}")
-            return function(*given, **values)
+            return function(*args, **values)
 
-        known = {one.name for one in named}
-        taken.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
-        taken.__annotations__ = {one.name: one.annotation for one in named} | {"return": signature.return_annotation}
+        known = {one.name for one in parameters}
+        taken.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        taken.__annotations__ = {one.name: one.annotation for one in parameters} | {
+            "return": signature.return_annotation
+        }
         if function.__doc__ is not None:
             taken.__doc__ = _described(function.__doc__, declared.values(), said)
         return taken  # type: ignore[return-value]
@@ -57,7 +59,7 @@ def _parameter(one: Declared) -> inspect.Parameter:
 
 
 def _annotation(one: Declared) -> Any:
-    """What may be given: also a path for a path as text, and a list for a tuple."""
+    """Accepted types of an argument: also a path for a path as text, and a list for a tuple."""
     path = str | os.PathLike[str]
     kind: Any = path if one.item is Path or one.option.local else one.item
     if one.option.extends:
@@ -70,7 +72,7 @@ def _annotation(one: Declared) -> Any:
 
 
 def _described(text: str, options: Collection[Declared], said: Mapping[str, str]) -> str:
-    """Put a paragraph for each option in the place of the line that is `MARK`, and others in theirs."""
+    """Replace the line `MARK` by a paragraph for each option, and lines that name shared paragraphs by these."""
     paragraphs = {**said, MARK: "\n".join(f"{one.name} : {one.spoken}\n    {one.option.help}" for one in options)}
     lines = []
     for line in text.splitlines():

@@ -1,10 +1,10 @@
-"""Options declared once: a field of a dataclass, from which each face of the program derives its own.
+"""Options declared once: fields of a dataclass, from which command line, Python and server derive theirs.
 
     turns: Annotated[int, Option("Turns at which a query is tried.", SEARCH, least=1)] = 8
 
-A field whose annotation has an `Option` is an option of the command line, an argument in Python and, unless it is
-`local`, a parameter of a request. A field without one is a constant of the method, which no face shows. This module
-imports nothing that is slow: commands read declarations before they print ``--help``.
+A field annotated with an `Option` is an option of the command line, an argument in Python and, unless it is `local`, a
+parameter of a request. A field without one is a hidden constant of the method. This module imports nothing slow:
+commands read declarations before they print ``--help``.
 """
 
 import math
@@ -29,27 +29,27 @@ class Option:
     """Declaration of an option; its name, type and default are those of its field."""
 
     help: str  # its meaning, in a sentence
-    panel: str = ""  # heading that it is listed under
+    panel: str = ""  # heading in listings
     # bounds, both allowed
     least: float | None = None
     most: float | None = None
-    name: str = ""  # what it is called; "": as the field
-    metavar: str | None = None  # what stands for its value in a help text
-    names: Collection[str] = ()  # values that are offered to complete what is typed
-    flags: tuple[str, ...] = ()  # how the command line writes it, if that is not ``--name``
-    parse: Callable[[str], Any] | None = None  # turns a name or a text into the value of the field, raising CairnError
-    local: bool = False  # it names a file or a folder, so that neither a request nor a collection may say it
-    # kind of extension that it names (see `index.extensions`): an object that keeps the contract is taken, too
+    name: str = ""  # its name; "": that of the field
+    metavar: str | None = None  # placeholder of its value in help texts
+    names: Collection[str] = ()  # values offered for completion
+    flags: tuple[str, ...] = ()  # its form on the command line, if not ``--name``
+    parse: Callable[[str], Any] | None = None  # converts a name or a text to the value of the field; raises CairnError
+    local: bool = False  # names a file or a folder, so neither a request nor a collection may set it
+    # kind of extension that it names (see `index.extensions`); also takes an object of that kind
     extends: str = ""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """An option as it was declared."""
+    """A declared option."""
 
-    name: str  # what it is called
+    name: str  # its name
     path: tuple[str, ...]  # fields that lead to it, from the outer dataclass to the inner one
-    kind: Any  # of its value, without None
+    kind: Any  # type of its value, without None
     optional: bool  # whether it may be None
     default: Any
     option: Option
@@ -66,7 +66,7 @@ class Declared:
 
     @property
     def spoken(self) -> str:
-        """The type of the value, as docstrings say it."""
+        """The type of the value, as shown in docstrings."""
         kind = "path-like" if self.item is Path else self.item.__name__
         if self.option.local and self.item is str:
             kind = "str or path-like"
@@ -77,7 +77,7 @@ class Declared:
         return f"{kind}, optional" if self.optional else str(kind)
 
     def taken(self, value: Any) -> Any:
-        """Take a value as it was given."""
+        """Convert and check a value."""
         if value is None and self.optional:
             return None
         if self.option.extends and not isinstance(value, str | bytes | os.PathLike | int | float):
@@ -92,7 +92,7 @@ class Declared:
 
     def _one(self, value: Any) -> Any:
         if self.item is bool:
-            if type(value).__name__ not in ("bool", "bool_"):  # one of NumPy too, which is not imported here
+            if type(value).__name__ not in ("bool", "bool_"):  # also a NumPy integer, without importing NumPy
                 raise CairnError(f"{self.name} is True or False, and not {value!r}.")
             return bool(value)
         if self.item is int:
@@ -128,7 +128,7 @@ class Declared:
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
-    """Take a whole number of any type, such as one of NumPy."""
+    """Convert a whole number of any type, such as NumPy's."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -139,7 +139,7 @@ def whole(name: str, value: Any, least: int | None = None) -> int:
 
 
 def options_of(*kinds: type) -> Mapping[str, Declared]:
-    """Options that dataclasses declare, those of their fields that are dataclasses too, by name and in order."""
+    """Options declared by dataclasses and by their fields that are dataclasses, by name and in order."""
     return _options_of(kinds)
 
 
@@ -150,15 +150,15 @@ def _options_of(kinds: tuple[type, ...]) -> Mapping[str, Declared]:
 
 def _declared(kind: type, above: tuple[str, ...]) -> Iterable[Declared]:
     for one in fields(kind):
-        if isinstance(one.type, str):  # a dataclass of constants that is imported when it is needed
+        if isinstance(one.type, str):  # a dataclass of constants that is imported lazily
             continue
         path = (*above, one.name)
         if is_dataclass(one.type):
             yield from _declared(typing.cast(type, one.type), path)
         if typing.get_origin(one.type) is not Annotated:
             continue
-        plain, *said = typing.get_args(one.type)
-        for option in said:
+        plain, *metadata = typing.get_args(one.type)
+        for option in metadata:
             if isinstance(option, Option):
                 default = one.default_factory() if one.default_factory is not MISSING else one.default
                 yield Declared(option.name or one.name, path, *_without_none(plain), default, option)
@@ -166,20 +166,20 @@ def _declared(kind: type, above: tuple[str, ...]) -> Iterable[Declared]:
 
 def _without_none(kind: Any) -> tuple[Any, bool]:
     if isinstance(kind, types.UnionType):
-        (left,) = (one for one in typing.get_args(kind) if one is not type(None))
-        return left, True
+        (kept_type,) = (one for one in typing.get_args(kind) if one is not type(None))
+        return kept_type, True
     return kind, False
 
 
 def option_of(kind: type, name: str, **changes: Any) -> Option:
-    """Return what a dataclass declares of an option, for another that has it too, with some of it said otherwise."""
+    """Return the declaration of an option for reuse in another dataclass, with some attributes changed."""
     declared = options_of(kind)[name]
     return replace(declared.option, name=name, **changes)
 
 
 def build(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Build a dataclass of its options; what is left out has its default. Raises TypeError: there is no option of a
-    name. `kind`: the dataclass. Options of a field that is a dataclass are named like its own.
+    """Build a dataclass from options; those left out have defaults. Raises TypeError for an unknown name. `kind`: the
+    dataclass. Options of a nested dataclass are named like its own.
     """
     declared = options_of(kind)
     tree: dict[str, Any] = {}
@@ -195,12 +195,12 @@ def build(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def chosen(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Build a dataclass of those of some values that are its options; raises CairnError as `build` does."""
+    """Build a dataclass from those values that are its options; raises CairnError as `build` does."""
     return build(kind, {name: value for name, value in values.items() if name in options_of(kind)})
 
 
 def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Build a dataclass of what a request or a stored search says: no file is taken from there, and None is a
+    """Build a dataclass from the values of a request or a stored search: local options are ignored, and None means the
     default.
     """
     trusted = {name for name, one in options_of(kind).items() if not one.option.local}
@@ -208,15 +208,17 @@ def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def _replaced(options: T, tree: Mapping[str, Any]) -> T:
-    """Replace fields of a dataclass, and of those within it by the trees that stand for them."""
-    given = {
+    """Replace fields of a dataclass, and of nested ones by nested dictionaries."""
+    changes = {
         name: _replaced(getattr(options, name), one) if isinstance(one, dict) else one for name, one in tree.items()
     }
-    return replace(options, **given)  # type: ignore[type-var]
+    return replace(options, **changes)  # type: ignore[type-var]
 
 
 def check(options: Any) -> None:
-    """Raise CairnError if an option of a dataclass, not of those within it, has a wrong type or is out of bounds."""
+    """Raise CairnError if an option of a dataclass has a wrong type or is out of bounds; nested ones are not
+    checked.
+    """
     for declared in options_of(type(options)).values():
         if len(declared.path) == 1:
             declared.taken(getattr(options, declared.path[0]))
@@ -224,10 +226,10 @@ def check(options: Any) -> None:
 
 def values_of(options: Any) -> dict[str, Any]:
     """Values of the options that a dataclass declares, by their names."""
-    found = {}
+    values = {}
     for name, declared in options_of(type(options)).items():
         value = options
         for field in declared.path:
             value = getattr(value, field)
-        found[name] = value
-    return found
+        values[name] = value
+    return values

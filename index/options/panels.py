@@ -1,4 +1,4 @@
-"""Panels that commands and options are shown in by ``--help``."""
+"""Panels of commands and options in ``--help``."""
 
 EVERYDAY = "Everyday"
 HEALTH = "Keep a collection healthy"

@@ -1,1 +1,1 @@
-"""Lists of numbers in little room: the words of images, and the images of words."""
+"""Compressed lists of numbers: the words of images, and the images of words."""

@@ -25,10 +25,10 @@ from index.kernels.compiling import (
     written,
 )
 
-# Lists lie too far apart for a processor to foresee which is read next: prefetch this many lists ahead.
+# Lists lie too far apart for the processor to predict the next one: prefetch this many lists ahead.
 _AHEAD = 6
 FITS = 0
-"""What decoding gives where nothing is wrong; other numbers say that lists are damaged."""
+"""Return value of successful decoding; other values mean damaged lists."""
 _DAMAGED = 1
 
 # Of `index.postings.sorted_lists.CodedRanges`.
@@ -41,7 +41,7 @@ Asked = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[n
 
 
 def _generate_load(typing: Any, values: Any, place: Any) -> Any:
-    """Code of `_load`: the bits of eight bytes of an array from one on, the lowest first; all of them are there."""
+    """Code of `_load`: eight bytes of an array from an element on, little-endian; all must exist."""
     del typing
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -53,7 +53,9 @@ def _generate_load(typing: Any, values: Any, place: Any) -> Any:
 
 
 def _generate_near(typing: Any, numbers: Any, first: Any, code: Any, most: Any) -> Any:
-    """Code of `_near_eight`: a bit for each of eight consecutive numbers, set if it differs from a code in few bits."""
+    """Code of `_near_eight`: a bit for each of eight consecutive numbers, set if the number differs from a code in few
+    bits.
+    """
     del typing
     word, eight = ir.IntType(64), ir.VectorType(ir.IntType(64), 8)
 
@@ -74,7 +76,7 @@ _near_eight: Any = intrinsic(_generate_near)
 
 @compiled(makes_arrays=False)
 def _end_of(values: Any, place: Any) -> Any:
-    """The bits of fewer than eight bytes, those from a place to the end, the lowest first; others are 0."""
+    """The last, fewer than eight, bytes from a place on, little-endian and padded with zeros."""
     bits = np.uint64(0)
     for byte in range(max(0, len(values) - place)):
         bits |= np.uint64(values[place + byte]) << np.uint64(8 * byte)
@@ -83,13 +85,13 @@ def _end_of(values: Any, place: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _sixty_four(high: Any, place: Any) -> Any:
-    """The bits of eight bytes from a place on, the lowest first; those beyond the end are 0."""
+    """Eight bytes from a place on, little-endian; zeros beyond the end."""
     return _load(high, place) if place + 8 <= len(high) else _end_of(high, place)
 
 
 @compiled()
 def _grown(values: Any, room: Any) -> Any:
-    """The same array with more room behind it."""
+    """A copy of an array with more room at the end."""
     larger = np.empty(room, values.dtype)
     larger[: len(values)] = values
     return larger
@@ -97,7 +99,7 @@ def _grown(values: Any, room: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _four_bytes(values: Any, place: Any) -> Any:
-    """The bits of four bytes from a place on, the lowest first."""
+    """Four bytes from a place on, little-endian."""
     bits = np.uint64(0)
     for byte in range(4):
         bits |= np.uint64(values[place + byte]) << np.uint64(8 * byte)
@@ -127,7 +129,7 @@ def _place_of(bits: Any, number: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _distance(signatures: Any, numbers: Any, length: Any, entry: Any, codes: Any, code: Any) -> Any:
-    """In how many bits a signature differs from a code, which begins at element `code`."""
+    """Number of bits in which a signature differs from the code that begins at element `code`."""
     if length == 8:
         return np.int64(count_ones(numbers[entry] ^ codes[code]))
     if length == 4:
@@ -142,7 +144,7 @@ def _distance(signatures: Any, numbers: Any, length: Any, entry: Any, codes: Any
 def _near_some(
     signatures: Any, numbers: Any, length: Any, first: Any, number: Any, codes: Any, code: Any, most: Any
 ) -> Any:
-    """Which of up to eight signatures from one on are near a code, by bits."""
+    """Bit mask of those of up to eight consecutive signatures that are near a code."""
     near = np.uint64(0)
     for entry in range(min(number, 8)):
         if _distance(signatures, numbers, length, first + entry, codes, code) <= most:
@@ -183,7 +185,7 @@ def _decode_list(
 ) -> Any:
     """Decode one list into the beginning of `values`: see `index.postings.sorted_lists`."""
     place = first_bit >> 3
-    left = 64 - (first_bit & 7)  # bits of the word that were not looked at
+    left = 64 - (first_bit & 7)  # bits of the word not yet read
     bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
     passed: Any = 0  # zeros
     for entry in range(count):
@@ -202,7 +204,7 @@ def _decode_list(
         if value >= universe:
             return _DAMAGED
         values[entry] = value
-    # Zeros at the end of a list make up for its entries, so that all lists have equally many zeros.
+    # Zeros at the end pad each list, so that all lists have equally many.
     while passed < zeros:
         if left < zeros - passed:
             if bits != np.uint64(0):
@@ -221,11 +223,11 @@ def _decode_list(
 
 @compiled(_LISTS, INT64)
 def decode_lists(coded: Lists, universe: int) -> tuple[int, NDArray[np.int64]]:
-    """Decode some lists, one after the other: `FITS`, or that they are damaged; and all values (sum of lengths,).
+    """Decode some lists: `FITS` or damage, and the concatenated values (sum of lengths,).
 
-    `coded`: high and low (bytes,), the unary bits and the low bits of all lists; lists, begins and lengths (n,), which,
-    where the entries of each begin among those of all, and how many they are; zeros and low bits, as `SortedLists` has
-    them.
+    `coded`: high and low (bytes,), the unary bits and the low bits of all lists; lists, begins and lengths (n,), the
+    numbers of the lists, the first entry of each among all entries, and the number of entries; zeros and low bits, as
+    in `SortedLists`.
     """
     high, low, lists, begins, lengths, zeros, low_bits = coded
     values = np.empty(lengths.sum(), np.int64)
@@ -246,9 +248,9 @@ def find_values(
     coded: Lists,
     values: NDArray[np.int64],
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """Find a value (n,), below the universe, in each of some lists, decoding little of them: `FITS` or damage, which
-    entry of all lists is its first (n,), and how many are (n,). Damage in the unary bits is noticed, in the low bits
-    not.
+    """Find a value (n,), below the universe, in each of some lists, decoding little of them: `FITS` or damage, its
+    first entry among all entries (n,), and its number of entries (n,). Damage is detected in the unary bits, not in the
+    low bits.
     """
     high, low, lists, begins, lengths, zeros, low_bits = coded
     firsts, counts = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
@@ -280,9 +282,9 @@ def add_products(
     frequencies: NDArray[np.float64],
     total: NDArray[np.float64],
 ) -> int:
-    """Decode lists of words, and add to `total` (images, V) the inner products of several vectors with the images, word
-    after word; `FITS` or damage. `words` (m,), distinct, ascending; `weights` (m, V); `frequencies` (c,): term
-    frequency by an image's number of features of a word, the last for more, too.
+    """Decode lists of words, and add the inner products of several vectors with the images to `total` (images, V), word
+    by word; returns `FITS` or damage. `words` (m,), distinct, ascending; `weights` (m, V); `frequencies` (c,): term
+    frequency by an image's number of features of a word; the last also applies to larger numbers.
     """
     high, low, lists, begins, lengths, zeros, low_bits = coded
     images, words_a_list = sizes
@@ -323,16 +325,16 @@ def add_products(
 
 @compiled(makes_arrays=False)
 def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> Any:
-    """Go on with `near_entries` from a list and a word on, as far as there is room.
+    """Continue `near_entries` from a list and a word on, as far as there is room.
 
-    Gives whether lists are damaged, the list and the word to go on with, how many were found, and how much more room it
-    takes; 0 when done. It makes no arrays, as references would then be counted at every turn of its loops.
+    Returns whether lists are damaged, the list and the word to continue with, the number of entries found, and the
+    additional room needed; 0 when done. It makes no arrays, to avoid reference counting in its loops.
     """
     use_wide_vectors()
     high, low, lists, begins, lengths, zeros, low_bits, images, words_a_list = coded
     signatures, numbers, length = signed
     words, firsts, counts, codes, parts, most, first_rank = query
-    one, at, found = done
+    one, at, count = done
     rows, positions, ranks, distances = into
     while one < len(lists):
         begin, number = begins[one], lengths[one]
@@ -341,7 +343,7 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
             soon = one + _AHEAD
             word = words[min(at + _AHEAD, len(words) - 1)] - lists[soon] * words_a_list
             byte = (begins[soon] + lists[soon] * zeros) >> 3
-            # As if all words of a list had equally many entries.
+            # Estimate: all words of a list have equally many entries.
             entry = begins[soon] + lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
             for line in range(3):
                 ask_for(high, byte + 64 * line)
@@ -351,19 +353,20 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
                 ask_for(signatures, entry * length + 64 * line)
         while at < len(words) and words[at] < lists[one] * words_a_list:
             at += 1
-        # Most entries are of other words, or far: only those of a word that are near are decoded.
+        # Most entries are of other words, or far: decode only near entries of the word.
         while at < len(words) and words[at] < (lists[one] + 1) * words_a_list:
             base = (words[at] - lists[one] * words_a_list) * images
             before, until = base >> low_bits, ((base + images - 1) >> low_bits) + 1
             start, stop = _between(high, first_bit, bits_of, zeros, before, until)
             if start < 0:
-                return _DAMAGED, one, at, found, 0
+                return _DAMAGED, one, at, count, 0
             own, stop = start - before, stop - until
-            if found + (stop - own) * counts[at] > len(rows):
-                return FITS, one, at, found, (stop - own) * counts[at]
+            if count + (stop - own) * counts[at] > len(rows):
+                return FITS, one, at, count, (stop - own) * counts[at]
             for row in range(firsts[at], firsts[at] + counts[at]):
                 code = row * parts
-                # Where in the unary bits we are: the place of 64 bits, those of them, and bits and ones before them.
+                # Position in the unary bits: place of 64 bits, the bits themselves, and the number of bits and ones
+                # before them.
                 place = (first_bit + start) >> 3
                 bits = _sixty_four(high, place) >> np.uint64((first_bit + start) & 7)
                 passed, following, ones = start, 64 - ((first_bit + start) & 7), own
@@ -383,7 +386,7 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
                             ones += inside
                             passed += following
                             if passed > bits_of:
-                                return _DAMAGED, one, at, found, 0
+                                return _DAMAGED, one, at, count, 0
                             place += 8
                             bits, following = _sixty_four(high, place), 64
                             inside = np.int64(count_ones(bits))
@@ -393,10 +396,10 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
                         one_bit = passed + lowest_one(rest)
                         value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
                         if one_bit - entry >= zeros or value >= images * words_a_list:
-                            return _DAMAGED, one, at, found, 0
+                            return _DAMAGED, one, at, count, 0
                         if not base <= value < base + images:
                             continue  # of another word
-                        # Entries of the same image and word have their bits side by side, and the same low bits.
+                        # Entries of the same image and word have adjacent ones, and the same low bits.
                         rank = 0
                         while (
                             rank < entry
@@ -405,45 +408,45 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
                             and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
                         ):
                             rank += 1
-                        rows[found], positions[found] = row, value - base
-                        ranks[found] = first_rank + rank
-                        distances[found] = _distance(signatures, numbers, length, begin + entry, codes, code)
-                        found += 1
+                        rows[count], positions[count] = row, value - base
+                        ranks[count] = first_rank + rank
+                        distances[count] = _distance(signatures, numbers, length, begin + entry, codes, code)
+                        count += 1
             at += 1
         one += 1
-    return FITS, one, at, found, 0
+    return FITS, one, at, count, 0
 
 
 @compiled(_LISTS, together(INT64, INT64), array(UINT8, 2), _ASKED, INT64)
 def near_entries(
-    coded: Lists, sizes: tuple[int, int], signatures: NDArray[np.uint8], asked: Asked, first_rank: int
+    coded: Lists, sizes: tuple[int, int], signatures: NDArray[np.uint8], query_features: Asked, first_rank: int
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
     """Find the entries in lists of words whose signature is near that of a query's feature of the word: `FITS` or
-    damage; `rows` (M,), place of the query's feature among the codes; `positions` (M,) of the images; `ranks` (M,),
-    which of the image's entries of the word; `distances` (M,). Damage in the low bits is not noticed: an entry may be
-    of another image. `signatures` (features, length): of all entries of all lists, length 4 or a multiple of 8.
+    damage; `rows` (M,), row of the query's feature in the codes; `positions` (M,) of the images; `ranks` (M,), rank
+    among the image's entries of the word; `distances` (M,). Damage in the low bits goes unnoticed: an entry may be of
+    another image. `signatures` (features, length): of all entries of all lists, length 4 or a multiple of 8.
 
-    `sizes`: images of the segment, and words a list: see `index.postings.word_lists.CodedLists`. `asked`: words of the
-    query (m,), int64, distinct and ascending; where the features of each begin among the codes, and how many they are,
-    (m,), int64; codes (n, W), uint64, signatures of these features as numbers; and the largest number of bits that
-    differ.
+    `sizes`: images of the segment, and words a list: see `index.postings.word_lists.CodedLists`. `query_features`:
+    words of the query (m,), int64, distinct and ascending; first row of the features of each in the codes, and their
+    number, (m,), int64; codes (n, W), uint64, the signatures of these features; and the largest number of differing
+    bits.
     """
     room = 1024
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
     flat, length = signatures.reshape(-1), signatures.shape[1]
-    words, firsts, counts, codes, most = asked
+    words, firsts, counts, codes, most = query_features
     signed = flat, flat.view(np.uint64) if length >= 8 else np.empty(0, np.uint64), length
     query = words, firsts, counts, codes.reshape(-1), codes.shape[1], most, first_rank
     whole = coded + sizes
-    one, at, found = 0, 0, 0
+    one, at, count = 0, 0, 0
     while True:
         into = rows, positions, ranks, distances
-        wrong, one, at, found, needed = _near_entries(whole, signed, query, (one, at, found), into)
+        wrong, one, at, count, needed = _near_entries(whole, signed, query, (one, at, count), into)
         if wrong == _DAMAGED:
             return wrong, rows[:0], positions[:0], ranks[:0], distances[:0]
         if not needed:
-            return wrong, rows[:found], positions[:found], ranks[:found], distances[:found]
+            return wrong, rows[:count], positions[:count], ranks[:count], distances[:count]
         room = 2 * room + needed
         rows, positions = _grown(rows, room), _grown(positions, room)
         ranks, distances = _grown(ranks, room), _grown(distances, room)

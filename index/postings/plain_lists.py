@@ -1,4 +1,4 @@
-"""The words of a segment's images, and the images of each word, in format 1: arrays as they are."""
+"""The words of a segment's images, and the images of each word, in format 1: uncompressed arrays."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _PRODUCTS_AT_ONCE = 1 << 16  # postings in format 1: the buffers stay in the pro
 
 
 class PlainLists:
-    """Words of images and postings of words in format 1: arrays as they are."""
+    """Words of images and postings of words in format 1: uncompressed arrays."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._image_offsets = arrays["offsets"]
@@ -26,7 +26,7 @@ class PlainLists:
 
     @staticmethod
     def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-        """Names of rows of unsigned numbers that do not fit the others; the first alone need be right."""
+        """Names of arrays of unsigned numbers that do not fit the others; only the first need be correct."""
         words = arrays["posting_words"]
         if (words[1:] <= words[:-1]).any():
             yield "posting_words"
@@ -40,7 +40,7 @@ class PlainLists:
 
     @property
     def words_below(self) -> int:
-        """All words are below it."""
+        """Exclusive upper bound of the words."""
         return int(self._words[-1]) + 1 if len(self._words) else 0
 
     def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
@@ -52,20 +52,20 @@ class PlainLists:
         return ends - starts, self._image_words[concatenated_ranges(starts, ends - starts)]
 
     def add_images(self, frequency: NDArray[np.int64]) -> None:
-        """Add in how many images each word is."""
+        """Add the number of images of each word."""
         frequency[self._words] += np.diff(self._offsets.astype(np.int64))
 
     def add_features(self, frequency: NDArray[np.int64]) -> None:
-        """Add how many features have each word."""
+        """Add the number of features of each word."""
         if len(self._words):
             frequency[self._words] += np.add.reduceat(self._counts, self._offsets[:-1].astype(np.intp), dtype=np.int64)
 
     def find(self, words: NDArray[np.integer] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lists that hold some words, or all: which, ascending, and how long they are."""
+        """Lists that hold some words, or all: their numbers, ascending, and lengths."""
         if words is None or not len(self._words):
             at = np.arange(len(self._words))
         else:
-            # Of one type: searching among another copies all that is searched.
+            # Of the same type: searching with another type copies the whole array.
             words = words[words <= self._words[-1]].astype(self._words.dtype)
             at = np.searchsorted(self._words, words)
             at = at[self._words[at] == words]
@@ -82,7 +82,7 @@ class PlainLists:
             add_postings(total, postings, frequency(postings.counts), some)
 
     def read(self, at: NDArray[np.int64], words: NDArray[np.integer] | None) -> Postings:
-        """Postings of those of some words, or of all, that are in some lists."""
+        """Postings of some words, or of all, in some lists."""
         starts = self._offsets[at].astype(np.int64)
         lengths = self._offsets[at + 1].astype(np.int64) - starts
         rows = concatenated_ranges(starts, lengths)
@@ -98,10 +98,10 @@ def add_postings(
     """Add postings (P,) to `total` (images, V), sums of several vectors with weights (m, V) over the words of each
     image, in the order of the words.
     """
-    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # takes a second that many commands can spare
+    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # imported here: takes a second
 
-    # SciPy multiplies column by column, and so adds up in the order of the words. Its public product would begin each
-    # block at 0, and what is added up in another order differs in its last bit.
+    # SciPy multiplies column by column, and so adds in the order of the words. Its public product would start each
+    # block at 0, and another order of sums changes the last bit.
     ends = np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32)
     positions = postings.images.astype(np.int32, copy=False)
     if total.shape[1] == 1:
@@ -122,7 +122,7 @@ def plain_postings(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> It
     images = np.empty(np.count_nonzero(first), owners.dtype)
     counts = np.empty(len(images), np.uint32)
     done = 0
-    # Some words at a time: what is sorted takes 64 bits a feature.
+    # Some words at a time: sorting takes 64 bits a feature.
     for begin, end in blocks_of(features, _SORTED_AT_ONCE):
         some = np.flatnonzero((words >= distinct[begin]) & (words <= distinct[end - 1]))
         starts = np.flatnonzero(first[some])

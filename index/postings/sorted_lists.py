@@ -1,9 +1,9 @@
-"""Many ascending lists of integers in little room: Elias-Fano codes.
+"""Many ascending lists of integers, compressed by Elias-Fano codes.
 
-A value v is cut in two. Its low bits are kept as they are; of v >> low_bits, which rises slowly within a list, only the
-steps are kept, in unary: a one for each entry, and a zero wherever the high part rises by one. Every list ends with as
-many zeros as the largest value of all lists would need, so the place of list k in the bits follows from where its
-entries begin: starts[k] + k * zeros. Entries whose gaps are g on average take about 2 + log2 g bits.
+A value v is split in two. Its low bits are stored verbatim; v >> low_bits, which rises slowly within a list, is stored
+as steps in unary: a one for each entry, and a zero wherever the high part rises by one. Every list ends with as many
+zeros as the largest value of all lists would need, so list k begins at bit starts[k] + k * zeros. Entries whose gaps
+are g on average take about 2 + log2 g bits.
 
 Elias: Efficient storage and retrieval by content and address of static files, JACM 1974; Vigna: Quasi-succinct
 indices, WSDM 2013.
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Of what widths low bits may be: those that fill bytes evenly.
+# Possible widths of the low bits: those that fill bytes evenly.
 LOW_BITS = (0, 1, 2, 4, 8, 16)
 # Entries encoded or decoded at a time, so that the buffers stay in the processor's cache.
 BLOCK_ENTRIES = 1 << 18
 LONG = 32
-"""Ranges of more bytes than this are copied one by one, shorter ones are picked by the numbers of their bytes."""
+"""Ranges of more bytes than this are copied one by one, shorter ones gathered by index."""
 Bytes = NDArray[np.uint8]
 _HEADER = np.dtype([("universe", "<u8"), ("low_bits", "<u8")])
 # All positions in bits, and values, are far from overflowing 63 bits.
@@ -29,8 +29,8 @@ _MOST = 1 << 48
 
 def encode_lists(values: NDArray[np.integer], starts: NDArray[np.integer], universe: int) -> NDArray[np.uint8]:
     """Encode ascending lists, list k being values[starts[k]:starts[k + 1]], all values in [0, universe): a header of 16
-    bytes, the low bits, the unary bits. Values may be repeated. Raises ValueError if they are not so. `universe`: all
-    values are below it; at least 1.
+    bytes, the low bits, the unary bits. Values may be repeated. Raises ValueError for other arrays. `universe`:
+    exclusive upper bound of the values, at least 1.
     """
     values, starts = np.asarray(values), np.asarray(starts).astype(np.int64)
     lists, entries = len(starts) - 1, len(values)
@@ -50,7 +50,8 @@ def encode_lists(values: NDArray[np.integer], starts: NDArray[np.integer], unive
         inside[(starts[first:last] - begin)[lengths > 0]] = False
         if len(some) and (some.min() < 0 or some.max() >= universe or (np.diff(some)[inside[1:]] < 0).any()):
             raise ValueError("the lists do not ascend, or have values beyond the universe")
-        # Entry i of all lists is a one after i other ones, the zeros of the lists before, and those of its high part.
+        # Entry i of all lists is a one that follows i other ones, the zeros of earlier lists, and those of its high
+        # part.
         at, skip = divmod(begin + first * zeros, 8)
         bits = np.zeros(skip + end - begin + (last - first) * zeros, bool)
         ones = (some >> low_bits) + np.arange(skip, skip + len(some))
@@ -63,8 +64,8 @@ def encode_lists(values: NDArray[np.integer], starts: NDArray[np.integer], unive
 
 
 class SortedLists:
-    """Ascending lists as `encode_lists` has encoded them, perhaps mapped from a file: only what is asked for is read.
-    Raises ValueError if `encoded` and `starts` do not fit together.
+    """Ascending lists encoded by `encode_lists`, perhaps memory-mapped: only requested lists are read. Raises
+    ValueError if `encoded` and `starts` do not fit together.
     """
 
     def __init__(self, encoded: NDArray[np.uint8], starts: NDArray[np.unsignedinteger]) -> None:
@@ -78,7 +79,7 @@ class SortedLists:
         low_bytes, high_bytes = _sizes(lists, entries, self.universe, self._bits)
         if low_bytes + high_bytes != len(encoded) - _HEADER.itemsize:
             raise ValueError("encoded lists are not as long as they say")
-        self.starts, self.entries = starts, entries  # as they are now: the file may change
+        self.starts, self.entries = starts, entries  # copied: the file may change
         self._zeros = _zeros(self.universe, self._bits)
         low, high = np.split(encoded[_HEADER.itemsize :], [low_bytes])
         self._low, self._high = low, high
@@ -87,14 +88,14 @@ class SortedLists:
         return len(self.starts) - 1
 
     def decode(self, lists: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lengths of some lists (n,), in any order, and their values one after the other: some 3 ns an entry. Raises
+        """Lengths of some lists (n,), in any order, and their concatenated values; some 3 ns an entry. Raises
         ValueError if they are damaged.
         """
         firsts = lists.astype(np.int64)
         return self._decode(firsts, firsts + 1)
 
     def blocks(self) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Decode all lists, some at a time: the first list of the block, and what `decode` gives."""
+        """Decode all lists, block by block: the first list of the block, and the result of `decode`."""
         sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64) + self._zeros
         for first, last in blocks_of(sizes, BLOCK_ENTRIES):
             yield first, *self._decode(np.array([first]), np.array([last]))
@@ -113,9 +114,7 @@ class SortedLists:
         return coded.lengths, values
 
     def coded(self, lists: NDArray[np.int64]) -> "CodedRanges":
-        """Some lists as encoded, for `index.postings.list_kernels`. Raises ValueError if they begin or end where they
-        cannot.
-        """
+        """Some encoded lists, for `index.postings.list_kernels`. Raises ValueError if their bounds are invalid."""
         begins = self.starts[lists].astype(np.int64)
         lengths = self.starts[lists + 1].astype(np.int64) - begins
         if len(lists) and (min(begins.min(), lengths.min()) < 0 or (begins + lengths).max() > self.entries):
@@ -125,12 +124,12 @@ class SortedLists:
 
 @dataclass(frozen=True, slots=True)
 class CodedRanges:
-    """Some lists as they are encoded."""
+    """Some lists in encoded form."""
 
     # (bytes,) uint8: the unary bits and the low bits of all lists
     high: NDArray[np.uint8]
     low: NDArray[np.uint8]
-    # (n,) int64: which lists, where the entries of each begin among those of all, and how many they are
+    # (n,) int64: numbers of the lists, first entry of each among all entries, and number of entries
     lists: NDArray[np.int64]
     begins: NDArray[np.int64]
     lengths: NDArray[np.int64]
@@ -140,7 +139,7 @@ class CodedRanges:
 
     @property
     def parts(self) -> tuple[Bytes, Bytes, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int]:
-        """All attributes in order, as functions of `index.postings.list_kernels` take them."""
+        """All attributes, in the order of the parameters of `index.postings.list_kernels`."""
         return self.high, self.low, self.lists, self.begins, self.lengths, self.zeros, self.low_bits
 
 
@@ -154,7 +153,7 @@ def take_ranges(array: NDArray[np.uint8], firsts: NDArray[np.int64], lasts: NDAr
 
 
 def _zeros(universe: int, low_bits: int) -> int:
-    """Zeros of each list: the high parts that there may be."""
+    """Zeros of each list: the number of possible high parts."""
     return ((universe - 1) >> low_bits) + 1
 
 

@@ -26,8 +26,7 @@ from index.postings.sorted_lists import (
     take_ranges,
 )
 
-# Words whose postings are one list have this many together, on average: the beginning of a list takes the room of about
-# three features.
+# Average number of postings of a list, which may cover several words: the overhead of a list is about three features.
 _LEAST_ENTRIES = 16
 _SORTED_AT_ONCE = 1 << 22  # features, while postings are made
 
@@ -44,12 +43,12 @@ class CodedLists:
         self._of_images = SortedLists(arrays["word_lists"], arrays["offsets"])
         self._of_words = SortedLists(arrays["posting_lists"], arrays["posting_starts"])
         self._words_a_list = self._of_words.universe // self._images
-        # Features of an image, at most, as it is now: the file may change.
+        # Largest number of features of an image, read once: the file may change.
         self._most = int(np.diff(arrays["offsets"].astype(np.int64)).max(initial=0))
 
     @staticmethod
     def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-        """Names of rows of unsigned numbers that do not fit the others; the first alone need be right."""
+        """Names of arrays of unsigned numbers that do not fit the others; only the first need be correct."""
         images = len(arrays["image_numbers"])
         starts = arrays["posting_starts"]
         if not are_bounds(arrays["offsets"], images):
@@ -68,7 +67,7 @@ class CodedLists:
 
     @property
     def words_below(self) -> int:
-        """All words are below it."""
+        """Exclusive upper bound of the words."""
         return self._of_images.universe if self._of_images.starts[-1] else 0
 
     def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
@@ -79,17 +78,17 @@ class CodedLists:
             raise DamagedListsError("word_lists") from error
 
     def add_images(self, frequency: NDArray[np.int64]) -> None:
-        """Add in how many images each word is."""
+        """Add the number of images of each word."""
         for words, firsts in self._runs():
             np.add.at(frequency, words[firsts], 1)
 
     def add_features(self, frequency: NDArray[np.int64]) -> None:
-        """Add how many features have each word."""
+        """Add the number of features of each word."""
         for words, _ in self._runs():
             np.add.at(frequency, words, 1)
 
     def _runs(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-        """The words of all images, a block at a time, and which are the first of their kind in their image."""
+        """The words of all images, a block at a time, and which are first occurrences in their image."""
         try:
             for _, lengths, words in self._of_images.blocks():
                 yield words, first_of_kind(words, lengths)
@@ -97,7 +96,7 @@ class CodedLists:
             raise DamagedListsError("word_lists") from error
 
     def find(self, words: NDArray[np.integer] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lists that hold some words, or all: which, ascending, and how long they are."""
+        """Lists that hold some words, or all: their numbers, ascending, and lengths."""
         starts = self._of_words.starts
         if words is None:
             at = np.arange(len(self._of_words))
@@ -110,9 +109,9 @@ class CodedLists:
         return at[lengths > 0], lengths[lengths > 0]
 
     def read(self, at: NDArray[np.int64], words: NDArray[np.integer] | None) -> Postings:
-        """Postings of those of some words, or of all, that are in some lists."""
+        """Postings of some words, or of all, in some lists."""
         at, bounds, images, _ = self._read(at, words)
-        # An image stands as often as it has features of the word.
+        # An image is listed once for each of its features of the word.
         same = images[1:] == images[:-1]
         same[bounds[1:-1] - 1] = False  # of another word
         again = np.flatnonzero(same) + 1
@@ -125,13 +124,13 @@ class CodedLists:
     def entries(
         self, at: NDArray[np.int64], words: NDArray[np.integer] | None, signatures: NDArray[np.uint8]
     ) -> WordEntries:
-        """Features of those of some words, or of all, that are in some lists, given the signatures of all."""
-        found, bounds, images, kept = self._read(at, words)
-        if kept is None:
+        """Features of some words, or of all, in some lists; `signatures`: of all features."""
+        words_found, bounds, images, selected = self._read(at, words)
+        if selected is None:
             taken = _take_lists(signatures, self._of_words.starts[at], self._of_words.starts[at + 1])
         else:
-            taken = signatures.take(self._rows(at)[kept], axis=0)
-        return WordEntries(found, np.diff(bounds), images, taken)
+            taken = signatures.take(self._rows(at)[selected], axis=0)
+        return WordEntries(words_found, np.diff(bounds), images, taken)
 
     def add_products(
         self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
@@ -148,7 +147,7 @@ class CodedLists:
         self, at: NDArray[np.int64], query: AskedSignatures, signatures: NDArray[np.uint8], first_rank: int
     ) -> NearEntries:
         """Features in some lists whose signature is near that of a query's feature of the same word; `signatures`
-        (features, B). `at`: lists that hold the words of the query, from `find`.
+        (features, B). `at`: lists with the words of the query, from `find`.
         """
         from index.postings.list_kernels import FITS, near_entries
 
@@ -156,14 +155,14 @@ class CodedLists:
         if len(signatures) != self._of_words.entries:
             raise DamagedListsError("posting_starts")
         sizes, whole = (self._images, self._words_a_list), np.ascontiguousarray(signatures)
-        asked = query.words, query.firsts, query.counts, query.codes, query.most
-        wrong, rows, images, ranks, distances = near_entries(coded.parts, sizes, whole, asked, first_rank)
+        features = query.words, query.firsts, query.counts, query.codes, query.most
+        wrong, rows, images, ranks, distances = near_entries(coded.parts, sizes, whole, features, first_rank)
         if wrong != FITS:
             raise DamagedListsError("posting_lists")
         return NearEntries(rows, images, ranks, distances)
 
     def _coded(self, at: NDArray[np.int64]) -> CodedRanges:
-        """Some lists as they are encoded."""
+        """Some lists in encoded form."""
         try:
             return self._of_words.coded(at)
         except ValueError as error:
@@ -172,7 +171,7 @@ class CodedLists:
     def rows_of(
         self, words: NDArray[np.integer], positions: NDArray[np.integer]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First place (n,) and number (n,) of the features of a word (n,) each that images at `positions` (n,) have."""
+        """First place (n,) and number (n,) of the features that the images at `positions` (n,) have of `words` (n,)."""
         from index.postings.list_kernels import FITS, find_values
 
         if len(words) and words.max() >= self.words_below:
@@ -191,16 +190,16 @@ class CodedLists:
     def _read(
         self, at: NDArray[np.int64], words: NDArray[np.integer] | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
-        """Words, bounds of the list of each, an image for each feature; and which of the entries, None: all."""
+        """Words, bounds of the list of each, an image for each feature; and the selected entries, None for all."""
         try:
             lengths, images = self._of_words.decode(at)
         except ValueError as error:
             raise DamagedListsError("posting_lists") from error
         ends = np.cumsum(lengths)
         bounds = np.concatenate([[0], ends])
-        kept = None
+        selected = None
         if self._words_a_list > 1:
-            # Numbers that ascend over all lists, and say word and image.
+            # Numbers of word and image that ascend over all lists.
             keys = images + np.repeat(at * self._of_words.universe, lengths)
             if (keys[1:] < keys[:-1]).any():
                 raise DamagedListsError("posting_lists")
@@ -210,8 +209,8 @@ class CodedLists:
             if words is not None:
                 wanted = np.isin(at, words, assume_unique=True)
                 lengths = np.diff(bounds)[wanted]
-                kept = concatenated_ranges(bounds[:-1][wanted], lengths)
-                images = images[kept]
+                selected = concatenated_ranges(bounds[:-1][wanted], lengths)
+                images = images[selected]
                 at, bounds = at[wanted], np.concatenate([[0], np.cumsum(lengths)])
             if len(at) and at[-1] >= self.words_below:
                 raise DamagedListsError("posting_lists")
@@ -220,13 +219,13 @@ class CodedLists:
             falls[bounds[1:-1] - 1] = False  # from one word to the next
             if falls.any():
                 raise DamagedListsError("posting_lists")
-        return at, bounds, images, kept
+        return at, bounds, images, selected
 
 
 def _take_lists(
     signatures: NDArray[np.uint8], begins: NDArray[np.unsignedinteger], ends: NDArray[np.unsignedinteger]
 ) -> NDArray[np.uint8]:
-    """The rows of bytes (N, B) from begins[i] to before ends[i], of one list after the other."""
+    """Concatenate the rows begins[i] to ends[i], exclusive, of bytes (N, B)."""
     width = signatures.shape[1]
     begins, ends = begins.astype(np.int64), ends.astype(np.int64)
     if not signatures.flags.c_contiguous or int((ends - begins).sum()) * width <= LONG * len(begins):
@@ -235,7 +234,7 @@ def _take_lists(
 
 
 def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """Which of the words of some images, or of one, that ascend within each, are not the same as the one before."""
+    """Mask of words that differ from the one before; words ascend within each image. `lengths`: of several images."""
     first = np.ones(len(words), bool)
     first[1:] = words[1:] != words[:-1]
     if lengths is not None:

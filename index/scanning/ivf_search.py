@@ -13,15 +13,15 @@ from index.kernels.products import product
 from index.neighbours import NearestNeighbours, NeighbourOptions, check_whole
 from index.scanning.codes import GROUP, Codes, asked_as
 
-# What the dimensions of a code keep of the variance of the points, at least.
+# Least share of the variance of the points that the dimensions of a code keep.
 KEPT = 0.8
-# The share of components that eight bits with a sign hold; the rest are held as the largest that they do.
+# Share of components that fit eight signed bits; the rest are clipped.
 WITHIN = 0.9999
 MOST = 127
-# Points from which principal components are learnt, and at most how many a list from which the lists are.
+# Points from which principal components are learnt, and most points a list for learning the lists.
 _SAMPLE = 1 << 23
 _LIST_SAMPLE = 64
-# The scan chooses some more lists than are wanted: at most this multiple.
+# The scan chooses more lists than requested: at most this multiple.
 _ROOM = 4
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -34,7 +34,7 @@ class IvfOptions(NeighbourOptions):
     list_factor: float = 1.5  # inverted lists = list_factor * sqrt(points)
     probes: int = 44  # inverted lists scanned for a query
     sure: int = 5  # best by code in the nearest list, in addition to k: they set the bound for other lists
-    candidates: int = 16  # best by code, in addition to the k asked for, whose exact distances are then computed
+    candidates: int = 16  # best by code, in addition to the k requested, whose exact distances are then computed
 
     def __post_init__(self) -> None:
         check_whole(self, exact_below=0, probes=1, sure=0, candidates=1)
@@ -42,43 +42,43 @@ class IvfOptions(NeighbourOptions):
 
 
 class IvfSearch(NearestNeighbours):
-    """Points in inverted lists: those near a query are scanned by short codes and the best re-ranked.
+    """Inverted lists of points: those near a query are scanned by short codes, and the best re-ranked.
 
     A code is a byte for each of the first principal components: what faiss calls PCA32,IVF1024,SQ8 with refinement
-    (Jégou et al., ICASSP 2011). But a list is scanned for all queries that ask for it while the processor's cache holds
-    it, and the list nearest to a query tells what is worth keeping of its others. So it takes a quarter of the time of
-    `faiss` where hundreds of queries come together.
+    (Jégou et al., ICASSP 2011). But a list is scanned for all its queries while it is in the processor's cache, and the
+    list nearest to a query sets a bound for the others. With hundreds of queries at once it takes a quarter of the time
+    of `faiss`.
     """
 
     name = "ivf"
-    # With words that k-means made by this search instead, verified answers were found less often, by .002 to .004.
+    # Words made by k-means with this search found verified answers less often, by .002 to .004.
     clustered_by = "faiss"
     options: IvfOptions
     options_type = IvfOptions
     draft = IvfOptions(probes=6, candidates=6)
-    batch = 16_384  # the codes of all lists are read once for each
+    batch = 16_384  # all codes are read once for each batch
 
     def _build(self) -> None:
         if self._is_exact:
             return
-        import faiss  # here: whoever searches needs none
+        import faiss  # imported here: searching does not need it
 
-        library: Any = faiss  # its stubs leave out some of what its C++ side adds
+        library: Any = faiss  # its stubs lack some attributes that its C++ side adds
         count, dim = self.points.shape
         sample = self.points[:: -(-count // max(1, _SAMPLE // dim))].astype(np.float64)
         mean = sample.mean(axis=0)
         sample -= mean
         variances, directions = np.linalg.eigh(sample.T @ sample)
         share = np.cumsum(variances[::-1]) / max(float(variances.sum()), _TINY)
-        kept = min(dim, GROUP * -(-int(np.searchsorted(share, KEPT) + 1) // GROUP))
-        basis = directions[:, ::-1][:, :kept]
+        components = min(dim, GROUP * -(-int(np.searchsorted(share, KEPT) + 1) // GROUP))
+        basis = directions[:, ::-1][:, :components]
         largest = float(np.quantile(np.abs(sample @ basis), WITHIN))
         basis *= MOST / largest if largest > _TINY else 1.0
         self._basis = np.ascontiguousarray(basis, dtype=np.float32)
         self._offset = (mean @ basis).astype(np.float32)
         projected = self._projected(self.points)
-        quantiser = library.IndexFlatL2(kept)
-        clustering = library.Clustering(kept, self._lists)
+        quantiser = library.IndexFlatL2(components)
+        clustering = library.Clustering(components, self._lists)
         set_training(clustering, self.seed)
         clustering.max_points_per_centroid = _LIST_SAMPLE
         with single_thread():
@@ -86,7 +86,7 @@ class IvfSearch(NearestNeighbours):
         centres = _rounded(quantiser.reconstruct_n(0, self._lists))
         codes = _rounded(projected)
         self._centres = Codes.of_one_group(centres)
-        # Each into the list that a query at its place scans first.
+        # Each point goes to the list that a query at its place scans first.
         list_of = self._nearest_lists(asked_as(codes), 1)[0][:, 0]
         names = np.argsort(list_of, kind="stable").astype(np.int32)
         self._codes = Codes.of(codes[names], names, np.bincount(list_of, minlength=self._lists))
@@ -102,31 +102,31 @@ class IvfSearch(NearestNeighbours):
             return self._nearest(queries, k)
         from index.scanning.scan_kernels import scan_lists
 
-        asked, codes = asked_as(_rounded(self._projected(queries))), self._codes
-        lists, chosen = self._nearest_lists(asked, probes)
+        packed, codes = asked_as(_rounded(self._projected(queries))), self._codes
+        lists, chosen = self._nearest_lists(packed, probes)
         wanted = min(len(self.points), self.options.candidates + k + k // 4 - 1)
-        found = np.empty((len(queries), wanted), np.int32)
+        neighbours = np.empty((len(queries), wanted), np.int32)
         sure = min(k + self.options.sure, wanted)
-        scan_lists(codes.bytes, codes.biases, codes.names, codes.ends, asked, lists, chosen, sure, wanted, found)
-        return found.astype(np.int64)
+        scan_lists(codes.bytes, codes.biases, codes.names, codes.ends, packed, lists, chosen, sure, wanted, neighbours)
+        return neighbours.astype(np.int64)
 
-    def _nearest_lists(self, asked: NDArray[np.int32], probes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The lists that are scanned for queries (n, w), the nearest first, and how many these are (n,)."""
+    def _nearest_lists(self, packed: NDArray[np.int32], probes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The lists to scan for queries (n, w), nearest first, and their numbers (n,)."""
         from index.scanning.scan_kernels import nearest_lists
 
-        lists = np.empty((len(asked), min(self._lists, _ROOM * probes)), np.int32)
-        return lists, nearest_lists(self._centres.bytes, self._centres.biases, asked, min(probes, self._lists), lists)
+        lists = np.empty((len(packed), min(self._lists, _ROOM * probes)), np.int32)
+        return lists, nearest_lists(self._centres.bytes, self._centres.biases, packed, min(probes, self._lists), lists)
 
     def _projected(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Principal components (n, d) of points or queries, in steps of a code."""
+        """Principal components (n, d) of points or queries, in units of a code's steps."""
         return np.asarray(product(rows, self._basis) - self._offset)
 
     def _write(self, file: Path) -> bool:
         if self._is_exact:
             return False
-        kept = self._basis.shape[1]
-        codes, names, sizes = self._codes.parts(kept)
-        centres = self._centres.parts(kept)[0]
+        components = self._basis.shape[1]
+        codes, names, sizes = self._codes.parts(components)
+        centres = self._centres.parts(components)[0]
         arrays = {"basis": self._basis, "offset": self._offset, "codes": codes, "names": names, "sizes": sizes}
         save_arrays(file, {**arrays, "centres": centres})
         return True
@@ -147,11 +147,13 @@ class IvfSearch(NearestNeighbours):
                 "centres": ("|i1", (self._lists, some)),
             },
         )
-        kept = arrays["basis"].shape[1]
-        if not 1 <= kept <= dim or any(arrays[name].shape[-1] != kept for name in ("offset", "codes", "centres")):
+        components = arrays["basis"].shape[1]
+        if not 1 <= components <= dim or any(
+            arrays[name].shape[-1] != components for name in ("offset", "codes", "centres")
+        ):
             raise ValueError("its arrays have different numbers of dimensions")
         names, sizes = arrays["names"], arrays["sizes"]
-        # The scan trusts both.
+        # The scan does not check either.
         if names.min() < 0 or names.max() >= count or (np.bincount(names, minlength=count) != 1).any():
             raise ValueError("a point is in no list, or in several")
         if sizes.min() < 0 or sizes.max() > count or sizes.sum() != count:
@@ -171,5 +173,5 @@ class IvfSearch(NearestNeighbours):
 
 
 def _rounded(values: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Whole numbers of eight bits, the nearest ones."""
+    """Round to the nearest 8-bit integers."""
     return np.clip(np.rint(values), -MOST - 1, MOST).astype(np.int8)

@@ -1,7 +1,7 @@
 """Scan the codes of points for those near a query: compiled.
 
-A code is a byte for each of a number of dimensions that 32 divides. Codes lie in blocks of 32, 32 dimensions of all of
-them together, four of one code side by side: so one instruction, where the processor has it, multiplies 64 of them.
+A code is a byte for each of a number of dimensions that 32 divides. Codes lie in blocks of 32, in groups of 32
+dimensions, with four dimensions of one code adjacent: so one instruction, if the processor has it, multiplies 64 bytes.
 """
 
 from typing import Any
@@ -27,8 +27,8 @@ from index.kernels.compiling import (
 from index.scanning.codes import BLOCK, GROUP, NONE
 
 QUERIES = 4
-"""Queries that a block is read for at once."""
-_AT_ONCE = 16  # numbers of 32 bits that one instruction takes
+"""Queries compared with a block at once."""
+_AT_ONCE = 16  # 32-bit numbers that one instruction processes
 _INSTRUCTION, _OF = "llvm.x86.avx512.vpdpbusd.512", "+avx512vnni"
 
 
@@ -50,12 +50,12 @@ def _generate_scores(
 ) -> Any:
     """Code of `_add_products` for these types: adds the products of some queries with a block of codes, in 32
     dimensions, to scores, and says by a bit for each code, the lowest for the first, which sums are above a limit.
-    NumPy has no expression that compilers turn into that instruction. A code that was read serves all queries.
+    NumPy has no expression that compilers turn into that instruction. A loaded code is used for all queries.
 
-    `codes`: from element `at`: eight times the codes (32, 4) of a block in four dimensions. `before`: from element
-    `start`, and for each further query `step` elements later: what is added to (32,). `scores`: from element `to`, and
-    for each further query `apart` elements later: where the sums (32,) are written. `above`: where the bits are
-    written. All of them together are returned.
+    `codes`: from element `at`, eight times the codes (32, 4) of a block in four dimensions. `before`: the initial sums
+    (32,), from element `start`, and `step` elements later for each further query. `scores`: the sums (32,) are written
+    from element `to`, and `apart` elements later for each further query. `above`: receives the bits. Returns all bits
+    combined by "or".
     """
     del typing
     number, byte, word = ir.IntType(32), ir.IntType(8), ir.IntType(64)
@@ -64,7 +64,7 @@ def _generate_scores(
     halves = range(BLOCK // _AT_ONCE)
 
     def products(builder: Any, sums: Any, some: Any, others: Any) -> Any:
-        """Sums (16,) with the products of bytes (64,), four by four, added: of some without and others with a sign."""
+        """Add products of bytes (64,), unsigned times signed, in groups of four to sums (16,)."""
         wide = ir.VectorType(number, 4 * _AT_ONCE)
         added = builder.mul(builder.zext(some, wide), builder.sext(builder.bitcast(others, some_bytes), wide))
         for left in (2 * _AT_ONCE, _AT_ONCE):
@@ -87,7 +87,7 @@ def _generate_scores(
         has_instruction = _OF in context.codegen().magic_tuple()[2]
 
         def row(first: Any, step: Any, query: int) -> Any:
-            """Where what belongs to a query begins."""
+            """First element of a query."""
             return builder.add(first, builder.mul(step, ir.Constant(word, query)))
 
         at, more, start, step, to, apart = (arguments[parameter] for parameter in (1, 4, 6, 7, 9, 10))
@@ -125,14 +125,14 @@ def _generate_scores(
             together = builder.or_(together, bits)
         return together
 
-    taken = codes, at, queries, of, more, before, start, step, scores, to, apart, limits, above
-    return types.uint32(*taken), generate
+    parameters = codes, at, queries, of, more, before, start, step, scores, to, apart, limits, above
+    return types.uint32(*parameters), generate
 
 
 _add_products: Any = intrinsic(_generate_scores)
 
 
-# Rows of arrays are given as a place in them: a view of a row is counted, and what counts them is slow.
+# Rows are passed as an offset into the array: views of rows are reference-counted, which is slow.
 
 
 @compiled(makes_arrays=False)
@@ -164,9 +164,10 @@ def _order_largest(scores: Any, names: Any, first: Any, count: Any, wanted: Any)
 
 @compiled(makes_arrays=False)
 def _insert(scores: Any, names: Any, first: Any, count: Any, most: Any, score: Any, name: Any) -> Any:
-    """Put a score, and its name, in its place among the largest, from element `first` on, and drop one too many.
+    """Insert a score and its name among the largest, sorted from element `first` on; if they are full, drop the
+    smallest.
 
-    It must be larger than the last of them if they are full. Returns how many there are then.
+    If they are full, the score must be larger than the last. Returns the new number of entries.
     """
     place = first + min(count, most - 1)
     while place > first and scores[place - 1] < score:
@@ -180,7 +181,7 @@ def _insert(scores: Any, names: Any, first: Any, count: Any, most: Any, score: A
 def _least_of_largest(scores: Any, wanted: Any) -> Any:
     """The `wanted`-th largest of the scores, by bisection: counting is vectorised."""
     use_wide_vectors()
-    low, high = scores[0], scores[0]  # of 32 bits throughout, sums too: with 64 it takes far longer
+    low, high = scores[0], scores[0]  # 32 bits throughout, sums too: 64 bits take far longer
     for place in range(len(scores)):
         low, high = min(low, scores[place]), max(high, scores[place])
     while low < high:
@@ -201,14 +202,14 @@ def _least_of_largest(scores: Any, wanted: Any) -> Any:
 def nearest_lists(
     codes: NDArray[np.uint8], biases: NDArray[np.int32], queries: NDArray[np.int32], wanted: int, lists: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Choose at least `wanted` lists whose centres are nearest to each query, and say how many, (n,): as the least near
-    is found among the best of every four, some more are, up to the width of `lists` (n, w), filled with their numbers,
-    the nearest first. `codes`, `biases` (b 32 d,): of the centres, in b blocks; `queries` (n, d / 4): bytes with a
-    sign, by the four.
+    """Choose at least `wanted` lists whose centres are nearest to each query; return their numbers (n,). The bound is
+    found among the best of every four, so there may be more, up to the width of `lists` (n, w), which is filled with
+    the lists, nearest first. `codes`, `biases` (b 32 d,): of the centres, in b blocks; `queries` (n, d / 4): bytes with
+    a sign, by the four.
     """
     number, most = lists.shape
     there, groups = len(biases), 4 * queries.shape[1] // GROUP
-    asked = queries.reshape(-1)
+    flat_queries = queries.reshape(-1)
     quarter = there // 4
     best = np.empty(quarter, np.int32)
     chosen = np.empty(number, np.int64)
@@ -220,10 +221,12 @@ def nearest_lists(
                 of[place] = min(query + place, number - 1) * groups * (GROUP // 4)
             for block in range(there // BLOCK):
                 at, to = block * groups * BLOCK * GROUP, BLOCK * block
-                _add_products(codes, at, asked, of, 0, biases, to, 0, scores_of, to, there, limits, above)
+                _add_products(codes, at, flat_queries, of, 0, biases, to, 0, scores_of, to, there, limits, above)
                 for group in range(1, groups):
                     at, more = at + BLOCK * GROUP, group * (GROUP // 4)
-                    _add_products(codes, at, asked, of, more, scores_of, to, there, scores_of, to, there, limits, above)
+                    _add_products(
+                        codes, at, flat_queries, of, more, scores_of, to, there, scores_of, to, there, limits, above
+                    )
         scores = scores_of[there * (query % QUERIES) : there * (query % QUERIES + 1)]
         one, two = scores[:quarter], scores[quarter : 2 * quarter]
         three, four = scores[2 * quarter : 3 * quarter], scores[3 * quarter :]
@@ -249,8 +252,8 @@ def nearest_lists(
 
 @compiled()
 def _by_list(lists: Any, chosen: Any, number: Any, first: Any, last: Any) -> Any:
-    """The queries that chose each list, among the choices of each query from the first to before the last; and where
-    those of each list begin.
+    """The queries that chose each list, among choices `first` to `last`, exclusive, of each query; and the bounds of
+    each list.
     """
     starts = np.zeros(number + 1, np.int64)
     for query in range(len(chosen)):
@@ -294,13 +297,13 @@ def scan_lists(
 ) -> None:
     """Find the points of largest scores in the lists of each query.
 
-    The nearest list of a query sets a bound for the others: the score of its `sure`-th best point, its own reach. All
-    lists are read in their order, for all queries that chose them. `codes`, `biases`, `names` (b 32 d,): of the points,
-    in b blocks; names -1 for padding, whose bias is `NONE`. `ends` (L + 1,): before which block each list begins.
-    `found` (n, wanted) is filled with numbers, in no order, and -1.
+    The nearest list of a query sets a bound for the others: the score of its `sure`-th best point. Lists are read in
+    order, each for all queries that chose it. `codes`, `biases`, `names` (b 32 d,): of the points, in b blocks; names
+    -1 for padding, whose bias is `NONE`. `ends` (L + 1,): first block of each list, and the end of the last. `found`
+    (n, wanted) is filled with numbers, in no order, and -1.
     """
     number, all_lists, groups = len(queries), len(ends) - 1, 4 * queries.shape[1] // GROUP
-    asked = queries.reshape(-1)
+    flat_queries = queries.reshape(-1)
     room = 2 * wanted + BLOCK
     best, called = np.empty(number * room, np.int32), np.empty(number * room, np.int32)
     counts = np.zeros(number, np.int64)
@@ -313,16 +316,18 @@ def scan_lists(
         for one in range(all_lists):
             for start in range(starts[one], starts[one + 1], QUERIES):
                 there = min(QUERIES, starts[one + 1] - start)
-                for place in range(QUERIES):  # what is too many is the last once more, and is passed over
+                for place in range(QUERIES):  # extra entries repeat the last one, and are skipped
                     query = asking[start + min(place, there - 1)]
                     of[place], limits[place] = query * groups * (GROUP // 4), least[query]
                 for block in range(ends[one], ends[one + 1]):
                     at, to = block * groups * BLOCK * GROUP, BLOCK * block
-                    any_above = _add_products(codes, at, asked, of, 0, biases, to, 0, scores, 0, BLOCK, limits, above)
+                    any_above = _add_products(
+                        codes, at, flat_queries, of, 0, biases, to, 0, scores, 0, BLOCK, limits, above
+                    )
                     for group in range(1, groups):
                         at, more = at + BLOCK * GROUP, group * (GROUP // 4)
                         any_above = _add_products(
-                            codes, at, asked, of, more, scores, 0, BLOCK, scores, 0, BLOCK, limits, above
+                            codes, at, flat_queries, of, more, scores, 0, BLOCK, scores, 0, BLOCK, limits, above
                         )
                     if not any_above:
                         continue

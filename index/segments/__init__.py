@@ -1,1 +1,1 @@
-"""Segments: their files, what they say of themselves, and how they are written, read and mended."""
+"""Segments: their files and descriptions, writing, reading and repair."""

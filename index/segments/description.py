@@ -1,4 +1,4 @@
-"""What a segment says of itself: its files by name, its format, and whether they fit each other."""
+"""Description of a segment: its files by name, its format, and checks that they fit each other."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,11 +13,11 @@ from index.errors import CairnError, Damaged, Unreadable, refuse_unreadable
 from index.postings.plain_lists import PlainLists
 from index.postings.word_lists import CodedLists
 
-FORMAT = 2  # that is written; format 1 is read
+FORMAT = 2  # the format written; format 1 can be read
 META = "meta.json"
-# A segment is written in a sibling folder whose name ends so; one that is found later was left by a killed process.
+# Suffix of the sibling folder in which a segment is written; an old one was left by a killed process.
 TEMPORARY_SUFFIX = ".writing"
-# What counts as postings, images and words in `Segment.bytes`, by format; another file is a column under its own name.
+# Files of postings, images and words in `Segment.bytes`, by format; any other file is a column under its own name.
 PARTS = {
     1: {
         "image_numbers": "images",
@@ -37,7 +37,7 @@ PARTS = {
     },
 }
 NOTES = "notes"
-# A column that is kept in the order of the postings, where scoring reads it, and not by image as the others are.
+# A column stored in the order of the postings, as scoring reads it; the others are stored by image.
 SIGNATURE = "signature"
 SIGNATURES = "posting_signatures"
 ELONGATIONS = "elongations"
@@ -45,15 +45,15 @@ SPARED = {
     NOTES: NOTES,
     SIGNATURES: "signatures",
     ELONGATIONS: "images",
-}  # arrays that a segment need not have, and their parts
+}  # optional arrays of a segment, and their parts
 COLUMN_PREFIX = "column_"
 _COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def verify_segment(folder: Path) -> list[str]:
-    """Hash every file of a segment again: names of those that are missing or not what was written. It needs no segment
-    that opens. Raises Unreadable if the disk does not give a file out.
+    """Hash every file of a segment; return the names of missing or changed ones. The segment need not open. Raises
+    Unreadable if a file cannot be read.
     """
     folder = Path(folder)
     try:
@@ -82,7 +82,7 @@ def segment_bytes(folder: Path) -> dict[str, int]:
 
 
 def part_sizes(folder: Path, version: int, names: Iterable[str]) -> dict[str, int]:
-    """Bytes of the files of some arrays, by the parts that they belong to."""
+    """Bytes of the files of some arrays, by part."""
     sizes: dict[str, int] = {}
     for name in names:
         part = {**PARTS[version], **SPARED}.get(name, name.removeprefix(COLUMN_PREFIX))
@@ -99,7 +99,7 @@ def damaged(path: Path) -> CairnError:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """meta.json, which says by its own hash whether it is as written."""
+    """Read meta.json and check its own hash."""
     if not folder.is_dir():
         raise Damaged("The segment {folder} is missing: run {cairn check}, then {cairn repair}.", folder=folder)
     meta = load_json(folder / META)
@@ -117,7 +117,7 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def _is_described(meta: Mapping[str, Any]) -> bool:
-    """Whether a description has all that a segment's needs; a file's name is never part of a path unless it is ours."""
+    """Whether the description of a segment is complete, and names only our own files."""
     files = meta.get("files")
     if not (isinstance(meta.get("vocabulary"), str) and isinstance(meta.get("descriptor"), str)):
         return False
@@ -137,7 +137,7 @@ def _is_described(meta: Mapping[str, Any]) -> bool:
 
 
 def misfits(arrays: Mapping[str, NDArray[Any]], form: int) -> Iterator[str]:
-    """Names of arrays of a segment that do not fit the others, as far as that shows without reading it all."""
+    """Names of arrays of a segment that do not fit the others, as far as can be seen without reading all data."""
     for name in PARTS[form]:
         if arrays[name].ndim != 1 or arrays[name].dtype.kind != "u":
             yield name

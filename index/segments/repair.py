@@ -1,8 +1,7 @@
-"""Damaged files of a segment, made again from its other files where these say the same.
+"""Repair of a segment: damaged files are rebuilt from its other files.
 
-Words and postings hold each other: a list of the words of every image, and one of the images of every word. So one may
-be lost, or the offsets, or the description. What is made again is put in its place only where it is, byte for byte,
-what was written.
+Words and postings hold the same information: the words of every image, and the images of every word. So one of them may
+be lost, or the offsets, or the description. A rebuilt file is used only if it equals the lost one byte for byte.
 """
 
 import hashlib
@@ -42,12 +41,12 @@ def restore_segment(
     descriptor_fingerprint: str,
     known: Mapping[str, NDArray[Any]],
 ) -> list[str]:
-    """Make damaged files of a segment again, as far as its others tell what was in them, and name those restored.
-    `sha256`: of the bytes of its meta.json; `known`: what is known from elsewhere of `image_numbers` and `notes`.
+    """Rebuild damaged files of a segment from its other files; return the names of those restored. `sha256`: of the
+    bytes of its meta.json; `known`: values of `image_numbers` and `notes` from elsewhere.
     """
     restored = []
-    for left in folder.glob(f"*{_SPARE}"):  # by a process that was killed
-        left.unlink()
+    for leftover in folder.glob(f"*{_SPARE}"):  # left by a killed process
+        leftover.unlink()
     if _sha256(folder / META) != sha256:
         described = (_description(folder, form, vocabulary_fingerprint, descriptor_fingerprint) for form in PARTS)
         contents = next((one for one in described if one and hashlib.sha256(one).hexdigest() == sha256), None)
@@ -60,15 +59,17 @@ def restore_segment(
     except Unreadable:
         raise
     except CairnError:
-        return restored  # it is what was noted down, and yet no description
+        return restored  # its hash is right, yet it is no description
     entries = meta["files"]
     bad = {name.removesuffix(".npy") for name in verify_segment(folder)}
     for make in (_known, *_MAKERS[meta["format"]]):
         try:
-            made = make(folder, entries, known)
-            arrays = {name: made[name].astype(entries[name]["dtype"], copy=False) for name in sorted(bad & made.keys())}
+            rebuilt = make(folder, entries, known)
+            arrays = {
+                name: rebuilt[name].astype(entries[name]["dtype"], copy=False) for name in sorted(bad & rebuilt.keys())
+            }
         except (CairnError, ValueError, TypeError, LookupError, MemoryError, OverflowError):
-            continue  # what it would be made from is damaged too, in whatever way
+            continue  # its sources are damaged too
         for name, array in arrays.items():
             spare = folder / f"{name}{_SPARE}"
             save_array(spare, array)
@@ -142,11 +143,12 @@ _MAKERS = {
 
 
 _Block = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
-"""Words, ascending over all blocks; the position of the image of each; how many features have both, else one."""
+"""Words, ascending over all blocks; the position of the image of each; the number of features of both, by default
+one."""
 
 
 def _plain_blocks(folder: Path) -> Iterator[_Block]:
-    """The postings of format 1, some at a time: as 64 bits, all would take several times the room of the segment."""
+    """The postings of format 1, in blocks: as 64-bit numbers, all would take several times the size of the segment."""
     names = ("words", "images", "counts", "offsets")
     words, images, counts, starts = (np.asarray(load_array(folder / f"posting_{name}.npy")) for name in names)
     offsets = starts.astype(np.int64)
@@ -157,15 +159,15 @@ def _plain_blocks(folder: Path) -> Iterator[_Block]:
 
 
 def _coded_blocks(lists: SortedLists, images: int) -> Iterator[_Block]:
-    """The postings of format 2, some at a time."""
+    """The postings of format 2, in blocks."""
     for first, lengths, values in lists.blocks():
-        # Numbers that say list, word in it, and image.
+        # Numbers of list, word in it, and image.
         keys = values + np.repeat(np.arange(first, first + len(lengths)), lengths) * lists.universe
         yield *np.divmod(keys, images), None
 
 
 def _feature_counts(blocks: Iterable[_Block], images: int) -> NDArray[np.int64]:
-    """How many features each image has."""
+    """Number of features of each image."""
     total = np.zeros(images, np.int64)
     for _, positions, counts in blocks:
         if len(positions) and positions.max() >= images:
@@ -192,7 +194,7 @@ def _sorted_lists(folder: Path, name: str, starts: str) -> SortedLists:
 
 
 def _description(folder: Path, form: int, vocabulary: str, descriptor: str) -> bytes | None:
-    """Rebuild meta.json from the files that are there."""
+    """Rebuild meta.json from the existing files."""
     names = {path.stem for path in folder.glob("*.npy")}
     columns = [name for name in (COLUMN_PREFIX + column for column in _FIRST_COLUMNS) if name in names]
     others = sorted(name for name in names - {*PARTS[form], *columns} if name.startswith(COLUMN_PREFIX))

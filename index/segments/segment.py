@@ -31,12 +31,12 @@ from index.segments.description import (
 
 @dataclass(frozen=True, slots=True)
 class ImageFeatures:
-    """The features of one image; those that a segment gives are ordered by word, their columns views of its files."""
+    """The features of one image. Those from a segment are ordered by word, and their columns are views of its files."""
 
     words: NDArray[np.integer]  # (n,)
     columns: dict[str, NDArray[Any]]  # (n, ...): row i of each belongs to `words[i]`
-    # of the image: how many times longer than others of its breadth it is, whose lengths compare with those in its
-    # columns when these are multiplied by it; 1 for nearly all
+    # of the image: how many times longer it is than usual for its breadth. Lengths in its columns, multiplied by this,
+    # are comparable with those of other images; 1 for nearly all
     elongation: float = 1.0
 
 
@@ -44,8 +44,8 @@ class Segment:
     """An opened segment: arrays mapped from its files, never changed. Made by `write_segment` or `Segment.open`.
 
     Image i of `image_numbers` (n,), ascending, has the features offsets[i] to offsets[i + 1] of the `columns`;
-    `signatures` (features, B) are in the order of the postings (by word, by image, as given), None if there are none;
-    `elongations` (n,) are None if all are 1.
+    `signatures` (features, B) are in the order of the postings (by word, then image, then input order), None if there
+    are none; `elongations` (n,) are None if all are 1.
     """
 
     def __init__(self, folder: Path, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -109,12 +109,12 @@ class Segment:
 
     @property
     def notes(self) -> bytes:
-        """What was written as notes; empty if nothing was."""
+        """The notes; empty if there are none."""
         return self._notes.tobytes() if self._notes is not None else b""
 
     @property
     def bytes_per_feature(self) -> float:
-        """Bytes of all array files, a feature; 0.0 if there is no feature."""
+        """Bytes of all array files per feature; 0.0 without features."""
         return sum(self.bytes.values()) / self.features if self.features else 0.0
 
     def image(self, i: int) -> ImageFeatures:
@@ -128,37 +128,37 @@ class Segment:
     def some_images(
         self, positions: NDArray[np.integer], known: tuple[NDArray[np.int64], NDArray[np.integer]] | None = None
     ) -> list[ImageFeatures]:
-        """The features of the images at some positions, as `image` gives those of one.
+        """The features of the images at some positions, as by `image`.
 
-        Their words are read as `words_of` does, unless what that gives is `known`.
+        `known`: the result of `words_of`, if already read.
         """
         lengths, words = known or self.words_of(positions)
         ends = np.cumsum(lengths).tolist()
         starts = self.offsets[positions].tolist()
         elongations = [1.0] * len(starts) if self.elongations is None else self.elongations[positions].tolist()
-        found = []
+        images = []
         for start, length, end, elongation in zip(starts, lengths.tolist(), ends, elongations, strict=True):
             columns = {name: column[start : start + length] for name, column in self.columns.items()}
-            found.append(ImageFeatures(words[end - length : end], columns, elongation))
-        return found
+            images.append(ImageFeatures(words[end - length : end], columns, elongation))
+        return images
 
     def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
-        """Numbers of features of some images, by positions in any order, and the words of one after the other,
-        ascending within each, a few nanoseconds a feature. Rows of the columns begin at `offsets[position]`.
+        """Numbers of features of images at `positions`, in any order, and their concatenated words, ascending within
+        each; a few nanoseconds a feature. Rows of the columns begin at `offsets[position]`.
         """
         with self._refusing_damage():
             return self._lists.words_of(positions)
 
     def word_blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64], NDArray[np.integer]]]:
-        """The words of all images, a block at a time: positions, and what `words_of` gives. `most`: features in a
-        block; more where one image has more.
+        """The words of all images, block by block: positions, and the result of `words_of`. `most`: features in a
+        block, unless one image has more.
         """
         ends = self.offsets.astype(np.int64)
         for first, last in blocks_of(ends[1:] - ends[:-1], most):
             yield slice(first, last), *self.words_of(np.arange(first, last))
 
     def document_frequency(self, words: int) -> NDArray[np.int64]:
-        """In how many images of the segment each word of the vocabulary is, (words,)."""
+        """Number of images of the segment with each word of the vocabulary, (words,)."""
         if self._lists.words_below > words:
             raise CairnError(
                 "{folder} has words beyond the {words} of the vocabulary: run {cairn check}, then {cairn repair}.",
@@ -171,20 +171,20 @@ class Segment:
         return frequency
 
     def feature_frequency(self, words: int) -> NDArray[np.int64]:
-        """How many features of the segment have each word of the vocabulary, (words,)."""
+        """Number of features of the segment with each word of the vocabulary, (words,)."""
         frequency = np.zeros(words, dtype=np.int64)
         with self._refusing_damage():
             self._lists.add_features(frequency)
         return frequency
 
     def postings(self, words: NDArray[np.integer] | None = None) -> Postings:
-        """The images that have some words (distinct, ascending), or any."""
+        """The images of some words (distinct, ascending), or of all."""
         with self._refusing_damage():
             return self._lists.read(self._lists.find(words)[0], words)
 
     def signed_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[WordEntries]:
-        """The features of some words (distinct, ascending), or of all, with their signatures, a block of whole lists at
-        a time. `most`: features in a block; more where one list is longer.
+        """The features of some words (distinct, ascending), or of all, with their signatures, in blocks of whole lists.
+        `most`: features in a block, unless one list is longer.
         """
         lists, signatures = self._signed()
         at, lengths = lists.find(words)
@@ -196,20 +196,20 @@ class Segment:
     def add_products(
         self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
     ) -> None:
-        """Add to `total` (images, V) the inner products of several vectors over `words` (m,), distinct and ascending,
-        with those of the images, in the order of the words; `frequency` gives the term frequencies of counts.
+        """Add the inner products of several vectors over `words` (m,), distinct and ascending, with the images' vectors
+        to `total` (images, V), in the order of the words; `frequency` maps counts to term frequencies.
         """
         with self._refusing_damage():
             self._lists.add_products(total, words, weights, frequency)
 
     def near(self, query: AskedSignatures, first_rank: int = 0) -> NearEntries:
-        """Features of the segment that have a word of a query's feature, and nearly its signature."""
+        """Features of the segment that share a word with a query's feature and have a similar signature."""
         lists, signatures = self._signed()
         with self._refusing_damage():
             return lists.near(lists.find(query.words)[0], query, signatures, first_rank)
 
     def _signed(self) -> tuple[CodedLists, NDArray[np.uint8]]:
-        """The lists of words, and the signatures of the features in them; raises CairnError if there are none."""
+        """The lists of words, and the signatures of the features in them; raises CairnError without signatures."""
         if self.signatures is None or isinstance(self._lists, PlainLists):
             raise CairnError("{folder} has no signatures: run {cairn retrain --signature}.", folder=self.folder)
         return self._lists, self.signatures
@@ -217,21 +217,21 @@ class Segment:
     def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:
         """The signatures (n, B) uint8 of the features of some images, in the order of `image`.
 
-        Each word of an image is looked up in the list of the word, which is hardly decoded.
+        Each word of an image is looked up in the word's list, decoding little of it.
         """
         lists, signatures = self._signed()
         lengths, words = self.words_of(positions)
         first = first_of_kind(words, lengths)
         with self._refusing_damage():
             firsts, counts = lists.rows_of(words[first], np.repeat(positions, lengths)[first])
-        # Features of one word and one image follow each other in both orders.
+        # Features of one word and one image are adjacent in both orders.
         if (counts != np.diff(np.append(np.flatnonzero(first), len(words)))).any():
             raise damaged(self.folder / "posting_lists.npy")
         found = signatures.take(concatenated_ranges(firsts, counts), axis=0)
         return np.split(found, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
     def verify(self) -> list[str]:
-        """Names of the files that are no longer what was written; see `verify_segment`."""
+        """Names of missing or changed files; see `verify_segment`."""
         return verify_segment(self.folder)
 
     @contextmanager
@@ -243,5 +243,5 @@ class Segment:
 
 
 def posting_order(words: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Position of each feature of the posting lists among the features of all images, given the words of these."""
+    """Position of each feature of the posting lists among the features of all images; `words`: of these."""
     return np.argsort(words, kind="stable")

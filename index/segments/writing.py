@@ -1,4 +1,4 @@
-"""Writing of segments, whole or not at all."""
+"""Atomic writing of segments."""
 
 import itertools
 import re
@@ -40,13 +40,12 @@ def write_segment(
     notes: bytes = b"",
     elongations: Sequence[float] = (),
 ) -> "Segment":
-    """Write a segment, so that `folder` is there whole or not at all, and open it. Raises ValueError if the arguments
-    do not fit together.
+    """Write a segment atomically, and open it. Raises ValueError if the arguments do not fit together.
 
-    `image_numbers` (n,) ascend; `words` (n_i,) and `columns` (n_i, ...) are of each image's features, which may be
-    none. Columns have one dtype and one shape a feature throughout; `signature`, of unsigned bytes, is kept in the
-    order of the postings. In each image features are ordered by word, and those of one word as they were given. `notes`
-    and `elongations` are written where they say something.
+    `image_numbers` (n,) ascend; `words` (n_i,) and `columns` (n_i, ...) are of each image's features; an image may have
+    none. Columns have one dtype and one shape a feature throughout; `signature`, of unsigned bytes, is stored in the
+    order of the postings. In each image features are sorted stably by word. `notes` and `elongations` are written
+    unless they are trivial.
     """
     folder = Path(folder)
     numbers, words = _checked_images(image_numbers, words)
@@ -56,7 +55,7 @@ def write_segment(
         raise CairnError(f"{folder} already exists: remove it first, or choose another name.")
     lengths = np.array([len(image_words) for image_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    # None if they are sorted already, as those of segments that are merged.
+    # None if already sorted, as in merges of segments.
     orders = [
         np.argsort(image_words, kind="stable") if (image_words[1:] < image_words[:-1]).any() else None
         for image_words in words
@@ -105,7 +104,7 @@ def _checked_images(
         raise ValueError("image_numbers must be ascending, distinct, and fit in 32 bits")
     if len(words) != len(numbers):
         raise ValueError(f"{len(words)} arrays of words for {len(numbers)} images")
-    # An empty list becomes a float array, which is no mistake if there are no features.
+    # An empty list becomes a float array, which is fine without features.
     rows = [np.asarray(row) if len(row) else np.empty(0, dtype=np.int32) for row in words]
     for row in rows:
         if row.ndim != 1 or row.dtype.kind not in "iu":
@@ -125,7 +124,7 @@ def _lists_of(
 def _stored(
     name: str, column: NDArray[Any], words: Sequence[NDArray[np.uint32]], orders: Sequence[NDArray[np.int64] | None]
 ) -> tuple[str, NDArray[Any]]:
-    """A column as it is kept, and the name of its array."""
+    """A column as stored, and the name of its array."""
     if name != SIGNATURE:
         return COLUMN_PREFIX + name, column
     if column.ndim != 2 or column.dtype != np.uint8:
@@ -147,7 +146,7 @@ def _column(
     if len(rows) != len(orders):
         raise ValueError(f"column {name!r} has {len(rows)} arrays for {len(orders)} images")
     arrays = [np.asarray(row) for row in rows]
-    # An image without features need not know the column's type: the first image that has some decides.
+    # The first image with features sets the column's type; images without features need not know it.
     like = next((array for array in arrays if len(array)), arrays[0])
     if like.dtype.hasobject:
         raise ValueError(f"column {name!r} holds Python objects")

@@ -1,4 +1,4 @@
-"""E-blocks on SIFT: a descriptor that is known, projected to few dimensions (Brown11 figure 6)."""
+"""E-blocks on SIFT: an existing descriptor projected to few dimensions (Brown11 figure 6)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,24 +19,24 @@ from retrieval.descriptors.blocks.descriptor import EMBEDDINGS
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 
 EMBEDDED_BASES = ("sift", "rootsift")
-"""What can be embedded so; building blocks have their own way (`blocks.descriptor`)."""
+"""Descriptors that can be embedded; for building blocks see `blocks.descriptor`."""
 
-_FEWEST = 4  # dimensions that are tried
-_MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
+_FEWEST = 4  # dimensions to try
+_MOMENTS = 20_000  # training patches for the stored mean and covariance of descriptors
 _PAIRS = 8_192  # measured at a time
 
 
 @dataclass(frozen=True)
 class EmbeddingOptions:
-    """What is learnt, and how."""
+    """Options of learning."""
 
     base: str = "sift"  # one of EMBEDDED_BASES
     embedding: str = "pca"  # one of blocks.EMBEDDINGS, but none
-    dim: int | None = None  # None: the number that does best on validation pairs
+    dim: int | None = None  # None: the number with the least validation error
     alphas: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)  # of power regularisation, chosen likewise
     centre: bool = True  # see `Moments.of`
     seed: int = 0
-    footprint: float = 1.0  # share of a patch's side that is described
+    footprint: float = 1.0  # described share of a patch's side
 
     def __post_init__(self) -> None:
         known = [name for name in EMBEDDINGS if name != "none"]
@@ -52,7 +52,7 @@ class EmbeddingOptions:
 
 @dataclass(frozen=True)
 class EmbeddedBase:
-    """A projected descriptor, and what it was chosen from."""
+    """A projected descriptor, and the candidates it was chosen from."""
 
     model: LearntModel
     tried: list[EmbeddingRecord]
@@ -63,7 +63,7 @@ class EmbeddedBase:
 def learn_base_embedding(
     sources: Sequence[PatchFolder], options: EmbeddingOptions, progress: Progress = lambda step, done, of: None
 ) -> EmbeddedBase:
-    """Learn an E-block on the rows of SIFT or rootSIFT, its α and dimension by the validation pairs."""
+    """Learn an E-block on the rows of SIFT or rootSIFT; α and dimension are chosen by the validation pairs."""
     plain = LearntDescriptor(LearntModel(options.base))
     rows, first, second, match = _described(sources, "train", plain, options.footprint, progress)
     held = _described(sources, "validation", plain, options.footprint, progress)
@@ -72,24 +72,24 @@ def learn_base_embedding(
     most = options.dim or plain.dim
     dims = [options.dim] if options.dim else list(range(_FEWEST, most + 1))
     alphas = options.alphas if options.embedding != "pca" else (0.0,)
-    tried: list[EmbeddingRecord] = []
+    records: list[EmbeddingRecord] = []
     projections = []
     for number, alpha in enumerate(alphas):
         progress("embed", number, len(alphas))
         projections.append(learn_embedding(options.embedding, moments, most, alpha))
         errors = _errors(*held, projections[-1], dims)
-        tried += [
+        records += [
             EmbeddingRecord(options.embedding, alpha, dim, error) for dim, error in zip(dims, errors, strict=True)
         ]
     progress("embed", len(alphas), len(alphas))
-    chosen = min(tried, key=lambda record: (record.fpr95, record.dim, record.alpha))
+    chosen = min(records, key=lambda record: (record.fpr95, record.dim, record.alpha))
     projection = projections[alphas.index(chosen.alpha)][: chosen.dim]
     model = LearntModel(options.base, projection=np.ascontiguousarray(projection))
     some = np.sort(np.random.default_rng(options.seed).permutation(len(rows))[:_MOMENTS])
     model = with_moments(model, LearntDescriptor(model).projected(rows[some]))
     model.provenance.update(_provenance(sources, options, chosen))
     before = _errors(*held, np.eye(plain.dim, dtype=np.float32), [plain.dim])[0]
-    return EmbeddedBase(model, tried, chosen, before)
+    return EmbeddedBase(model, records, chosen, before)
 
 
 def _described(
@@ -120,7 +120,7 @@ def _errors(
         part = slice(start, start + _PAIRS)
         squared = np.square(embedded[first[part]] - embedded[second[part]]).cumsum(axis=1)
         distances[:, part] = squared[:, np.array(dims) - 1].T
-    return [fpr95(found, match) for found in distances]
+    return [fpr95(ones, match) for ones in distances]
 
 
 def _provenance(sources: Sequence[PatchFolder], options: EmbeddingOptions, chosen: EmbeddingRecord) -> dict[str, Any]:

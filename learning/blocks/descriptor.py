@@ -1,4 +1,4 @@
-"""Learning descriptors made of building blocks: the three pipelines of Brown11 (figure 3)."""
+"""Learn descriptors made of building blocks: the three pipelines of Brown11 (figure 3)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,17 +31,17 @@ from retrieval.descriptors.blocks.regions import is_grid
 from retrieval.descriptors.learnt import LearntModel
 
 TRIALS, EMBEDDED = "powell.json", "embeddings.json"
-"""Files in the folder of a run: every evaluation of the area, and every embedding that was chosen from."""
+"""Files in the folder of a run: all evaluations of the area, and all candidate embeddings."""
 
-_MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
-_LARGEST_MOMENTS = 1_024  # entries of a row for which they are
-_MOST_DIMENSIONS = 128  # that are tried if none are asked for
+_MOMENTS = 20_000  # training patches for the stored mean and covariance of descriptors
+_LARGEST_MOMENTS = 1_024  # largest row length for which they are stored
+_MOST_DIMENSIONS = 128  # default dimensions to try
 _FEWEST_DIMENSIONS, _STEP = 8, 4
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A combination that Brown11 chose (section VI.A), or found best of its kind (table V)."""
+    """A combination chosen by Brown11 (section VI.A), or the best of its kind (table V)."""
 
     blocks: str
     embedding: str
@@ -55,23 +55,24 @@ PRESETS = {
     "composite-polar": Preset("T3j-S2-17", "pca", 36),
     **{name: Preset(name, "none", None) for name in BEST},
 }
-"""By name; the four parametric ones of table I by that of their blocks."""
+"""Presets by name; the four parametric ones of table I have the name of their blocks."""
 
 
 @dataclass(frozen=True)
 class BlockOptions:
-    """What is learnt, and how."""
+    """Options of learning."""
 
     blocks: str = "T3h-S4-25"  # T- and S-block, see blocks.is_blocks
     embedding: str = "pca"  # E-block, one of blocks.EMBEDDINGS
-    dim: int | None = None  # of the E-block; None: the number that does best on validation pairs
-    powell: bool = True  # learn the parameters of the blocks; else those that learning begins with are taken
+    dim: int | None = None  # of the E-block; None: the number with the least validation error
+    powell: bool = True  # learn the parameters of the blocks; else use the initial ones
     patch_size: int = REFERENCE  # samples along a patch's side
-    powell_pairs: int = 10_000  # at most, that the area is computed on (the paper: 10,000 to 500,000); 0: all
+    powell_pairs: int = 10_000  # most pairs for computing the area (the paper: 10,000 to 500,000); 0: all
     alphas: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.3)  # α of power regularisation, chosen on validation pairs
-    # The mean is taken off what an E-block is learnt from, and off samples on a grid; False: x as in equations 2 to 9.
+    # Subtract the mean from the training data of an E-block, and from samples on a grid; False: x as in equations 2 to
+    # 9.
     centre: bool = True
-    bits: int = 0  # that each entry is kept in, without an E-block; 0: as a real number
+    bits: int = 0  # bits of each stored entry, without an E-block; 0: a real number
     search: PowellOptions = field(default_factory=PowellOptions)
     seed: int = 0
 
@@ -96,7 +97,7 @@ class BlockOptions:
 
 @dataclass(frozen=True)
 class EmbeddingRecord:
-    """One embedding that was tried."""
+    """One candidate embedding."""
 
     embedding: str
     alpha: float
@@ -106,21 +107,19 @@ class EmbeddingRecord:
 
 @dataclass(frozen=True)
 class LearntBlocks:
-    """A descriptor made of blocks, and what it was chosen from."""
+    """A descriptor made of blocks, and the candidates it was chosen from."""
 
     model: LearntModel
-    trials: list[Trial]  # of Powell's method, on the training pairs; the first is where it began
+    trials: list[Trial]  # of Powell's method, on the training pairs; the first is the start
     embeddings: list[EmbeddingRecord]
-    before: (
-        float  # false positives at 95% recall on the validation pairs, with the parameters that learning begins with
-    )
+    before: float  # false positives at 95% recall on the validation pairs, with the initial parameters
     pooled: float  # … with the learnt ones, before the E-block
-    fpr95: float  # … of the descriptor as it is
-    seconds_per_trial: float  # 0 if none was computed in this run
+    fpr95: float  # … of the final descriptor
+    seconds_per_trial: float  # 0 if nothing was computed in this run
 
     @property
     def worse(self) -> bool:
-        """Whether the learnt parameters do worse on validation pairs than those that learning begins with."""
+        """Whether the learnt parameters do worse on validation pairs than the initial ones."""
         return bool(self.trials) and self.pooled > self.before
 
 
@@ -134,9 +133,9 @@ def learn_blocks(
 ) -> LearntBlocks:
     """Learn a descriptor made of building blocks. With an S-block: its parameters, and those of G-, T- and N-block, by
     Powell's method (pipeline 1), then an E-block on its rows, if any (pipeline 3). With a T-block on a grid: an E-block
-    on the samples (pipeline 2), after the G-block's parameters, if they are to be learnt. What it projects is centred
-    and normalised before and after, on which the paper is silent. Learnt parameters are those of the largest area on
-    training pairs, even where validation pairs say otherwise: `LearntBlocks.worse`.
+    on the samples (pipeline 2), after the G-block's parameters, if they are to be learnt. Rows are centred and
+    normalised before and after the projection, which the paper does not specify. Learnt parameters are those of the
+    largest area on training pairs, even if they do worse on validation pairs: `LearntBlocks.worse`.
     """
     if options.powell:
         pairs_of_each(options.powell_pairs, len(sources))  # before any work
@@ -179,25 +178,25 @@ def learn_blocks(
 def _search(
     blocks: Blocks, pairs: BlockPairs, work: Path, options: BlockOptions, workers: int, tell: Progress
 ) -> tuple[list[Trial], float]:
-    """Learn the blocks' parameters; gives all trials, and the seconds that one took."""
+    """Learn the blocks' parameters; return all trials, and the seconds per trial."""
     parameters = block_parameters(blocks.transform, blocks.spatial, blocks.patch_size)
     key = fingerprint(
         {}, {"blocks": blocks.meta(), "parameters": parameters, "pairs": pairs.fingerprint, "version": VERSION}
     )
     computed: list[float] = []
-    # Pooled rows, which do not depend on how they are clipped.
-    kept: tuple[dict[str, float], NDArray[np.float32]] | None = None
+    # Pooled rows, which do not depend on the clipping threshold.
+    cached: tuple[dict[str, float], NDArray[np.float32]] | None = None
 
     def area(values: dict[str, float]) -> float:
-        nonlocal kept
+        nonlocal cached
         began = perf_counter()
-        tried = blocks.with_parameters(values)
+        candidate = blocks.with_parameters(values)
         pooling = {name: value for name, value in values.items() if name != "clip"}
-        if kept is None or kept[0] != pooling:
-            kept = pooling, pairs.pooled(tried, workers)
-        found = pairs.area(tried.normalised(kept[1]))
+        if cached is None or cached[0] != pooling:
+            cached = pooling, pairs.pooled(candidate, workers)
+        auc = pairs.area(candidate.normalised(cached[1]))
         computed.append(perf_counter() - began)
-        return found
+        return auc
 
     trials = maximise_area(
         area, parameters, blocks.parameters, options.search, Trials(work / TRIALS, key), partial(tell, "powell")
@@ -213,30 +212,32 @@ def _embed(
     validation: BlockPairs,
     options: BlockOptions,
 ) -> tuple[Blocks, list[EmbeddingRecord]]:
-    """Learn an E-block on rows (U, D) of the training patches, its α and dimension by those of the validation ones."""
-    # The principal axes are of the covariance, as ever.
+    """Learn an E-block on rows (U, D) of the training patches; choose α and dimension by the rows of the validation
+    patches.
+    """
+    # Principal axes are those of the covariance.
     centred = options.centre or options.embedding == "pca"
     moments = Moments.of(rows, train.first, train.second, train.match, centred=centred)
     most = options.dim or min(_MOST_DIMENSIONS, blocks.pooled_dim)
     dims = [options.dim] if options.dim else sorted({*range(_FEWEST_DIMENSIONS, most, _STEP), most})
     records: list[EmbeddingRecord] = []
-    found = []
-    # Where rows are not normalised after it, the mean changes no distance.
+    candidates = []
+    # If rows are not normalised afterwards, the mean changes no distance.
     mean = moments.mean.astype(np.float32) if options.centre and is_grid(blocks.spatial) else None
     for alpha in options.alphas if options.embedding != "pca" else (0.0,):
         projection = learn_embedding(options.embedding, moments, most, alpha)
-        tried = replace(blocks, embedding=options.embedding, projection=projection, mean=mean)
-        embedded = tried.projected(held_out)
+        candidate = replace(blocks, embedding=options.embedding, projection=projection, mean=mean)
+        embedded = candidate.projected(held_out)
         for dim in dims:
-            error = validation.error(tried.finished(embedded[:, :dim]))
+            error = validation.error(candidate.finished(embedded[:, :dim]))
             records.append(EmbeddingRecord(options.embedding, alpha, dim, error))
-            found.append(replace(tried, projection=projection[:dim]))
+            candidates.append(replace(candidate, projection=projection[:dim]))
     best = min(range(len(records)), key=lambda row: (records[row].fpr95, records[row].dim, records[row].alpha))
-    return found[best], records
+    return candidates[best], records
 
 
 def provenance(sources: Sequence[PatchFolder], options: BlockOptions, learnt: LearntBlocks) -> dict[str, object]:
-    """Provenance in a descriptor file; nothing that differs from run to run."""
+    """Provenance for the descriptor file; the same for every run."""
     return {
         "sources": [source.describe() for source in sources],
         "options": asdict(options),

@@ -14,9 +14,9 @@ from retrieval.descriptors.blocks.descriptor import EMBEDDINGS
 
 _ROWS = 2_048  # at a time
 _SMALL = 200  # dimensions up to which an eigenproblem is solved as a whole
-_SINGULAR = 1e-6  # of the largest eigenvalue of B: no less is divided by
+_SINGULAR = 1e-6  # lower bound of divisors, relative to the largest eigenvalue of B
 _FLAT = 1e-10  # of the largest variance of x along a direction: less is rounding, of the entries by 1e-7 to 1e-6
-_ROUNDING = 1e-12  # of the mean of xᵀ x: what rounding may leave of its variance
+_ROUNDING = 1e-12  # of the mean of xᵀ x: variance that may be due to rounding
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Moments:
     different: NDArray[np.float64]  # A₂, of the differences of non-matches
     every: NDArray[np.float64]  # A₃, of all x
     same: NDArray[np.float64]  # B, of the differences of matches
-    mean: NDArray[np.float64]  # (n,) float64: what is taken off x in A₁ and A₃, μ of them all or nothing
+    mean: NDArray[np.float64]  # (n,) float64: subtracted from x in A₁ and A₃: μ of all x, or zero
 
     @classmethod
     def of(
@@ -40,8 +40,8 @@ class Moments:
         centred: bool = True,
     ) -> "Moments":
         """Compute them from rows x (U, n) of patches, each in a pair; `first`, `second` (M,): rows of the patches of
-        each pair. `centred`: take the mean of x off: what equations 2 and 4 maximise is a variance, as the text says.
-        Else x is taken as it is, as in the equations.
+        each pair. `centred`: subtract the mean of x, so that equations 2 and 4 maximise a variance, as the paper's text
+        says. Else x is not centred, as in the equations.
         """
         if not match.any() or match.all():
             raise CairnError("An embedding is learnt from both matches and non-matches: build the patches with more.")
@@ -60,15 +60,15 @@ class Moments:
     def axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Principal axes (n, r) along which x varies, and those (n, n - r), mostly none, along which it does not.
 
-        Along the latter neither A nor B is more than rounding, so that their ratio could be anything, and an orthogonal
-        direction would lean that way for the sake of its right angles alone.
+        Along the latter both A and B are only rounding errors, so their ratio is arbitrary, and constraints of
+        orthogonality would favour such directions.
         """
         values, vectors = eigh(self.every)
         varying = int((values > _FLAT * values[-1]).sum())
         return vectors[:, ::-1][:, :varying], vectors[:, ::-1][:, varying:]
 
     def is_nothing(self, moment: NDArray[np.float64]) -> bool:
-        """Whether a moment is what rounding makes of rows that are all the same."""
+        """Whether a moment is only the rounding error of equal rows."""
         return bool(np.trace(moment) <= _ROUNDING * (np.trace(self.every) + self.mean @ self.mean))
 
 
@@ -78,7 +78,7 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
 
     Directions of E1 and of the orthogonal blocks are orthonormal. Those of E2, E4 and E6 are generalised eigenvectors
     of one wᵀ B' w, B' being B regularised, scaled so that wᵀ A w = 1 for the first. Directions in which no rows vary
-    come last, of length 1. `alpha`: part of B's power that power regularisation takes for noise (equation 21).
+    come last, of length 1. `alpha`: share of B's power treated as noise by power regularisation (equation 21).
     """
     if kind not in EMBEDDINGS or kind == "none":
         raise CairnError(f"There is no embedding {kind!r}; choose one of {', '.join(EMBEDDINGS)}.")
@@ -102,14 +102,14 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
                 raise CairnError(f"The two descriptors of each match are the same, from which {kind} learns nothing.")
             find = _orthogonal_directions if orthogonal else _generalised_directions
             whitening = _whitening(moments, alpha)
-            found = find(a, whitening, min(dim, whitening.shape[1]))
-            projection = np.concatenate([found, moments.axes[1].T[: dim - len(found)]])
+            directions = find(a, whitening, min(dim, whitening.shape[1]))
+            projection = np.concatenate([directions, moments.axes[1].T[: dim - len(directions)]])
     return _oriented(projection).astype(np.float32)
 
 
 def regularised(eigenvalues: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
     """Clip falling eigenvalues (n,) of B, none below zero, from below (power regularisation, equations 20 and 21).
-    `alpha`: part of their sum that the smallest ones may account for, to be raised to the largest of these.
+    `alpha`: the smallest eigenvalues, up to this share of the sum, are raised to the largest of them.
     """
     tails = np.cumsum(eigenvalues[::-1])[::-1]
     noise = np.flatnonzero(tails <= alpha * tails[0])
@@ -130,42 +130,42 @@ def _whitening(moments: Moments, alpha: float) -> NDArray[np.float64]:
 
 def _generalised_directions(a: NDArray[np.float64], whitening: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
     """Leading solutions (K, n) of A w = λ B' w (equation 11), of one length wᵀ B' w; wᵀ A w = 1 for the first."""
-    found = _leading(whitening.T @ a @ whitening, dim) @ whitening.T
-    return np.asarray(found / np.sqrt(found[0] @ a @ found[0]))
+    directions = _leading(whitening.T @ a @ whitening, dim) @ whitening.T
+    return np.asarray(directions / np.sqrt(directions[0] @ a @ directions[0]))
 
 
 def _orthogonal_directions(a: NDArray[np.float64], whitening: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
-    """Solutions (K, n) of equations 13 to 17, one after the other, each at right angles to those before.
+    """Solutions (K, n) of equations 13 to 17, each orthogonal to the previous ones.
 
-    With w = T v, what is maximised is vᵀ C v over vᵀ v, C = Tᵀ A T, and wᵀ w_j = 0 is vᵀ (Tᵀ w_j) = 0. So v is the
-    leading eigenvector of C within what is orthogonal to all Tᵀ w_j, which is that of equation 18, whose matrix is not
-    symmetric. In the eigenvectors of C a product with it costs n numbers and not n².
+    With w = T v, the objective is vᵀ C v over vᵀ v, C = Tᵀ A T, and wᵀ w_j = 0 is vᵀ (Tᵀ w_j) = 0. So v is the leading
+    eigenvector of C in the subspace orthogonal to all Tᵀ w_j. It is that of equation 18, whose matrix is not symmetric.
+    In the eigenbasis of C a product costs n instead of n² operations.
     """
     values, vectors = eigh(whitening.T @ a @ whitening)
-    turned = whitening @ vectors  # whose combinations w are
-    found = np.zeros((dim, len(whitening)))
+    turned = whitening @ vectors  # w is a combination of these
+    directions = np.zeros((dim, len(whitening)))
     forbidden = np.zeros((len(values), 0))
     for number in range(dim):
-        found[number] = turned @ _leading_within(values, forbidden)
-        # Twice, so that rounding does not leave a part of the earlier ones.
+        directions[number] = turned @ _leading_within(values, forbidden)
+        # Twice, to remove rounding errors along the earlier ones.
         for _ in range(2):
-            found[number] -= (found[:number] @ found[number]) @ found[:number]
-        found[number] /= np.linalg.norm(found[number])
-        direction = turned.T @ found[number]
+            directions[number] -= (directions[:number] @ directions[number]) @ directions[:number]
+        directions[number] /= np.linalg.norm(directions[number])
+        direction = turned.T @ directions[number]
         for _ in range(2):
             direction -= forbidden @ (forbidden.T @ direction)
         forbidden = np.column_stack([forbidden, direction / np.linalg.norm(direction)])
-    return found
+    return directions
 
 
 def _leading_within(values: NDArray[np.float64], forbidden: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Leading eigenvector (n,) of a diagonal matrix within what is orthogonal to some orthonormal columns."""
+    """Leading eigenvector (n,) of a diagonal matrix in the subspace orthogonal to some orthonormal columns."""
     number = len(values)
 
     def allowed(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(vector - forbidden @ (forbidden.T @ vector))
 
-    # What is forbidden must not lead: it gets an eigenvalue below all others.
+    # Forbidden directions get an eigenvalue below all others.
     lowest = min(values[0], 0) - abs(values[-1]) - 1e-300
     if number <= _SMALL:
         inside = np.eye(number) - forbidden @ forbidden.T
@@ -189,13 +189,13 @@ def _leading(matrix: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
 
 
 def _oriented(projection: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same directions, their largest entry positive: solvers leave the sign open."""
+    """Flip directions so that their largest entry is positive: solvers leave the sign open."""
     largest = np.abs(projection).argmax(axis=1)
     return np.asarray(projection * np.sign(projection[np.arange(len(projection)), largest])[:, None])
 
 
 class _Centred:
-    """Rows (U, n) less their mean, made as they are sliced."""
+    """Rows (U, n) minus their mean, computed when sliced."""
 
     def __init__(self, rows: NDArray[np.float32], mean: NDArray[np.float64]) -> None:
         self.rows, self.mean = rows, mean
@@ -208,7 +208,7 @@ class _Centred:
 
 
 class _Differences:
-    """Differences (M, n) of the rows of pairs, made as they are sliced."""
+    """Differences (M, n) of the rows of pairs, computed when sliced."""
 
     def __init__(self, rows: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
         self.rows, self.first, self.second = rows, first, second
@@ -221,10 +221,10 @@ class _Differences:
 
 
 def _moment(rows: _Centred | _Differences, uses: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """Mean of x xᵀ (n, n) float64, each x counted as often as it is used.
+    """Mean of x xᵀ (n, n) float64, each x weighted by its uses.
 
-    Products are of double precision: in single one, a direction that rows do not vary in would get a part of 1e-7 of
-    the largest, and some of B's smaller ones less than nothing.
+    In double precision: in single precision, directions without variance would get 1e-7 of the largest eigenvalue, and
+    some small eigenvalues of B would be negative.
     """
     total: NDArray[np.float64] | float = 0.0
     for start in range(0, len(rows), _ROWS):

@@ -1,4 +1,4 @@
-"""Labelled pairs that blocks are learnt from: their patches in memory, and what a descriptor makes of them."""
+"""Labelled pairs for learning blocks: their patches in memory, and measures of their descriptors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ class BlockPairs:
     first: NDArray[np.int64]  # (M,) int64, rows of patches
     second: NDArray[np.int64]  # (M,) int64
     match: NDArray[np.bool_]  # (M,) bool
-    fingerprint: str  # SHA-256 of what they are
+    fingerprint: str  # SHA-256 of the pairs and patches
 
     def __len__(self) -> int:
         return len(self.match)
 
     def pooled(self, blocks: Blocks, workers: int = 1) -> NDArray[np.float32]:
-        """Return the rows (U, D) float32 that the blocks' pooling makes of all patches.
+        """Return the pooled rows (U, D) float32 of all patches.
 
-        Threads and not processes: it is products of matrices, and the patches are not copied.
+        Uses threads: the work is matrix products, and patches are not copied.
         """
         size = blocks.pooled_dim
         blocks.applied  # noqa: B018  made once, and not by each thread
@@ -75,8 +75,8 @@ def load_pairs(
     seed: int = 0,
     progress: Step | None = None,
 ) -> BlockPairs:
-    """Read the patches of the sources' pairs, at most `limit` of all, the same from each source (0: all); half of them
-    matches. `size`: samples along a side that patches are resampled to.
+    """Read the patches of the sources' pairs, at most `limit` in all, equally many of each source (0: all), half of
+    them matches. `size`: side of the resampled patches, in samples.
     """
     most = pairs_of_each(limit, len(sources))
     chosen = [_draw(getattr(source, split), most, seed) for source in sources]
@@ -102,7 +102,7 @@ def load_pairs(
 
 
 def pairs_of_each(limit: int, sources: int) -> int:
-    """Pairs of each source, to have at most this many of all; 0: all of them."""
+    """Pairs of each source for at most this many in all; 0: all of them."""
     if limit and limit < 2 * sources:
         of = f"{sources} sources" if sources > 1 else "a source"
         raise CairnError(
@@ -113,7 +113,7 @@ def pairs_of_each(limit: int, sources: int) -> int:
 
 
 def _draw(pairs: PatchPairs, limit: int, seed: int) -> PatchPairs:
-    """A sample of the pairs, half of them matches if there are enough of either kind, at least one."""
+    """A sample of the pairs, at least one, half of them matches if there are enough of each kind."""
     if not limit or len(pairs) <= limit:
         return pairs
     rng = np.random.default_rng(seed)

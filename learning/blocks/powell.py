@@ -15,16 +15,16 @@ from index.errors import CairnError
 from index.progress import Step
 from retrieval.descriptors.blocks.parameters import Parameter
 
-_DIGITS = 9  # that values are rounded to, so that what is read back from a file is what was tried
+_DIGITS = 9  # digits of rounded values, so that values survive a round trip through a file
 
 
 @dataclass(frozen=True)
 class PowellOptions:
-    """How far it goes."""
+    """When it ends."""
 
-    evaluations: int = 400  # of the area, at most, those of an earlier run included
-    tolerance: float = 0.01  # least gain of a round over all directions, as a part of what the area lacks to 1
-    step: float = 0.02  # to which a line is searched, of the logarithm of a parameter (of π/8 for a phase)
+    evaluations: int = 400  # of the area, at most, including those of an earlier run
+    tolerance: float = 0.01  # least gain of a round over all directions, relative to 1 - area
+    step: float = 0.02  # tolerance of a line search, in the logarithm of a parameter (in units of π/8 for a phase)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Trial:
 
 
 class Trials:
-    """The evaluations so far, in a file; a stopped run asks for the same ones again, and goes on from there."""
+    """The evaluations so far, in a file; a resumed run repeats the same sequence and reads them from it."""
 
     def __init__(self, path: Path | None = None, key: str = "") -> None:
         self._path = path
@@ -47,19 +47,19 @@ class Trials:
         self._areas = {_identity(trial.parameters): trial.area for trial in self.all}
 
     def _read(self, path: Path) -> None:
-        told = load_json(path)
+        contents = load_json(path)
         try:
-            if told["key"] == self._key:
-                self.all = [_trial(one) for one in told["trials"]]
+            if contents["key"] == self._key:
+                self.all = [_trial(one) for one in contents["trials"]]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise CairnError(f"{path} is damaged: delete it to begin again.") from None
 
     def area(self, parameters: Mapping[str, float]) -> float | None:
-        """Area that was found for these parameters, if it was."""
+        """Recorded area of these parameters, or None."""
         return self._areas.get(_identity(parameters))
 
     def add(self, parameters: Mapping[str, float], area: float) -> None:
-        """Keep an evaluation."""
+        """Record an evaluation."""
         self.all.append(Trial(dict(parameters), area))
         self._areas[_identity(parameters)] = area
         if self._path is not None:
@@ -67,22 +67,22 @@ class Trials:
             save_json(self._path, {"key": self._key, "trials": trials})
 
 
-def _trial(told: Any) -> Trial:
-    """One evaluation as a file tells it, which is not trusted."""
-    values = told["parameters"]
+def _trial(record: Any) -> Trial:
+    """Parse an evaluation from an untrusted file."""
+    values = record["parameters"]
     if not isinstance(values, dict):
         raise TypeError("its parameters are no table")
-    numbers = [*values.values(), told["area"]]
+    numbers = [*values.values(), record["area"]]
     # NaN and infinities fail the comparison too.
     if any(isinstance(one, bool) or not isinstance(one, int | float) or not abs(one) < 1e9 for one in numbers):
         raise TypeError("a value is no number")
-    if not 0 <= told["area"] <= 1:
+    if not 0 <= record["area"] <= 1:
         raise ValueError("an area is none")
-    return Trial({name: float(value) for name, value in values.items()}, float(told["area"]))
+    return Trial({name: float(value) for name, value in values.items()}, float(record["area"]))
 
 
 class _Enough(Exception):
-    """The wanted number of evaluations was reached."""
+    """The number of evaluations was reached."""
 
 
 def maximise_area(
@@ -93,32 +93,31 @@ def maximise_area(
     trials: Trials | None = None,
     progress: Step | None = None,
 ) -> list[Trial]:
-    """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and give all
-    evaluations. The best is the result: the method may end elsewhere. `area` must always give the same for the same
-    parameters.
+    """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and return all
+    evaluations. The best one is the result: the method may end elsewhere. `area` must be deterministic.
 
-    `parameters`: what is learnt, and between which limits. Positive ones are searched by their logarithms, so that the
-    step is as good for a small one as for a large one. `trials`: what is known already, and where evaluations are kept.
+    `parameters`: the parameters to learn and their limits. Positive ones are searched on a logarithmic scale, so that
+    one step suits small and large values. `trials`: the recorded evaluations.
     """
     options, trials = options or PowellOptions(), trials or Trials()
-    tried: list[Trial] = []
+    evaluated: list[Trial] = []
     seen: set[tuple[tuple[str, float], ...]] = set()
 
     def lacking(point: NDArray[np.float64]) -> float:
         values = from_point(point, parameters)
-        # Before what is known already, so that the result does not depend on how far an earlier run went.
+        # Before the recorded evaluations, so that the result does not depend on how far an earlier run went.
         if _identity(values) not in seen and len(seen) >= options.evaluations:
             raise _Enough
-        found = trials.area(values)
-        if found is None:
-            found = area(values)
-            trials.add(values, found)
+        known_area = trials.area(values)
+        if known_area is None:
+            known_area = area(values)
+            trials.add(values, known_area)
         if _identity(values) not in seen:
             seen.add(_identity(values))
-            tried.append(Trial(values, found))
+            evaluated.append(Trial(values, known_area))
             if progress is not None:
                 progress(len(seen), options.evaluations)
-        return 1 - found
+        return 1 - known_area
 
     bounds = [tuple(to_coordinate(limit, one) for limit in (one.low, one.high)) for one in parameters]
     first = np.array([to_coordinate(start[one.name], one) for one in parameters])
@@ -132,7 +131,7 @@ def maximise_area(
             bounds=bounds,
             options={"xtol": options.step, "ftol": options.tolerance, "maxfev": np.inf},
         )
-    return tried
+    return evaluated
 
 
 def best_of(tried: Sequence[Trial]) -> Trial:

@@ -1,4 +1,4 @@
-"""Learning boosted descriptors from labelled patches (Trzcinski12): weak learners, then what is made of them."""
+"""Learn boosted descriptors from labelled patches (Trzcinski12): weak learners, then an embedding or code of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,23 +30,23 @@ from retrieval.descriptors.learnt import LearntModel
 from retrieval.regions.patches import resample_patches
 
 SIGNED = ("lbgm", "lbgm-diag")
-"""Kinds of a learnt similarity, which may have negative eigenvalues."""
+"""Kinds with a learnt similarity, which may have negative eigenvalues."""
 
 PLAIN = ("bgm", "ssc")
-"""Kinds whose rows are the weak learners' own answers."""
+"""Kinds whose rows are the responses of the weak learners."""
 
-_MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
-_BATCH = 1_024  # patches whose answers are found at a time
+_MOMENTS = 20_000  # training patches for the stored mean and covariance of descriptors
+_BATCH = 1_024  # patches evaluated at a time
 
 
 @dataclass(frozen=True)
 class BoostingOptions:
-    """What is learnt, and how."""
+    """Options of learning."""
 
     kind: str = "lbgm"  # one of retrieval.descriptors.boosted.KINDS
     learners: int = 512  # weak learners, P
-    dim: int = 64  # d of an embedding; no matter for the kinds without
-    draws: int = 4  # how often candidates are drawn again, learners being shared out evenly
+    dim: int = 64  # d of an embedding; unused by kinds without
+    draws: int = 4  # draws of candidates, each for an equal share of the learners
     responses: ResponseOptions = field(default_factory=ResponseOptions)
     candidates: CandidateOptions = field(default_factory=CandidateOptions)
     search: LearnerSearchOptions = field(default_factory=LearnerSearchOptions)
@@ -90,12 +90,12 @@ class BoostingOptions:
 
 @dataclass(frozen=True)
 class LearntBoosted:
-    """A boosted descriptor, and how it came about."""
+    """A boosted descriptor, and a record of its learning."""
 
     model: LearntModel
     learners: int  # weak learners that it has
-    rounds: list[Round]  # of AdaBoost; none where the weak learners were given
-    metric: BoostedMetric | None  # of the kinds that learn one
+    rounds: list[Round]  # of AdaBoost; empty if the weak learners were passed in
+    metric: BoostedMetric | None  # for kinds that learn one
     error: float  # FPR95 of the validation pairs
 
 
@@ -107,8 +107,8 @@ def learn_boosted(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntBoosted:
-    """Learn a boosted descriptor. `learners`: to go on from, rather than to look for: the first ``options.learners`` of
-    them are taken.
+    """Learn a boosted descriptor. `learners`: existing ones to use instead of a search: the first ``options.learners``
+    of them.
     """
     tell = progress or (lambda step, done, of: None)
     rng = np.random.default_rng(options.seed)
@@ -152,7 +152,7 @@ def find_learners(
     workers: int = 1,
     tell: Progress = lambda step, done, of: None,
 ) -> tuple[WeakLearners, list[Round]]:
-    """Find weak learners by AdaBoost; fewer than were asked for if no other is better than chance."""
+    """Find weak learners by AdaBoost; fewer than requested if no other is better than chance."""
     pairs = pair_list(sources, "train")
     boosting = Boosting(pairs.match, options.search, rng, workers)
     rounds: list[Round] = []
@@ -162,18 +162,18 @@ def find_learners(
     for draw in range(draws):
         candidates = draw_candidates(pairs, options.responses, options.candidates, rng)
         before, of = draw * len(pairs), draws * len(pairs)
-        told = partial(_tell_further, tell, "candidates", before, of)
-        levels = pair_levels(pairs, candidates, options.responses, workers=workers, progress=told)
+        report = partial(_tell_further, tell, "candidates", before, of)
+        levels = pair_levels(pairs, candidates, options.responses, workers=workers, progress=report)
         for _ in range(min(each, options.learners - len(rounds))):
-            found = boosting.add(levels)
-            if found is None:
+            learner = boosting.add(levels)
+            if learner is None:
                 break
-            rounds.append(found)
-            boxes.append(candidates.boxes[found.candidate])
-            channels.append(candidates.channels[found.candidate])
-            thresholds.append(candidates.threshold(found.candidate, found.level))
+            rounds.append(learner)
+            boxes.append(candidates.boxes[learner.candidate])
+            channels.append(candidates.channels[learner.candidate])
+            thresholds.append(candidates.threshold(learner.candidate, learner.level))
             tell("boost", len(rounds), options.learners)
-        del levels  # before those of the next draw take the same memory
+        del levels  # free memory before the next draw
     if not rounds:
         raise CairnError("No weak learner tells the matches from the others better than chance: are the labels right?")
     weights = np.array([one.weight for one in rounds], np.float32)
@@ -184,7 +184,7 @@ def find_learners(
 
 
 def pair_list(sources: Sequence[PatchFolder], split: str) -> PairList:
-    """Put the pairs of a split, "train" or "validation", of all sources together."""
+    """Concatenate the pairs of a split, "train" or "validation", of all sources."""
     pairs = [getattr(source, split) for source in sources]
     return PairList(
         [source.patches for source in sources],
@@ -194,7 +194,7 @@ def pair_list(sources: Sequence[PatchFolder], split: str) -> PairList:
 
 
 def _answers(sources: Sequence[PatchFolder], split: str, learners: WeakLearners) -> PairResponses:
-    """Answers of weak learners on all patches that the pairs of a split name."""
+    """Responses of weak learners on all patches in the pairs of a split."""
     used, first, second, match = patches_used([getattr(source, split) for source in sources])
     answers = []
     for source, numbers in zip(sources, used, strict=True):

@@ -17,44 +17,44 @@ _LARGEST = 700.0  # exponent that double precision holds
 
 
 FORMS = ("distance", "inner")
-"""What the loss is on: hᵀ A h', as in the paper (inner), or minus half the squared distance of embedded rows."""
+"""Argument of the loss: hᵀ A h', as in the paper (inner), or minus half the squared distance of embedded rows."""
 COMPARISONS = ("distance", "inner")
-"""How embedded rows are compared: by their distance, or by a signed inner product as in the paper (equation 7)."""
+"""Comparison of embedded rows: by distance, or by a signed inner product as in the paper (equation 7)."""
 KEPT = ("variance", "eigenvalues")
-"""What an embedding keeps: what differs most among patches, or A's largest eigenvalues as in the paper (equation 6)."""
+"""What an embedding keeps: directions of largest variance, or A's largest eigenvalues as in the paper (equation 6)."""
 
 
 @dataclass(frozen=True)
 class MetricOptions:
     """Stochastic gradient descent on the exponential loss (equation 5), in the paper's way or in ours.
 
-    Ours has -½ (h - h')ᵀ A (h - h') for f. That is equation 4 up to a constant if A is diagonal; if it is not,
-    a row's length hᵀ A h is its own, and a descriptor is compared by distances. What all patches answer alike drops out
-    of it, too. (The paper's way: form inner, kept eigenvalues, comparison inner, start 1, offset
+    Ours has -½ (h - h')ᵀ A (h - h') for f. For a diagonal A that is equation 4 up to a constant. Otherwise
+    rows differ in length hᵀ A h, and descriptors are compared by distance. Responses shared by all patches cancel. (The
+    paper's way: form inner, kept eigenvalues, comparison inner, start 1, offset
     False, positive False.)
     """
 
     form: str = "distance"  # one of FORMS
     comparison: str = "distance"  # one of COMPARISONS
-    kept: str = "variance"  # one of KEPT; without effect on a diagonal A, whose largest entries are kept
+    kept: str = "variance"  # one of KEPT; no effect on a diagonal A, whose largest entries are kept
     # Constant, as in the paper. The gradient is that of the logarithm of a batch's loss, whose entries lie between -2
     # and 2, and the step is a share of the trace of A over P, so that the scale of the weights does not matter. The
     # form inner takes smaller ones, 5 / P at most.
     step: float = 0.02
-    # Ours: AdaBoost's diagonal matrix is taken times this to begin with, where the loss on validation pairs is least.
-    # No ranking hangs on it, but with all of it the loss hangs on a few pairs, wrongly labelled ones among them.
+    # Ours: initial scale of AdaBoost's diagonal matrix, where the validation loss is least. It does not change
+    # rankings, but at full scale a few pairs, some wrongly labelled, dominate the loss.
     start: float = 0.3
     batch: int = 1_000  # pairs a step
     epochs: int = 60  # at most
-    patience: int = 10  # epochs without a better error on validation pairs, after which it ends
+    patience: int = 10  # epochs without a better validation error before it ends
     diagonal: bool = False  # A is diagonal
     positive: bool = True  # A is kept positive semi-definite
-    offset: bool = True  # a constant is added to f, which brings matches and others to the same weight
+    offset: bool = True  # add a constant to f that gives matches and others the same weight
 
 
 @dataclass(frozen=True)
 class PairResponses:
-    """Pairs of rows of weak learners' answers."""
+    """Pairs of rows of weak learners' responses."""
 
     answers: NDArray[np.int8]  # (U, P) int8: h, 1 or -1, of each patch
     first: NDArray[np.int64]  # (M,) int: row of a pair's first patch
@@ -65,16 +65,16 @@ class PairResponses:
         return len(self.match)
 
     def take(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return h of both patches of pairs (K,): twice (K, P) float32."""
+        """Return h of both patches of pairs (K,): two arrays (K, P) float32."""
         return self.answers[self.first[rows]].astype(np.float32), self.answers[self.second[rows]].astype(np.float32)
 
     def similarities(self, matrix: NDArray[np.float64], form: str = "inner") -> NDArray[np.float64]:
-        """Return f (M,) float64 of all pairs in one of `FORMS`, A being (P, P), or (P,) where it is diagonal."""
-        found = np.empty(len(self))
+        """Return f (M,) float64 of all pairs in one of `FORMS`; A is (P, P), or (P,) if diagonal."""
+        values = np.empty(len(self))
         for start in range(0, len(self), _PAIRS):
             rows = np.arange(start, min(start + _PAIRS, len(self)))
-            found[rows] = similarity(*self.take(rows), matrix, form)
-        return found
+            values[rows] = similarity(*self.take(rows), matrix, form)
+        return values
 
     def loss(self, matrix: NDArray[np.float64], offset: float = 0.0, form: str = "inner") -> float:
         """Mean of exp(-l (f + offset)) (equation 5)."""
@@ -82,7 +82,7 @@ class PairResponses:
         return float(np.exp(np.minimum(exponents, _LARGEST)).mean())
 
     def error(self, embedding: NDArray[np.float32], signs: NDArray[np.float32] | None = None) -> float:
-        """FPR95 of the pairs, answers being embedded by Bᵀ (d, P): by their distances, or with W by f (equation 7)."""
+        """FPR95 of the pairs, with responses embedded by Bᵀ (d, P): by distances, or with W by f (equation 7)."""
         rows = embed(self.answers, embedding)
         if signs is not None:
             return fpr95(-signed_products(rows.__getitem__, self.first, self.second, signs), self.match)
@@ -91,24 +91,24 @@ class PairResponses:
 
 @dataclass(frozen=True)
 class BoostedMetric:
-    """A similarity of weak learners, and how it came about."""
+    """A similarity of weak learners, and a record of its learning."""
 
     matrix: NDArray[np.float64]  # A: (P, P) float64, symmetric; or (P,), its diagonal
-    offset: float  # what is added to it in the loss
+    offset: float  # constant added in the loss
     errors: list[float]  # FPR95 of validation pairs by the embedding, before the first epoch and after each
     losses: list[float]  # of equation 5 on validation pairs, likewise
-    chosen: int  # place in these of the metric that was taken
-    similarity_error: float  # FPR95 of validation pairs by f itself, all dimensions kept
-    # (P, P), of the answers that it was learnt from, if variance is kept.
+    chosen: int  # index of the chosen metric in these
+    similarity_error: float  # FPR95 of validation pairs by f with all dimensions
+    # (P, P), of the training responses, if variance is kept.
     covariance: NDArray[np.float64] | None = None
-    signed: bool = False  # it is compared by signed inner products
+    signed: bool = False  # compared by signed inner products
 
     def embedding(self, dim: int) -> NDArray[np.float32]:
         """Return the embedding (d, P) float32 into at most this many dimensions."""
         return self._factors(dim)[0]
 
     def signs(self, dim: int) -> NDArray[np.float32] | None:
-        """Return the signs (d,) float32 of its dimensions, where they are compared by signed inner products."""
+        """Return the signs (d,) float32 of its dimensions, for a comparison by signed inner products."""
         return self._factors(dim)[1]
 
     def _factors(self, dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
@@ -118,7 +118,7 @@ class BoostedMetric:
 
 
 def embed(answers: NDArray[np.int8], embedding: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return Bᵀ h (U, d) float32 of answers (U, P), Bᵀ being (d, P) (equation 8)."""
+    """Return Bᵀ h (U, d) float32 of responses (U, P) for Bᵀ (d, P) (equation 8)."""
     with one_thread():
         return answers.astype(np.float32) @ embedding.T.astype(np.float32)
 
@@ -147,9 +147,9 @@ def learn_metric(
     rng: np.random.Generator,
     progress: Step = lambda done, of: None,
 ) -> BoostedMetric:
-    """Learn A by stochastic gradient descent from the diagonal matrix of AdaBoost's weights α (P,). That epoch's A is
-    taken whose embedding into the wanted dimensions does best on the validation pairs. A constant beside f
-    (`boosted_search.SearchOptions.offset`) is put where the loss of each batch is least.
+    """Learn A by stochastic gradient descent from the diagonal matrix of AdaBoost's weights α (P,). The result is the A
+    of the epoch whose embedding into `dim` dimensions has the least validation error. The constant added to f minimises
+    the loss of each batch.
     """
     begin = options.start * weights.astype(np.float64)
     matrix = begin if options.diagonal else np.diag(begin)
@@ -170,12 +170,12 @@ def learn_metric(
         return _best_offset(train.similarities(of, options.form), train.match) if options.offset else 0.0
 
     offset = best_offset(matrix)
-    errors, losses, best, chosen, kept = [], [], (np.inf, np.inf), 0, (matrix, offset)
+    errors, losses, best, chosen, best_metric = [], [], (np.inf, np.inf), 0, (matrix, offset)
     for epoch in range(options.epochs + 1):
         errors.append(error_of(matrix))
         losses.append(validation.loss(matrix, offset, options.form))
         if (errors[-1], losses[-1]) < best:
-            best, chosen, kept = (errors[-1], losses[-1]), epoch, (matrix.copy(), offset)
+            best, chosen, best_metric = (errors[-1], losses[-1]), epoch, (matrix.copy(), offset)
         progress(epoch, options.epochs)
         if epoch - chosen >= options.patience:
             break
@@ -186,8 +186,8 @@ def learn_metric(
         if options.positive:
             matrix = nearest_positive(matrix)
         offset = best_offset(matrix)
-    own = fpr95(-validation.similarities(kept[0], options.form), validation.match)
-    return BoostedMetric(kept[0], kept[1], errors, losses, chosen, own, covariance, signed)
+    own = fpr95(-validation.similarities(best_metric[0], options.form), validation.match)
+    return BoostedMetric(best_metric[0], best_metric[1], errors, losses, chosen, own, covariance, signed)
 
 
 def _descend(
@@ -199,16 +199,16 @@ def _descend(
     step: float,
     options: MetricOptions,
 ) -> NDArray[np.float64]:
-    """One step down the logarithm of the loss of some pairs."""
+    """One gradient step on the logarithm of the loss of some pairs."""
     scale = 1.0
     if options.form == "distance":  # a similarity of differences, see `similarity`
         first = second = first - second
         scale = -0.5
-    found = scale * similarity(first, second, matrix)
+    similarities = scale * similarity(first, second, matrix)
     if options.offset and abs(labels.sum()) < len(labels):
-        # Its own: with that of an epoch ago, all pairs pull A the same way, and further each time.
-        offset = _best_offset(found, labels > 0)
-    exponents = -labels * (found + offset)
+        # The batch's own offset: with that of the last epoch, all pairs would pull A the same way, further each time.
+        offset = _best_offset(similarities, labels > 0)
+    exponents = -labels * (similarities + offset)
     weights = np.exp(exponents - exponents.max())
     weights /= weights.sum()
     pull = np.float32(scale) * (weights * labels).astype(np.float32)
@@ -220,7 +220,7 @@ def _descend(
 
 
 def _best_offset(similarities: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
-    """The constant that, added to f, makes the loss least: matches and others weigh the same then."""
+    """The constant added to f that minimises the loss: matches and others then weigh the same."""
     return float(0.5 * (logsumexp(-similarities[match]) - logsumexp(similarities[~match])))
 
 
@@ -259,9 +259,9 @@ def factorise(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float64
 def embedding_of(
     matrix: NDArray[np.float64], dim: int, covariance: NDArray[np.float64] | None = None
 ) -> NDArray[np.float32]:
-    """Embedding (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1: fewer than
-    ``dim`` rows where fewer eigenvalues are positive. With the `covariance` (P, P) of the answers h, the principal axes
-    of A^½ h are kept; without it A's largest eigenvalues (equations 6 and 8), as if the answers were independent.
+    """Embedding (d, P) float32 of the positive part of A, scaled so that no row h gets longer than 1; fewer than
+    ``dim`` rows if fewer eigenvalues are positive. With the `covariance` (P, P) of the responses h, the principal axes
+    of A^½ h are kept; without it A's largest eigenvalues (equations 6 and 8), as if the responses were independent.
 
     `matrix`: a symmetric matrix, or the diagonal of one.
     """
@@ -294,12 +294,12 @@ def signed_embedding_of(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[
 
 
 def _signed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows (d, P) whose entry of largest magnitude is made positive, so that all computers agree on their signs."""
+    """Flip rows (d, P) so that their entry of largest magnitude is positive, for the same signs on all computers."""
     return rows * np.where(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)] < 0, -1, 1)[:, None]
 
 
 def covariance_of(answers: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Covariance (P, P) float64 of answers h (U, P)."""
+    """Covariance (P, P) float64 of responses h (U, P)."""
     total = np.zeros((answers.shape[1],) * 2)
     for start in range(0, len(answers), _PAIRS):
         rows = answers[start : start + _PAIRS].astype(np.float32)
@@ -310,7 +310,7 @@ def covariance_of(answers: NDArray[np.int8]) -> NDArray[np.float64]:
 
 
 def principal_axes(answers: NDArray[np.int8], dim: int) -> NDArray[np.float32]:
-    """Return the principal axes (d, P) float32 of answers h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
+    """Return the principal axes (d, P) float32 of responses h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
     with one_thread():
         vectors = np.linalg.eigh(covariance_of(answers))[1]
     axes = _signed(vectors[:, ::-1][:, :dim].T)

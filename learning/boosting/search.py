@@ -1,10 +1,11 @@
-"""AdaBoost over pairs of patches: which weak learners tell matches from others (Trzcinski12 sections 3 and 3.1).
+"""AdaBoost over pairs of patches: selection of weak learners that separate matches from others (Trzcinski12 sections 3
+and 3.1).
 
-The similarity f(x, y) = Σ α h(x) h(y) (equation 2) is made one weak learner at a time, each that with the largest
-weighted correlation r = Σ w l h(x) h(y) with the labels, α = ½ ln((1 + r) / (1 - r)), which lowers the exponential loss
-(equation 1) by the factor √(1 - r²), the round's normaliser (Freund and Schapire, 1995). All candidates and all their
-thresholds are looked at on a sample of pairs, drawn by their weights; those that do best there on all pairs. So a round
-takes time that hardly grows with the number of pairs, and the loss falls by what was measured on all of them.
+The similarity f(x, y) = Σ α h(x) h(y) (equation 2) is built one weak learner at a time, each with the largest weighted
+correlation r = Σ w l h(x) h(y) with the labels, α = ½ ln((1 + r) / (1 - r)), which lowers the exponential loss
+(equation 1) by the factor √(1 - r²), the round's normaliser (Freund and Schapire, 1995). All candidates and thresholds
+are evaluated on a sample of pairs, drawn by their weights, and the best of them on all pairs. So the time of a round
+hardly grows with the number of pairs, and correlations are measured on all of them.
 """
 
 from dataclasses import dataclass
@@ -23,30 +24,30 @@ _CLEAREST = 1 - 1e-6  # r is never taken to be larger: α stays finite
 
 @dataclass(frozen=True)
 class LearnerSearchOptions:
-    """How each weak learner is looked for."""
+    """Options of the search for a weak learner."""
 
-    sample: int = 8_192  # pairs on which all candidates are looked at
-    finalists: int = 48  # that are looked at on all pairs
-    # Ours: each round begins by a constant of f that brings matches and others to the same weight. Distances and
-    # rankings do not hang on it, but h(x) h(y), which is rather 1 than -1 for any two patches, need not make up for it.
-    # (64 learners of 9,000 pairs: FPR95 of validation pairs 3.6% with it, 11.5% without.)
+    sample: int = 8_192  # pairs on which all candidates are evaluated
+    finalists: int = 48  # candidates evaluated on all pairs
+    # Ours: each round first sets a constant of f that gives matches and others the same weight. It does not change
+    # distances and rankings, but h(x) h(y), which is more often 1 than -1 for any two patches, need not compensate for
+    # it. (64 learners of 9,000 pairs: FPR95 of validation pairs 3.6% with it, 11.5% without.)
     offset: bool = True
 
 
 @dataclass(frozen=True)
 class Round:
-    """One weak learner that was found."""
+    """One selected weak learner."""
 
     candidate: int
     level: int  # t: its threshold, see `weak_learners.Candidates.threshold`
     correlation: float  # r, on all pairs
     weight: float  # α
-    loss: float  # of equation 1, the mean over the pairs, from then on
-    offset: float = 0.0  # the constant of f, then
+    loss: float  # of equation 1, the mean over the pairs, after this round
+    offset: float = 0.0  # the constant of f after this round
 
 
 class Boosting:
-    """AdaBoost's state: the similarity of each pair so far. `match` (N,) bool: labels; both kinds must be there."""
+    """AdaBoost's state: the similarity of each pair so far. `match` (N,) bool: labels of both kinds."""
 
     def __init__(
         self, match: NDArray[np.bool_], options: LearnerSearchOptions, rng: np.random.Generator, workers: int = 1
@@ -72,7 +73,7 @@ class Boosting:
         return np.asarray(weights / weights.sum())
 
     def add(self, levels: PairLevels) -> Round | None:
-        """Find one more weak learner; None if none is better than chance."""
+        """Find one more weak learner; None if no candidate is better than chance."""
         if self.options.offset:
             self._balance()
         weights = self.weights()
@@ -93,7 +94,7 @@ class Boosting:
         return Round(candidate, level, correlation, float(weight), self.loss, self.offset)
 
     def _balance(self) -> None:
-        """Step along the constant: the exponential loss is least in it where both kinds weigh the same."""
+        """Set the constant of f: the exponential loss is least where both kinds weigh the same."""
         weights = self.weights()
         matches = np.clip(weights[self.labels > 0].sum(), 1 - _CLEAREST, _CLEAREST)
         step = 0.5 * np.log(matches / (1 - matches))
@@ -101,7 +102,7 @@ class Boosting:
         self.offset += float(step)
 
     def _finalists(self, weights: NDArray[np.float64], levels: PairLevels) -> NDArray[np.int64]:
-        """Candidates (K,) that do best on a sample of pairs, drawn by their weights."""
+        """The best candidates (K,) on a sample of pairs, drawn by their weights."""
         sample = _draw(weights, self.options.sample, self._rng)
         of_matches, of_others = sample[self.labels[sample] > 0], sample[self.labels[sample] < 0]
 
@@ -115,8 +116,8 @@ class Boosting:
             return np.asarray((differing[1] - differing[0]).max(axis=1))
 
         tasks = (partial(best_of, start) for start in range(0, len(levels.lower), _BLOCK))
-        found = np.concatenate(list(run(tasks, self._workers, threads=True)))
-        return np.argsort(-found, kind="stable")[: self.options.finalists]
+        correlations = np.concatenate(list(run(tasks, self._workers, threads=True)))
+        return np.argsort(-correlations, kind="stable")[: self.options.finalists]
 
 
 def _draw(weights: NDArray[np.float64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:

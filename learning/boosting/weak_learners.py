@@ -1,4 +1,4 @@
-"""Weak learners to choose from: boxes and orientations drawn at random, and their responses on pairs of patches."""
+"""Candidate weak learners: random boxes and orientations, and their responses on pairs of patches."""
 
 import os
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ from retrieval.descriptors.boxes import ResponseOptions, integral_images, respon
 from retrieval.regions.patches import resample_patches
 
 LEVELS = 256
-"""Levels that a response is rounded to: a threshold lies between two of them."""
+"""Number of levels of a rounded response; thresholds lie between levels."""
 
 MOST_BYTES = 6 << 30
-"""Memory that the responses of all candidates on all pairs may take, on a machine that has twice that."""
+"""Memory for the responses of all candidates on all pairs, on a machine with twice as much."""
 
 USUAL_CANDIDATES = 8_192
-"""Candidates that are drawn at a time where memory does."""
+"""Candidates drawn at a time, if memory allows."""
 
 _PAIRS = 512  # whose patches are read at a time
 _PATCHES = 32  # whose integral images are made at a time
-_SAMPLE = 2_048  # patches that say how far responses range
-_CGROUP_LIMITS = (  # where a container's limit on memory is: of cgroup version 2, and of version 1
+_SAMPLE = 2_048  # patches for measuring the range of responses
+_CGROUP_LIMITS = (  # files of a container's memory limit: cgroup version 2, and version 1
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-_TAILS = 0.005  # share of them at either end that gets no levels of its own
+_TAILS = 0.005  # share of responses at either end without their own levels
 
 
 @dataclass(frozen=True)
 class CandidateOptions:
-    """How candidates are drawn."""
+    """Options of drawing candidates."""
 
     number: int = USUAL_CANDIDATES  # at a time; memory is twice this times the pairs, in bytes
     smallest: int = 3  # shortest side of a box, samples
@@ -79,10 +79,10 @@ class WeakLearnerCandidates:
     def __len__(self) -> int:
         return len(self.boxes)
 
-    def levels(self, found: NDArray[np.float32]) -> NDArray[np.uint8]:
+    def levels(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Round responses (N, C) float32 up to levels (N, C) uint8: level t or less is `threshold(t)` or less."""
-        found = np.ceil((found - self.start) / self.step)
-        return np.clip(found, 0, LEVELS - 1, out=found).astype(np.uint8)
+        values = np.ceil((values - self.start) / self.step)
+        return np.clip(values, 0, LEVELS - 1, out=values).astype(np.uint8)
 
     def threshold(self, candidate: int, level: int) -> np.float32:
         """Return the threshold T above a level that is 1 throughout, and below the next, which is -1 throughout."""
@@ -100,8 +100,8 @@ class PairLevels:
 def draw_boxes(
     responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Draw boxes (C, 4) int32 and their channels (C,) int32: first sides, each length as likely as any other, then
-    where the box lies. Those of grey values hold one sample: thresholded intensities.
+    """Draw boxes (C, 4) int32 and their channels (C,) int32: first sides, each length as likely as any other, then the
+    position. Boxes of grey values hold one sample: thresholded intensities.
     """
     size = responses_of.patch_size
     smallest, largest = options.smallest, options.largest or size
@@ -118,30 +118,30 @@ def draw_boxes(
 def draw_candidates(
     pairs: PairList, responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
 ) -> WeakLearnerCandidates:
-    """Draw candidates, and lay their levels over the range that responses have on some of the patches."""
+    """Draw candidates, and spread their levels over the range of responses on some of the patches."""
     boxes, channels = draw_boxes(responses_of, options, rng)
     rows = np.sort(rng.permutation(len(pairs))[:_SAMPLE])
     patches = pairs.patches(rows, responses_of.patch_size)[0]
-    found = np.concatenate([_responses(part, boxes, channels, responses_of) for part in _parts(patches)])
-    low, high = np.quantile(found, [_TAILS, 1 - _TAILS], axis=0).astype(np.float32)
-    # A response that never varies gets a level of any width.
+    values = np.concatenate([_responses(part, boxes, channels, responses_of) for part in _parts(patches)])
+    low, high = np.quantile(values, [_TAILS, 1 - _TAILS], axis=0).astype(np.float32)
+    # The width of levels does not matter for a constant response.
     step = np.where(high > low, (high - low) / np.float32(LEVELS - 2), np.float32(1))
     return WeakLearnerCandidates(boxes, channels, low, step.astype(np.float32))
 
 
 def most_candidates(pairs: int) -> int:
-    """Return how many candidates' responses on the pairs fit into memory: two levels, of a byte, for each pair."""
+    """Return the number of candidates whose responses fit into memory: two one-byte levels for each pair."""
     return min(MOST_BYTES, _memory() // 2) // (2 * max(1, pairs))
 
 
 def _memory() -> int:
-    """Return the bytes of memory that this process may take: those of the machine, or fewer where a limit is set."""
-    found = [_address_space(), *(_number_in(file) for file in _CGROUP_LIMITS)]
+    """Return the memory limit of this process in bytes: that of the machine, or a lower limit."""
+    limits = [_address_space(), *(_number_in(file) for file in _CGROUP_LIMITS)]
     try:
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # a system that does not tell
-        found.append(2 * MOST_BYTES)
-    return min(size for size in found if size is not None)
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # a system that does not report it
+        limits.append(2 * MOST_BYTES)
+    return min(size for size in limits if size is not None)
 
 
 def _number_in(file: Path) -> int | None:
@@ -153,7 +153,7 @@ def _number_in(file: Path) -> int | None:
 
 
 def _address_space() -> int | None:
-    """Return the bytes of addresses that this process may have; None if that is not limited."""
+    """Return the limit of this process's address space in bytes; None if unlimited."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -195,7 +195,7 @@ def pair_levels(
             lower[:, columns] = np.minimum(one, two).T
             upper[:, columns] = np.maximum(one, two).T
 
-    # Threads: the work is in NumPy, which lets others run meanwhile, and all write into the same arrays.
+    # Threads: NumPy releases the interpreter lock, and all write into the same arrays.
     with one_thread():
         for start in range(0, number, _PAIRS * workers):
             rows = np.arange(start, min(start + _PAIRS * workers, number))

@@ -1,4 +1,4 @@
-"""When two detections in two views of a plane show the same thing: the rule of Brown11, section II."""
+"""Whether two detections in two views of a plane correspond: the rule of Brown11, section II."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from index.errors import CairnError
 from learning.patches.phototour import PATCH
 
 ALONE, AMBIGUOUS = -1, -2
-"""Instead of a reference detection's number: matches none of them; neither matches one nor is free of all."""
+"""Codes in place of a reference detection's number: non-match with all; ambiguous."""
 
 
 @dataclass(frozen=True)
 class MatchRule:
-    """How near is a match; beyond twice any of these is a non-match, between is ambiguous (Brown11, section II)."""
+    """Tolerances of a match. Beyond twice any of them is a non-match, between is ambiguous (Brown11, section II)."""
 
     pixels: float = 5.0  # distance of the centres
     octaves: float = 0.25  # ratio of the scales
     radians: float = np.pi / 8  # difference of the orientations
-    # Ours: a match's centres are also no further apart than this part of the smaller patch's side; 0: no such limit. To
-    # the smallest patches of small photos (13 pixels), most such matches at 5 pixels are by chance.
+    # Ours: a match's centres are also no further apart than this fraction of the smaller patch's side; 0: no such
+    # limit. For the smallest patches of small photos (13 pixels), most matches at 5 pixels are by chance.
     max_shift: float = 0.2
 
     def __post_init__(self) -> None:
@@ -32,11 +32,11 @@ class MatchRule:
 
 @dataclass(frozen=True)
 class Detections:
-    """Interest points or regions of an image, each with the frame that its patch is cut by."""
+    """Interest points or regions of an image, each with the frame of its patch."""
 
     centres: NDArray[np.float64]  # (N, 2) float64, points (x, y), pixels
-    frames: NDArray[np.float64]  # (N, 2, 2), maps from the square [-1, 1]² to the patch's area around the centre
-    oriented: bool = True  # the frame's turn comes from the image, so that orientations can be compared
+    frames: NDArray[np.float64]  # (N, 2, 2), maps the square [-1, 1]² to the patch's area around the centre
+    oriented: bool = True  # whether the frame's rotation comes from the image, so that orientations can be compared
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -50,7 +50,7 @@ class Detections:
     @property
     def sides(self) -> NDArray[np.float64]:
         """Side (N,) of the patch, pixels; of a slanted one, that of a square of its area."""
-        # The frame reaches from the centre of the first pixel to that of the last.
+        # The frame spans from the centre of the first pixel to that of the last.
         return 2 * PATCH / (PATCH - 1) * 2**self.octaves
 
     @property
@@ -64,7 +64,7 @@ class Detections:
 
     @classmethod
     def concatenate(cls, parts: "Sequence[Detections]") -> "Detections":
-        """All detections of several lists, one after the other."""
+        """Concatenate lists of detections."""
         return cls(
             np.concatenate([one.centres for one in parts]),
             np.concatenate([one.frames for one in parts]),
@@ -89,9 +89,9 @@ class Detections:
 
 
 def disagreement(first: Detections, second: Detections, rule: MatchRule) -> NDArray[np.float64]:
-    """How far pairs of detections in the same image are from agreeing, (N,): the largest of the three differences, each
-    divided by what the rule allows. More than 2 is a non-match, at most 1 a match if `is_match` allows it; NaN where
-    either lies nowhere. Orientations count where both sides have them.
+    """Disagreement (N,) of pairs of detections in the same image: the largest of the three differences, each divided by
+    the rule's tolerance. More than 2 is a non-match, at most 1 a match if `is_match` allows it; NaN if either is NaN.
+    Orientations count if both sides have them.
     """
     worst = np.maximum(_distance(first, second) / rule.pixels, np.abs(first.octaves - second.octaves) / rule.octaves)
     if first.oriented and second.oriented:
@@ -107,7 +107,7 @@ def is_match(first: Detections, second: Detections, rule: MatchRule) -> NDArray[
     """
     match = disagreement(first, second, rule) <= 1
     if not (first.oriented and second.oriented):
-        # What turns one patch's content into the other's: the rotation nearest to the map between their frames.
+        # Rotation between the contents of two patches: the one nearest to the map between their frames.
         between = np.linalg.solve(second.frames, first.frames)
         turn = np.arctan2(between[:, 1, 0] - between[:, 0, 1], between[:, 0, 0] + between[:, 1, 1])
         match &= np.abs(turn) <= rule.radians
@@ -122,17 +122,17 @@ def _distance(first: Detections, second: Detections) -> NDArray[np.float64]:
 
 
 def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs at most twice the rule apart, that is no non-matches: rows of `first` and of `second`, by
+    """All pairs within twice the rule's tolerances, that is except non-matches: rows of `first` and of `second`, by
     `disagreement`.
     """
     there, here = (np.flatnonzero(np.isfinite(one.centres).all(axis=1)) for one in (first, second))
     if not len(there) or not len(here):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    # A little wider, so that rounding decides nothing here.
-    found = cKDTree(first.centres[there]).sparse_distance_matrix(
+    # A little wider, so that rounding does not matter here.
+    distances = cKDTree(first.centres[there]).sparse_distance_matrix(
         cKDTree(second.centres[here]), 2 * rule.pixels * (1 + 1e-9), output_type="ndarray"
     )
-    a, b = there[found["i"]], here[found["j"]]
+    a, b = there[distances["i"]], here[distances["j"]]
     apart = disagreement(first.take(a), second.take(b), rule)
     near = apart <= 2
     a, b, apart = a[near], b[near], apart[near]
@@ -140,14 +140,14 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
     return a[order], b[order]
 
 
-def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> NDArray[np.int64]:
-    """The row of `reference` that each detection of an image shows again, the one that agrees best if they match;
-    `ALONE` where it is a non-match with all; `AMBIGUOUS` else, and where another detection matches the same one better.
+def assign_points(reference: Detections, detections: Detections, rule: MatchRule) -> NDArray[np.int64]:
+    """The row of `reference` that each detection matches best; `ALONE` for a non-match with all; `AMBIGUOUS` otherwise,
+    and if another detection matches the same row better.
     """
-    a, b = near_pairs(reference, found, rule)
-    assigned = np.full(len(found), ALONE, np.int64)
+    a, b = near_pairs(reference, detections, rule)
+    assigned = np.full(len(detections), ALONE, np.int64)
     assigned[b] = AMBIGUOUS
-    match = is_match(reference.take(a), found.take(b), rule)
+    match = is_match(reference.take(a), detections.take(b), rule)
     a, b = a[match], b[match]
     # Pairs are sorted by disagreement, so that the first of each is its best.
     _, best = np.unique(b, return_index=True)

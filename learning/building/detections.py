@@ -22,20 +22,20 @@ from retrieval.regions.patches import extract_patches
 from retrieval.regions.scalespace import ScaleSpace, ScaleSpaceOptions, build_scale_space
 
 SIFT_SIDE = 6.75
-"""Side of a patch over an OpenCV keypoint's size, as OpenCV has it for descriptors learnt on the PhotoTour sets."""
+"""Ratio of a patch's side to an OpenCV keypoint's size, as in OpenCV for descriptors learnt on the PhotoTour sets."""
 
 
 POINTS = ("sift", "harris")
-"""Detectors of points with a size and an orientation; all others are of regions."""
+"""Detectors of points with a size and an orientation; all others detect regions."""
 
 
 @dataclass(frozen=True)
 class DetectionOptions:
-    """What is detected, and how patches are cut."""
+    """Options of detecting, and of cutting patches."""
 
     detector: str = "sift"  # OpenCV's SIFT keypoints; harris, corners at many scales; or dog-affine, hessian-affine
-    measurement_scale: float | None = None  # of regions: patch over detected region; None: the detector's own
-    upright: bool = False  # of regions: keep "down" down; keypoints always turn to their orientation
+    measurement_scale: float | None = None  # of regions: ratio of patch to detected region; None: the detector's own
+    upright: bool = False  # of regions: keep them upright; keypoints are always rotated to their orientation
     min_side: float = 0.0  # smallest side of a patch, pixels of the photo; 0: no limit
     max_detections: int = 8000  # at most this many a photo, the strongest; 0: no limit
 
@@ -65,8 +65,8 @@ def read_full(path: Path) -> Photo:
 def keypoint_frames(sizes: NDArray[np.float64], degrees: NDArray[np.float64]) -> NDArray[np.float64]:
     """Frames (N, 2, 2) of keypoints, by OpenCV's size (pixels) and angle (degrees, from x towards y).
 
-    A patch covers 6.75 sizes from the outer edge of its first pixel to that of its last, so that the centres of those
-    two are 63/64 of that apart.
+    A patch covers 6.75 sizes from the outer edge of its first pixel to that of its last, so the centres of these two
+    pixels are 63/64 of that apart.
     """
     half = SIFT_SIDE * np.asarray(sizes, np.float64) / 2 * ((PATCH - 1) / PATCH)
     return rotations(np.radians(np.asarray(degrees, np.float64))) * half[:, None, None]
@@ -78,32 +78,30 @@ def keypoint_space(photo: Photo) -> ScaleSpace:
 
 
 def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, NDArray[np.uint8]]:
-    """Detect, and cut the patches (N, 64, 64) that lie wholly inside the photo, the strongest first; others are
-    dropped.
-    """
+    """Detect, and cut the patches (N, 64, 64) that lie wholly inside the photo, strongest first."""
     if options.detector in POINTS:
         space = keypoint_space(photo)
-        found = _detect_sift(photo) if options.detector == "sift" else _detect_harris(photo, space)
+        detections = _detect_sift(photo) if options.detector == "sift" else _detect_harris(photo, space)
     else:
-        found, space = _detect_regions(photo, options)
-    found = found.take(found.sides >= options.min_side)
+        detections, space = _detect_regions(photo, options)
+    detections = detections.take(detections.sides >= options.min_side)
     if options.max_detections:
-        found = found.take(np.arange(len(found)) < options.max_detections)
-    kept, patches = cut(photo, space, found)
-    return found.take(kept), patches
+        detections = detections.take(np.arange(len(detections)) < options.max_detections)
+    rows, patches = cut(photo, space, detections)
+    return detections.take(rows), patches
 
 
-def cut(photo: Photo, space: ScaleSpace, found: Detections) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Cut the patches that lie wholly inside a photo; give also which of the detections they are."""
-    kept = np.flatnonzero(inside(found, photo.grey.shape))
-    patches = extract_patches(space, found.centres[kept], found.frames[kept], PATCH)
-    return kept, np.clip(np.rint(patches), 0, 255).astype(np.uint8)
+def cut(photo: Photo, space: ScaleSpace, detections: Detections) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Cut the patches that lie wholly inside a photo; also return their rows in `detections`."""
+    rows = np.flatnonzero(inside(detections, photo.grey.shape))
+    patches = extract_patches(space, detections.centres[rows], detections.frames[rows], PATCH)
+    return rows, np.clip(np.rint(patches), 0, 255).astype(np.uint8)
 
 
-def inside(found: Detections, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def inside(detections: Detections, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Mask (N,) of detections whose patch lies wholly inside an image (H, W): the centres of all its pixels do."""
     corners = np.array([[-1.0, 1, 1, -1], [-1, -1, 1, 1]])
-    points = found.frames @ corners + found.centres[:, :, None]
+    points = detections.frames @ corners + detections.centres[:, :, None]
     limit = np.array([[shape[1] - 1], [shape[0] - 1]])
     return np.asarray(((points >= 0) & (points <= limit)).all(axis=(1, 2)))
 
@@ -114,14 +112,14 @@ def _detect_sift(photo: Photo) -> Detections:
     rows = np.array(
         [(one.pt[0], one.pt[1], one.size, one.angle, one.response) for one in keypoints], np.float64
     ).reshape(-1, 5)
-    # By all columns, so that the order never depends on how OpenCV shares its work between threads.
+    # Sort by all columns, so that the order does not depend on OpenCV's threads.
     rows = np.unique(rows, axis=0)
     rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0], -rows[:, 4]))]
     return Detections(rows[:, :2], keypoint_frames(rows[:, 2], rows[:, 3]))
 
 
 def _detect_harris(photo: Photo, space: ScaleSpace) -> Detections:
-    """Corners, turned to the dominant orientation of their patches; as large for their scale as keypoints are."""
+    """Corners with the dominant orientation of their patches; patch sizes relative to scale are as for keypoints."""
     corners = harris_corners(photo.grey)
     centres = corners[:, :2]
     # The size of OpenCV's keypoints is twice their scale.

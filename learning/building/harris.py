@@ -6,12 +6,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-_NEAR = 1e-6  # curvatures below it, of the largest response, leave a corner where its pixel is
+_NEAR = 1e-6  # corners of curvature below this, relative to the largest response, are not refined
 
 
 @dataclass(frozen=True)
 class HarrisOptions:
-    """What is a corner (Mikolajczyk & Schmid, *Scale & Affine Invariant Interest Point Detectors*, IJCV 2004)."""
+    """Options of corners (Mikolajczyk & Schmid, *Scale & Affine Invariant Interest Point Detectors*, IJCV 2004)."""
 
     first: float = 1.5  # smallest integration scale σ_I, pixels
     levels: int = 3  # an octave
@@ -23,12 +23,12 @@ class HarrisOptions:
 
 def harris_corners(grey: NDArray[np.float32], options: HarrisOptions | None = None) -> NDArray[np.float64]:
     """Corners (N, 4) of a grey photo (H, W) at all scales: x, y, integration scale (pixels) and cornerness, the
-    strongest first. Each is the largest of its surroundings at its scale; one at several scales comes several times.
+    strongest first. Each is a local maximum at its scale, so one corner may occur at several scales.
     """
     options = options or HarrisOptions()
     scales = options.first * 2 ** (np.arange(round(options.octaves * options.levels) + 1) / options.levels)
-    found = [_corners_at(np.asarray(grey, np.float32), float(scale), options) for scale in scales]
-    rows = np.concatenate(found)
+    corners = [_corners_at(np.asarray(grey, np.float32), float(scale), options) for scale in scales]
+    rows = np.concatenate(corners)
     return rows[np.lexsort((rows[:, 1], rows[:, 0], rows[:, 2], -rows[:, 3]))]
 
 
@@ -59,7 +59,7 @@ def _corners_at(grey: NDArray[np.float32], scale: float, options: HarrisOptions)
 
 
 def _vertex(before: NDArray[np.float32], at: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Place (N,) of the top of the parabola through three responses, from the middle one, half a step at most."""
+    """Offset (N,) of the vertex of the parabola through three responses from the middle one, half a step at most."""
     curvature = before.astype(np.float64) - 2 * at + after
     steep = curvature < -_NEAR * np.abs(at)
     shift = 0.5 * (before - after) / np.where(steep, curvature, 1)

@@ -1,4 +1,4 @@
-"""Synthetic interest point noise: what detections would be if they missed only by chance (Brown11, section VI.D)."""
+"""Synthetic interest point noise: detections with random errors only (Brown11, section VI.D)."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from retrieval.regions.geometry import rotations
 
 @dataclass(frozen=True)
 class JitterOptions:
-    """How far detections miss: normally distributed, cut off at what a match allows.
+    """Sizes of the errors: normally distributed, truncated at the tolerances of a match.
 
     The paper names no amounts; these are ours.
     """
 
-    spread: float = 0.4  # standard deviation of place, scale and orientation, as a part of what a match allows
-    slant: float = 1.6  # largest ratio of a transferred patch's axes: what is seen at more of a slant is left out
+    spread: float = 0.4  # standard deviation of position, scale and orientation, relative to the tolerances of a match
+    slant: float = 1.6  # largest ratio of a transferred patch's axes: more slanted ones are left out
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -27,19 +27,18 @@ class JitterOptions:
 
 
 def jitter(exact: Detections, rule: MatchRule, options: JitterOptions, number: int) -> Detections:
-    """Detections that miss by chance, and never by more than a match allows, in the same order; NaN where the exact
-    ones are, or are slanted too much.
+    """Add random errors within the tolerances of a match to detections, in the same order; NaN if the exact ones are
+    NaN or too slanted.
 
-    `exact`: N, where they should be: those of another image, transferred. Of a slanted frame its area and the turn of
-    its x axis are taken, as a detector of points would find it. `number`: of the image, so that each has misses of its
-    own.
+    `exact`: N, detections of another image, transferred. Only the area and the rotation of the x axis of a slanted
+    frame are used, as a detector of points would find it. `number`: of the image, so that each has different errors.
     """
     rng = np.random.default_rng([options.seed, number])
     count = len(exact)
 
     def parts(columns: int) -> NDArray[np.float64]:
         drawn = rng.normal(scale=options.spread, size=(count, columns))
-        # Well inside of what is allowed: for scale and orientation are measured again after a transfer.
+        # Well within the tolerances: scale and orientation are measured again after a transfer.
         return np.clip(drawn, -0.9, 0.9)
 
     limit = np.full(count, rule.pixels)

@@ -1,4 +1,4 @@
-"""Building a set of labelled patches in the PhotoTour layout, split into training, validation and test pairs."""
+"""Build a set of labelled patches in the PhotoTour layout, split into training, validation and test pairs."""
 
 import secrets
 import shutil
@@ -27,7 +27,7 @@ from learning.patches.phototour import PATCH, SPLITS, write_bitmaps, write_info,
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """How many pairs each split gets, half of them matches; 0: it is not written, and its points serve the others."""
+    """Number of pairs of each split, half of them matches; 0: it is not written, and its points go to the others."""
 
     train: int = 20_000
     validation: int = 5_000
@@ -46,13 +46,13 @@ class SplitOptions:
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What was built."""
+    """Report of the build."""
 
     patches: int
     points: int
     images: int
-    pairs: dict[str, dict[str, Any]]  # by split: its file, matches, non_matches, and the matches that were asked for
-    unused: int  # detections that are neither same nor different
+    pairs: dict[str, dict[str, Any]]  # by split: its file, matches, non_matches, and the matches requested
+    unused: int  # ambiguous detections
 
 
 def build_from_sequences(
@@ -65,7 +65,7 @@ def build_from_sequences(
     noise: JitterOptions | None = None,
 ) -> BuildReport:
     """Build a set from image sequences with known homographies; `out` must not exist, or be empty. `noise`: detect in
-    the first images alone; in the others the same points are taken with synthetic jitter.
+    the first images only; the others get the same points with synthetic jitter.
     """
     detection, rule = detection or DetectionOptions(), rule or MatchRule()
     if noise is not None and detection.detector not in POINTS:
@@ -106,7 +106,7 @@ def build_from_points(
     `label_points`.
     """
     rule = rule or MatchRule()
-    given = read_points(file, min_angle)
+    points = read_points(file, min_angle)
     origin = {
         "points": Path(file).name,
         "photos": Path(photos).resolve().name,
@@ -116,7 +116,7 @@ def build_from_points(
     }
     return _build(
         out,
-        lambda pixels: label_points(given, photos, pattern, rule, pixels, progress),
+        lambda pixels: label_points(points, photos, pattern, rule, pixels, progress),
         origin,
         splits or SplitOptions(),
         progress,
@@ -134,7 +134,7 @@ def _build(
     folder = out.with_name(f".{out.name}.{secrets.token_hex(4)}.tmp")
     folder.mkdir()
     try:
-        # Patches are many: they wait in a file until the order of the points is known.
+        # Patches are many: they are stored in a file until the order of the points is known.
         spool = folder / "patches.raw"
         with one_thread(), spool.open("wb") as pixels:
             labelled = label(pixels)
@@ -154,7 +154,7 @@ def _write(
     folder: Path, labelled: Labelled, pixels: NDArray[np.uint8], splits: SplitOptions, progress: Progress
 ) -> BuildReport:
     rng = np.random.default_rng(splits.seed)
-    # Patches of one point lie side by side, as in the published sets.
+    # Patches of one point are adjacent, as in the published sets.
     order = np.argsort(labelled.points, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))

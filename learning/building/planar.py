@@ -25,7 +25,7 @@ from learning.building.sequences import Sequence
 
 @dataclass(frozen=True)
 class _View:
-    """What is used of one image; points are numbered within its sequence."""
+    """The detections of one image; points are numbered within its sequence."""
 
     points: NDArray[np.int64]  # (N,) int64
     detections: Detections  # (N,) in its own pixels
@@ -42,8 +42,8 @@ def label_sequences(
 ) -> Labelled:
     """Detect in the images of sequences, and label by the homographies; patches (N, 64, 64) are written to `pixels`.
 
-    A detection of a sequence's first image is a point; one of another image belongs to the point that it matches best,
-    to none where it is a non-match with all, and is dropped in between (`assign_points`). Matches are patches of one
+    A detection of a sequence's first image is a point. One of another image belongs to the point that it matches best,
+    to no point if it is a non-match with all, and is dropped if ambiguous (`assign_points`). Matches are patches of one
     point that also match by the rule in the later image; non-matches are non-matches in the first image of one
     sequence.
     """
@@ -73,7 +73,7 @@ def label_sequences(
         np.repeat(groups, counts),
         Detections.concatenate([view.detections for view in views]),
         np.concatenate(matches),
-        # A place outside the first image (NaN) is neither same nor different.
+        # A position outside the first image (NaN) is ambiguous.
         lambda first, second: disagreement(reference.take(first), reference.take(second), rule) > 2,
         images,
         unused,
@@ -87,7 +87,7 @@ def _label_views(
     pixels: BinaryIO,
     noise: JitterOptions | None,
 ) -> Iterator[tuple[_View, int]]:
-    """Yield each image's view, and how many of its detections are ambiguous."""
+    """Yield each image's view, and the number of its ambiguous detections."""
     first: Detections | None = None
     number = 0
     for image, (path, homography) in enumerate(zip(sequence.images, sequence.homographies, strict=True)):
@@ -95,12 +95,12 @@ def _label_views(
         if first is None or noise is None:
             detections, patches = detect(photo, options)
         else:
-            found = jitter(first.transfer(homography), rule, noise, image)
-            # Nothing smaller than a detector finds: it would be made up of a few pixels.
-            points = np.flatnonzero(found.sides >= first.sides.min(initial=np.inf))
-            kept, patches = cut(photo, keypoint_space(photo), found.take(points))
-            points = points[kept]
-            detections = found.take(points)
+            transferred = jitter(first.transfer(homography), rule, noise, image)
+            # Nothing smaller than a detector finds: it would span only a few pixels.
+            points = np.flatnonzero(transferred.sides >= first.sides.min(initial=np.inf))
+            rows, patches = cut(photo, keypoint_space(photo), transferred.take(points))
+            points = points[rows]
+            detections = transferred.take(points)
         if first is None:
             first = detections
             points = np.arange(len(detections))

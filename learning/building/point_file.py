@@ -16,12 +16,12 @@ from learning.building.detections import cut, keypoint_frames, keypoint_space, r
 from learning.building.labelled import Labelled
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
-_LARGEST_FILE = 1 << 31  # bytes, of the file and of what is packed in it
+_LARGEST_FILE = 1 << 31  # bytes, of the file and of its unpacked contents
 
 
 @dataclass(frozen=True)
 class PointFile:
-    """Keypoints of photos and which of them show the same 3-D point."""
+    """Keypoints of photos, and the 3-D points that they show."""
 
     names: list[str]  # stems of the photos
     photos: NDArray[np.int64]  # (N,) int64, number of each keypoint's photo
@@ -36,7 +36,7 @@ def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
     try:
         with open_archive(Path(path), _LARGEST_FILE) as archive:
             missing = [name for name in names if f"{name}.npy" not in archive.names]
-            given = {name: archive.array(name) for name in names if name not in missing}
+            arrays = {name: archive.array(name) for name in names if name not in missing}
     except FileNotFoundError:
         raise CairnError(f"There is no file {path}: check the name.") from None
     except CairnError:
@@ -46,25 +46,25 @@ def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
     if missing:
         raise CairnError(f"{path} has no array {missing[0]!r}: it needs {', '.join(names)}.")
 
-    number, wanted = given["image"].size, given["pairs"].size // 2
+    number, wanted = arrays["image"].size, arrays["pairs"].size // 2
     shapes: dict[str, tuple[int, ...]] = {name: (number,) for name in ("image", "x", "y", "size", "angle", "point")}
-    shapes |= {"pairs": (wanted, 2), "pair_angle": (wanted,), "names": (given["names"].size,)}
-    for name, array in given.items():
+    shapes |= {"pairs": (wanted, 2), "pair_angle": (wanted,), "names": (arrays["names"].size,)}
+    for name, array in arrays.items():
         right = array.dtype.kind in ("U" if name == "names" else "iuf")
         if array.shape != shapes[name] or not right:
             raise CairnError(f"{path} is damaged: {name!r} should hold numbers in the shape {shapes[name]}.")
-    photos, points, pairs = (given[name].astype(np.int64) for name in ("image", "point", "pairs"))
-    _check_range(path, "image", photos, len(given["names"]))
+    photos, points, pairs = (arrays[name].astype(np.int64) for name in ("image", "point", "pairs"))
+    _check_range(path, "image", photos, len(arrays["names"]))
     _check_range(path, "pairs", pairs, number)
-    x, y, size, angle = (given[name].astype(np.float64) for name in ("x", "y", "size", "angle"))
+    x, y, size, angle = (arrays[name].astype(np.float64) for name in ("x", "y", "size", "angle"))
     if not (np.isfinite(x + y + size + angle).all() and (size > 0).all()):
         raise CairnError(f"{path} is damaged: positions, sizes and angles should be finite, and sizes positive.")
     if points.min(initial=0) < 0 or (points[pairs[:, 0]] != points[pairs[:, 1]]).any():
         raise CairnError(f"{path} is damaged: the two keypoints of a pair should be of the same point, from 0 on.")
     if min_angle > 0:
-        pairs = pairs[given["pair_angle"] >= min_angle]
+        pairs = pairs[arrays["pair_angle"] >= min_angle]
     detections = Detections(np.stack([x, y], axis=1), keypoint_frames(size, angle))
-    return PointFile([str(name) for name in given["names"]], photos, detections, points, pairs)
+    return PointFile([str(name) for name in arrays["names"]], photos, detections, points, pairs)
 
 
 def _check_range(path: Path, name: str, numbers: NDArray[np.int64], limit: int) -> None:
@@ -76,8 +76,8 @@ def label_points(
     file: PointFile, folder: Path, pattern: str, rule: MatchRule, pixels: BinaryIO, progress: Progress
 ) -> Labelled:
     """Cut the patches of keypoints that are in a pair, write them to `pixels`, and label them by their points. Matches
-    are the given pairs. Non-matches are pairs of different points, unless keypoints of these are within twice the rule
-    of each other in some photo.
+    are the given pairs. Non-matches are pairs of different points, unless their keypoints are within twice the rule's
+    tolerances in some photo.
     """
     wanted = [number for number, name in enumerate(file.names) if fnmatchcase(name, pattern)]
     if not wanted:
@@ -96,9 +96,9 @@ def label_points(
         a, b = near_pairs(file.detections.take(here), file.detections.take(here), rule)
         close.append(np.stack([here[a], here[b]], axis=1))
         here = here[paired[here]]
-        kept, patches = cut(photo, keypoint_space(photo), file.detections.take(here))
+        inside_rows, patches = cut(photo, keypoint_space(photo), file.detections.take(here))
         pixels.write(patches.tobytes())
-        used.append(here[kept])
+        used.append(here[inside_rows])
         progress("detect", len(used), len(wanted))
 
     rows = np.concatenate(used)
@@ -106,7 +106,7 @@ def label_points(
     place[rows] = np.arange(len(rows))
     matches = place[pairs]
     points = file.points[rows]
-    # A pair of points as one number, so that it can be looked up; a point is near itself.
+    # A pair of points as one number, for lookups; a point is near itself.
     distinct, short = np.unique(file.points, return_inverse=True)
     near = short[np.concatenate(close)]
     near_codes = np.unique(near[:, 0] * len(distinct) + near[:, 1])

@@ -1,11 +1,11 @@
-"""Dividing points among training, validation and test, and drawing each split's pairs."""
+"""Divide points among training, validation and test, and draw each split's pairs."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-_ROUNDS = 50  # of drawing non-matches, before it is taken that there are no more
+_ROUNDS = 50  # of drawing non-matches, before giving up
 
 
 def split_points(points: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -30,8 +30,8 @@ def draw_non_matches(
     wanted: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw distinct pairs (M, 2) of `candidates` of one group that do not match; fewer than wanted only if nearly none
-    are left. `different`: says of pairs (A,), (A,) of numbers which are non-matches (A,), bool.
+    """Draw distinct pairs (M, 2) of `candidates` of one group that do not match; fewer than wanted only if hardly any
+    are left. `different`: returns the mask (A,) of non-matches among pairs (A,), (A,) of numbers.
     """
     candidates = candidates[np.argsort(groups[candidates], kind="stable")]
     _, start, of_candidate, count = np.unique(
@@ -43,14 +43,14 @@ def draw_non_matches(
     for _ in range(_ROUNDS):
         if len(drawn) >= wanted:
             break
-        # A little more than is missing, for some will be refused.
+        # A few more than missing, as some will be rejected.
         one = rng.integers(len(candidates), size=int(1.2 * (wanted - len(drawn))) + 10)
         group = of_candidate[one]
         two = start[group] + rng.integers(count[group])
         pairs = np.stack([candidates[one], candidates[two]], axis=1)
         pairs = np.concatenate([drawn, pairs[different(pairs[:, 0], pairs[:, 1])]])
         ordered = np.sort(pairs, axis=1)
-        # np.unique keeps the first of each, so that what was drawn stays; its own order would not be random.
+        # np.unique keeps the first of each, so earlier draws stay; its sorted order would not be random.
         _, first = np.unique(ordered[:, 0] * len(groups) + ordered[:, 1], return_index=True)
         drawn = pairs[np.sort(first)]
     return drawn[:wanted]

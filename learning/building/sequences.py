@@ -1,4 +1,4 @@
-"""Image sequences with known homographies: what lies in a folder of one, and the homographies read."""
+"""Image sequences with known homographies: reading their folders."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from retrieval.photos.listing import PHOTO_SUFFIXES
 class Sequence:
     """Views of one plane."""
 
-    name: str  # the folder's, and where it holds several sequences their own after a slash
+    name: str  # the folder's name, followed by a slash and its own name if the folder holds several sequences
     images: tuple[Path, ...]  # the reference first
     homographies: tuple[
         NDArray[np.float64], ...
@@ -58,7 +58,7 @@ def _read_pairs(folder: Path) -> list[Sequence]:
 
 
 def _photos(folder: Path) -> dict[str, Path]:
-    """Photos of a folder by stem; of several formats of one, the first in the order of the names."""
+    """Photos of a folder by stem; of several formats, the first by name."""
     photos: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in PHOTO_SUFFIXES and not path.name.startswith("."):

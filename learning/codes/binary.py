@@ -11,11 +11,11 @@ from index.hamming.sources import parseval_frame
 from retrieval.descriptors.codes import BinaryCode
 
 METHODS = ("spread", "frame", "lsh")
-"""How rows are expanded: by a Parseval tight frame whose bits have thresholds spread out (ours), by such a frame with
-all thresholds at zero (the paper's), or by random projections (its baseline)."""
+"""Methods: a Parseval tight frame with spread thresholds (ours), such a frame with all thresholds at zero (the
+paper's), or random projections (its baseline)."""
 
 MOST_BITS = 8_192
-"""More bits than any code has use for: eight times the paper's longest."""
+"""Largest number of bits: eight times the paper's longest."""
 
 
 def tight_frame(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -48,7 +48,7 @@ def learn_binary(rows: NDArray[np.float32], bits: int, *, method: str = "frame",
 
 
 def centred_code(mean: NDArray[np.floating], bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
-    """Make a binary code, "frame" or "lsh", of the mean (m,) of training rows; otherwise as `learn_binary`."""
+    """Make a binary code, "frame" or "lsh", from the mean (m,) of training rows; otherwise as `learn_binary`."""
     if not np.isfinite(mean).all():
         raise CairnError("A binary code needs finite rows: some of these are not.")
     draw = {"frame": tight_frame, "lsh": random_projections}[method]
@@ -58,9 +58,9 @@ def centred_code(mean: NDArray[np.floating], bits: int, *, method: str = "frame"
 def spread_code(
     mean: NDArray[np.floating], covariance: NDArray[np.floating], bits: int, *, seed: int = 0
 ) -> BinaryCode:
-    """Binary code by a Parseval tight frame, with the thresholds of its bits spread out. Signs alone tell directions
-    from the mean and nothing of lengths, so beyond two bits a dimension a bit's threshold is a quantile of what its
-    vector gives on training rows, different for each bit, times 1 - 2m / q; up to q = 2m all are zero, as in the paper.
+    """Binary code by a Parseval tight frame, with the thresholds of its bits spread out. Signs alone encode directions
+    from the mean, not lengths. So beyond two bits a dimension a bit's threshold is a quantile of its projection of
+    training rows, different for each bit, times 1 - 2m / q; up to q = 2m all are zero, as in the paper.
     """
     if not np.isfinite(covariance).all():
         raise CairnError("A binary code needs finite rows: some of these are not.")

@@ -1,4 +1,6 @@
-"""A learnt descriptor compressed: its code learnt, and put into its file (Simonyan14 sections 8 and 10.1)."""
+"""Compress a learnt descriptor: learn a code, and store it in the descriptor's file (Simonyan14 sections 8 and
+10.1).
+"""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,14 +22,14 @@ class CompressionOptions:
     """Settings of compression."""
 
     kind: str = "binary"  # or "product"
-    bits: int = 1_024  # of a code; of a product code at most
+    bits: int = 1_024  # of a code; the maximum for a product code
     method: str | None = None  # one of binary.METHODS or product.METHODS; None: the first
     rows: int = 30_000  # training rows of a product code, drawn or described
-    seed: int = 0  # of all that is random
+    seed: int = 0  # of all random choices
 
     @property
     def chosen_method(self) -> str:
-        """The method, where it was left open too."""
+        """The method, with its default resolved."""
         methods = binary.METHODS if self.kind == "binary" else product.METHODS
         if self.method is not None and self.method not in methods:
             raise CairnError(f"A {self.kind} code has no method {self.method!r}: choose one of {', '.join(methods)}.")
@@ -40,9 +42,9 @@ def compress_model(
     patches: PatchSet | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> LearntModel:
-    """Compress a learnt descriptor: the same with a code, which its provenance names together with its parent.
-    `patches`: to learn the code from. Without, the mean and covariance in the descriptor's file stand for its training
-    patches, and Gaussian rows of the same moments are drawn from them.
+    """Compress a learnt descriptor: add a code. The provenance names the code and the parent. `patches`: training
+    patches of the code. Without them, Gaussian rows with the mean and covariance stored in the descriptor's file are
+    drawn instead.
     """
     if model.code is not None:
         raise CairnError("The descriptor is compressed already: compress the one that it was made of.")

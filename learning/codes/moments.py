@@ -1,4 +1,4 @@
-"""Moments of descriptors, kept with a model for codes."""
+"""Moments of descriptors, stored in a model for learning codes."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from retrieval.descriptors.learnt import LearntModel
 
 
 def with_moments(model: LearntModel, rows: NDArray[np.floating]) -> LearntModel:
-    """Add the mean and covariance of training patches' descriptors (N, m), which codes are learnt from."""
-    found = rows.astype(np.float64)
+    """Add the mean and covariance of training patches' descriptors (N, m) for learning codes."""
+    values = rows.astype(np.float64)
     with one_thread():
-        covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
-    return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))
+        covariance = np.cov(values, rowvar=False).reshape(values.shape[1], -1)
+    return replace(model, mean=values.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))

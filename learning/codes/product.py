@@ -1,10 +1,10 @@
-"""Product quantisation of a real-valued descriptor: how its space is cut into parts, and the codewords of each part.
+"""Product quantisation of a real-valued descriptor: subspaces, and the codewords of each.
 
-The paper (Simonyan14 section 10.1) takes product quantisation as it is: neighbouring dimensions make a part. A learnt
-descriptor's variances differ widely between its dimensions, so that parts of small variance waste their bits. The
-default here is ours, not the paper's: rows are turned to their principal axes, which are dealt to the parts such that
-the products of their variances are alike (the parametric solution of Ge, He, Ke, Sun, *Optimized Product Quantization*,
-PAMI 2014, section 3.3). The codes stay of the same length.
+In the paper (Simonyan14 section 10.1) a part consists of neighbouring dimensions. A learnt descriptor's dimensions
+differ widely in variance, so parts of small variance waste their bits. The default here is ours, not the paper's: rows
+are rotated to their principal axes, which are assigned to parts so that the products of their variances are similar
+(the parametric solution of Ge, He, Ke, Sun, *Optimized Product Quantization*, PAMI 2014, section 3.3). The codes stay
+of the same length.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from index.parallel import one_thread
 from retrieval.descriptors.codes import WORDS, ProductCode
 
 METHODS = ("balanced", "plain")
-"""How dimensions are dealt to parts: principal axes by their variances (ours), or as they stand (the paper's)."""
+"""Assignment of dimensions to parts: principal axes by variance (ours), or in order (the paper's)."""
 
 # Axes of less variance than this fraction of the largest are raised to it: their logarithm is noise.
 _FLAT = 1e-9
 
-# Of the histogram that tells the density of values on a line.
+# Bins of the histogram of values for the density of codewords.
 _CELLS = 64
 
 
@@ -56,7 +56,7 @@ def learn_product(rows: NDArray[np.float32], options: ProductOptions = ProductOp
     dim = rows.shape[1]
     parts = min(options.bits // 8, dim)
     rotation = None
-    # With one dimension a part there is nothing to deal.
+    # With one dimension a part there is nothing to assign.
     if options.method == "balanced" and parts < dim:
         rotation, sizes = balanced_rotation(rows, parts)
         with one_thread():
@@ -71,21 +71,21 @@ def learn_product(rows: NDArray[np.float32], options: ProductOptions = ProductOp
 
 
 def balanced_rotation(rows: NDArray[np.float32], parts: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Rotation (m, m) to principal axes, dealt to parts such that the products of variances are alike, and the parts'
-    lengths. The error of an ideal quantiser of d dimensions is d (Π σ²)^(1/d) 2^(-2 bits / d): least in sum where the
-    products are the same. So axes are dealt by falling variance, each to the part whose product is least and that is
-    not full.
+    """Rotation (m, m) to principal axes, assigned to parts so that the products of variances are similar, and the
+    parts' lengths. The error of an ideal quantiser of d dimensions is d (Π σ²)^(1/d) 2^(-2 bits / d); the sum is least
+    if the products are equal. So axes are assigned in order of falling variance, each to the part with the least
+    product that is not full.
     """
     with one_thread():
         covariance = np.cov(rows.T, dtype=np.float64).reshape(rows.shape[1], -1)
         variances, axes = np.linalg.eigh(covariance)
     variances = np.maximum(variances, max(variances[-1], np.finfo(float).tiny) * _FLAT)
-    # Counted from the least, so that each axis adds to a product and an empty part is the first to be chosen.
+    # Relative to the least, so that each axis raises a product and an empty part is chosen first.
     logarithms = np.log(variances / variances[0])
     most = -(-len(variances) // parts)
     dealt: list[list[int]] = [[] for _ in range(parts)]
     products = np.zeros(parts)
-    for axis in range(len(variances) - 1, -1, -1):  # eigh's are in rising order
+    for axis in range(len(variances) - 1, -1, -1):  # eigh returns them in rising order
         part = min(
             (part for part in range(parts) if len(dealt[part]) < most), key=lambda p: (products[p], len(dealt[p]))
         )
@@ -119,8 +119,8 @@ def _codewords(part: NDArray[np.float32], options: ProductOptions) -> NDArray[np
 def _scalar_codewords(values: NDArray[np.float32], iterations: int) -> NDArray[np.float32]:
     """Codewords (256,) float32 on a line, by Lloyd's algorithm from the spacing that is best for many codewords.
 
-    That density of codewords goes with the cube root of the values' own (Panter, Dite, 1951). From an even grid, or
-    from random values, Lloyd's algorithm ends with about twice the error, as codewords move only a little.
+    The density of codewords is proportional to the cube root of that of the values (Panter, Dite, 1951). From an even
+    grid, or from random values, Lloyd's algorithm ends with about twice the error, as codewords move only a little.
     """
     values = np.sort(values.astype(np.float64))
     sums = np.concatenate([[0], np.cumsum(values)])

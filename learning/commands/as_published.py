@@ -1,4 +1,4 @@
-"""What commands that learn have in common, such as `--as-published`: all of a paper's choices at once."""
+"""Common parts of the learning commands, such as `--as-published`: all of a paper's choices at once."""
 
 import inspect
 from collections.abc import Callable
@@ -38,13 +38,13 @@ LearnAsPublished = Annotated[
 
 
 def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command with a parameter `as_published` take a paper's choices for options that were not given.
+    """Decorate a command with a parameter `as_published`: options not set by the user take a paper's choices.
 
     Parameters
     ----------
     choices : callable
-        Told the values of all options, gives those of the paper by the parameters' names. It may raise a CairnError
-        where what was given contradicts the paper.
+        Called with the values of all options; returns those of the paper by the parameters' names. It may raise a
+        CairnError if the user's options contradict the paper.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,8 +53,8 @@ def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[...,
         @wraps(command)
         def mounted(context: typer.Context, **values: Any) -> None:
             if values["as_published"]:
-                said = given(context)
-                values |= {name: value for name, value in choices(values).items() if name not in said}
+                of_paper = given(context)
+                values |= {name: value for name, value in choices(values).items() if name not in of_paper}
             command(**values)
 
         first = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

@@ -28,15 +28,15 @@ def compress(
     from learning.library.compressing import compress as compress_descriptor
 
     learnt = compress_descriptor(descriptor, out, **options, progress=not (quiet or json))
-    told, code = learnt.to_dict(), learnt.model.code
+    report, code = learnt.to_dict(), learnt.model.code
     if json:
-        print_json(told)
+        print_json(report)
         return
     assert code is not None
-    kind, _, method = told["method"].partition("-")
-    asked = options["bits"] or options["product"]
-    unused = f" of {asked}, one byte a dimension" if told["bits"] < asked else ""
+    kind, _, method = report["method"].partition("-")
+    size = options["bits"] or options["product"]
+    unused = f" of {size}, one byte a dimension" if report["bits"] < size else ""
     say(
-        f"{out}: {kind} code ({method}) of {told['bits']} bits{unused}: {code.bytes} bytes instead of "
-        f"{4 * code.source_dim}; {told['seconds']:.1f} s"
+        f"{out}: {kind} code ({method}) of {report['bits']} bits{unused}: {code.bytes} bytes instead of "
+        f"{4 * code.source_dim}; {report['seconds']:.1f} s"
     )

@@ -78,7 +78,7 @@ def descriptor(
 
 
 def _print_of_patches(learnt: "NewDescriptor", out: Path) -> None:
-    told = learnt.to_dict()
+    report = learnt.to_dict()
     if learnt.pooling is not None:
         say(
             f"pooling      {learnt.pooling.rings} rings, {learnt.pooling.dim} dimensions, "
@@ -89,16 +89,17 @@ def _print_of_patches(learnt: "NewDescriptor", out: Path) -> None:
             f"{learnt.projection.stage:<12} {learnt.pooled_dim} to {learnt.projection.dim} dimensions, "
             f"{100 * learnt.projection.fpr95:.2f}% false positives"
         )
-    for stage, errors in told.get("test", {}).items():
+    for stage, errors in report.get("test", {}).items():
         for name, error in errors.items():
             say(f"{stage:<12} {100 * error:.2f}% false positives on {name}")
     say(
-        f"{out}: {learnt.name}, {len(learnt.tried)} models tried in {told['seconds']:.0f} s, listed in {told['models']}"
+        f"{out}: {learnt.name}, {len(learnt.tried)} models tried in {report['seconds']:.0f} s, "
+        f"listed in {report['models']}"
     )
 
 
 def _print_of_photos(learnt: "NewDescriptor", out: Path) -> None:
-    told = learnt.to_dict()
+    report = learnt.to_dict()
     if learnt.pooling is not None:
         say(
             f"pooling      {learnt.pooling.rings} rings, {learnt.pooled_dim} dimensions, K "
@@ -110,11 +111,11 @@ def _print_of_photos(learnt: "NewDescriptor", out: Path) -> None:
             f"{last.stage:12} {learnt.pooled_dim} to {learnt.dim} dimensions, K {_percent(last.share)}, "
             f"recall {_percent(last.validation)}"
         )
-    print_failures(told["failed"])
+    print_failures(report["failed"])
     for line in learnt.details:
         say(line)
     say(str(learnt.verdict))
-    say(f"{out}: {learnt.name}, {len(learnt.tried)} models in {told['seconds']:.0f} s, listed in {told['models']}")
+    say(f"{out}: {learnt.name}, {len(learnt.tried)} models in {report['seconds']:.0f} s, listed in {report['models']}")
 
 
 def _percent(share: float) -> str:

@@ -39,7 +39,7 @@ def improve(
         from retrieval.library.sameness import look
         from retrieval.library.searches import Searches
 
-        with open_named(collection, catalogue=catalogue) as opened, suppress(CairnError):  # the run itself tells
+        with open_named(collection, catalogue=catalogue) as opened, suppress(CairnError):  # reported by the run itself
             say(look(Searches(opened.opened)).sentence)
     done = improve_search(
         collection,

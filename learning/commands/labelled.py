@@ -80,10 +80,10 @@ def embedding(
     from learning.library.embedding import learn_embedding
 
     learnt = learn_embedding(sources, out, **options, as_published=as_published, progress=not (quiet or json))
-    told, (before, after) = learnt.to_dict(), (100 * learnt.validation[one] for one in ("before", "fpr95"))
+    report, (before, after) = learnt.to_dict(), (100 * learnt.validation[one] for one in ("before", "fpr95"))
     errors = f"{before:.2f}% false positives at 95% recall on validation pairs before, {after:.2f}% after"
-    how = f"{told['base']} by {told['embedding']} to {learnt.dim} dimensions"
-    _print(learnt, json, f"{out}: {how}, {errors}; {told['seconds']:.0f} s")
+    how = f"{report['base']} by {report['embedding']} to {learnt.dim} dimensions"
+    _print(learnt, json, f"{out}: {how}, {errors}; {report['seconds']:.0f} s")
 
 
 def _print(learnt: "NewDescriptor", json: bool, sentence: str) -> None:

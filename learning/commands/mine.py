@@ -47,9 +47,9 @@ def mine(
             catalogue=catalogue,
             progress=tell,
         )
-    told = mined.to_dict()
+    report = mined.to_dict()
     if json:
-        print_json(told)
+        print_json(report)
         return
     origin = {
         "ranking": "proposed by the ranking show the same",
@@ -58,8 +58,9 @@ def mine(
     }
     beside = ", or are of photos and their views" if options["geometry"] == "both" else ""
     say(
-        f"{out}: {mined.pairs} of {told['image_pairs_tried']} image pairs {origin[mined.proposals]}{beside}; "
-        f"{mined.features} features of {told['photos']} photos, {told['patches']} patches, in {told['seconds']:.1f} s"
+        f"{out}: {mined.pairs} of {report['image_pairs_tried']} image pairs {origin[mined.proposals]}{beside}; "
+        f"{mined.features} features of {report['photos']} photos, {report['patches']} patches, "
+        f"in {report['seconds']:.1f} s"
     )
     say(
         f"{mined.positives} positive matches, {mined.negatives} negative ones, "

@@ -53,17 +53,17 @@ def similarity(
         )
     for sentence in learnt.notes:
         note(sentence)
-    told = learnt.to_dict()
+    report = learnt.to_dict()
     if json:
-        print_json(told)
+        print_json(report)
         return
     say(
-        f"{out}: {told['words']} words and {told['pairs']} pairs of words, from {told['queries']} photos "
-        f"of {told['objects']} objects among {told['photos']}; {told['triplets']} "
-        f"triplets, {told['hard']} of them hard, in {told['seconds']:.0f} s"
+        f"{out}: {report['words']} words and {report['pairs']} pairs of words, from {report['queries']} photos "
+        f"of {report['objects']} objects among {report['photos']}; {report['triplets']} "
+        f"triplets, {report['hard']} of them hard, in {report['seconds']:.0f} s"
     )
     say(learnt.verdict)
-    if (test := told["test"]) is not None:
+    if (test := report["test"]) is not None:
         say(
             f"On {test['queries']} test queries mAP goes from {test['tf-idf']:.3f} to {test['learnt']:.3f}; at its "
             f"best, in iteration {test['best']['iteration']}, it was {test['best']['mAP']:.3f}."

@@ -11,12 +11,12 @@ from index.arrays import fingerprint
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """Which regions are candidates."""
+    """Options of the candidate regions."""
 
-    patch_size: int = 31  # samples along a side; its radius, ρ₀, is half of what lies between the outermost samples
+    patch_size: int = 31  # samples along a side; its radius, ρ₀, is half the distance between the outermost samples
     step: float = 0.5  # of ρ, from 0 to ρ₀, and of σ, from this step to ρ₀, in samples
     angles: int = 32  # angles α, in steps of 2π / 32; a multiple of 8
-    symmetric: bool = True  # group into rings that flips leave unchanged; False: each region by itself
+    symmetric: bool = True  # group regions into rings that are invariant to flips; False: each region is its own ring
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class CandidatePool:
     """Rings of regions: the same groups of positions at every σ.
 
     Ring ``k * len(columns) + i`` has the standard deviation ``sigmas[k]`` and the positions whose ``groups`` entry is
-    ``columns[i]``. At ρ = 0 all rings of a set coincide in the one region there: they are counted (as the paper does,
-    whose N = 4,650 is 31 radii x 30 σ x 5 rings), computed once, and become one region when a descriptor is made.
+    ``columns[i]``. At ρ = 0 all rings of a set coincide in the one region there: they are counted (as in the paper,
+    with N = 4,650 for 31 radii x 30 σ x 5 rings), computed once, and become one region when a descriptor is made.
     """
 
     options: PoolOptions
@@ -56,18 +56,19 @@ class CandidatePool:
     def select(
         self, weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
-        """Regions x, y, σ (R, 3) that non-negative weights of rings (N,) select, in samples from the patch's centre;
-        the weight (R,) of each, summed over rings that coincide; and its ring (R,), from 0 in the order of the regions.
+        """Regions x, y, σ (R, 3) selected by non-negative weights of rings (N,), in samples from the patch's centre;
+        the weight (R,) of each, summed over coinciding rings; and its ring (R,), numbered from 0 in the order of the
+        regions.
         """
         grid = np.asarray(weights, np.float64).reshape(len(self.sigmas), len(self.columns))
         merged = np.zeros((len(self.sigmas), self.groups.max() + 1))
         for column, group in enumerate(self.columns):
             merged[:, group] += grid[:, column]
         rings = np.argwhere(merged > 0)
-        found = [self.positions[self.groups == group] for _, group in rings]
-        counts = np.array([len(members) for members in found], np.int64)
+        positions = [self.positions[self.groups == group] for _, group in rings]
+        counts = np.array([len(members) for members in positions], np.int64)
         sigma = np.repeat(self.sigmas[rings[:, 0]], counts)
-        places = np.concatenate(found) if found else np.zeros((0, 2))
+        places = np.concatenate(positions) if positions else np.zeros((0, 2))
         weight = np.repeat(merged[merged > 0], counts)
         numbers = np.repeat(np.arange(len(rings)), counts)
         return (
@@ -92,13 +93,13 @@ def candidate_pool(options: PoolOptions | None = None) -> CandidatePool:
     positions = np.concatenate([np.zeros((1, 2)), (steps[:, None, None] * circle).reshape(-1, 2)])
     if options.symmetric:
         eighth = options.angles // 8
-        # Fold the circle onto its first eighth: an angle and its images under the flips fall on one place.
+        # Fold the circle onto its first eighth: an angle and its images under the flips coincide.
         folded = np.arange(options.angles) % (2 * eighth)
         orbit = np.minimum(folded, 2 * eighth - folded)
         rings = eighth + 1
     else:
         orbit, rings = np.arange(options.angles), options.angles
     groups = np.concatenate([[0], 1 + (rings * np.arange(len(steps))[:, None] + orbit).reshape(-1)])
-    # At ρ = 0 the rings of the set are one and the same.
+    # At ρ = 0 the rings of a set coincide.
     columns = np.concatenate([np.zeros(rings if options.symmetric else 1, np.int64), np.arange(1, groups.max() + 1)])
     return CandidatePool(options, positions, groups, columns, steps)

@@ -1,4 +1,4 @@
-"""Learning a descriptor from labelled patches: grids of models, and the best of them on validation pairs."""
+"""Learn a descriptor from labelled patches: train grids of models, and choose the best on validation pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -39,32 +39,31 @@ from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.descriptors.pooling import ChannelOptions
 
 RING_DISTANCES = "ring-distances"
-"""Folder, within that of a run, of what takes most space and time there."""
+"""Subfolder of a run's folder for the largest and most expensive intermediate results."""
 
 VERSION = 1
-"""Of how models are learnt; to be raised with any change of what they come out as."""
+"""Version of the learning; raise it with every change of the resulting models."""
 
-_MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
-_SEARCH = 5  # models at most that look for a wanted dimension between those of the grid
-_CLOSE = 0.9  # a model of this share of the wanted dimension is near enough to it
+_MOMENTS = 20_000  # training patches for the stored mean and covariance of descriptors
+_SEARCH = 5  # most models tried between those of the grid to reach the wanted dimension
+_CLOSE = 0.9  # a model with this share of the wanted dimension is near enough
 
 
 @dataclass(frozen=True)
 class LearningOptions:
-    """What is learnt, and how."""
+    """Options of learning."""
 
     stage: str = "both"  # one of stages.STAGES
     base: str = "pooled"  # one of retrieval.descriptors.learnt.BASES
     dim: int = 80  # of the projected descriptor, at most
     max_pooled_dim: int = 640  # of the pooled descriptor, at most
-    hours: float = 0.0  # after these no further model is begun; 0: no limit
+    hours: float = 0.0  # after this time no further model is begun; 0: no limit
     channels: ChannelOptions = field(default_factory=ChannelOptions)
     pool: PoolOptions = field(default_factory=PoolOptions)
     selection: SelectionOptions = field(default_factory=SelectionOptions)
     projection: ProjectionOptions = field(default_factory=ProjectionOptions)
     whitening: WhiteningOptions = field(default_factory=WhiteningOptions)
-    # Of the pairs that projections and whitenings are learnt from. Pooling regions came out worse with it, wide ones
-    # being favoured.
+    # Of the training pairs of projections and whitenings. It made pooling regions worse, favouring wide ones.
     augmentation: AugmentationOptions = field(default_factory=AugmentationOptions)
 
     def __post_init__(self) -> None:
@@ -73,13 +72,13 @@ class LearningOptions:
 
 @dataclass(frozen=True)
 class Learnt:
-    """A learnt descriptor, and what became of the models it was chosen from."""
+    """A learnt descriptor, and the records of all models tried."""
 
     model: LearntModel
-    pooling: Record | None  # the model of each stage that was chosen
+    pooling: Record | None  # the chosen model of each stage
     projection: Record | None
     tried: list[Record]
-    tested: list[Tested]  # the same, where there are patches to test on
+    tested: list[Tested]  # their test errors, if there are test patches
 
 
 def learn_descriptor(
@@ -92,9 +91,9 @@ def learn_descriptor(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Learnt:
-    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2). `pooling`: with the stage "projection": the pooling
-    regions whose descriptor is projected. `tests`: folders of labelled patches that all models tried are measured on in
-    the end; none is chosen by them.
+    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2). `pooling`: for the stage "projection", the pooling
+    regions whose descriptor is projected. `tests`: folders of labelled patches on which all models tried are measured
+    in the end; they do not affect the choice.
     """
     check_pooling(options.stage, options.base, pooling)
     learner = _WithLabels(sources, work, options, workers, progress or (lambda step, done, of: None))
@@ -158,23 +157,23 @@ class _WithLabels(Learner[Record]):
             return key, partial(_projection_models, key, train, validation, units, options, model, mu, gamma)
 
         grid = [trial(mu, gamma) for mu in options.mus for gamma in options.gammas]
-        found = self.study.learn("projection", grid, bool)
+        records = self.study.learn("projection", grid, bool)
         enough = _CLOSE * min(self.options.dim, train.positive.descriptors.shape[1])
         for _ in range(_SEARCH if options.norm == "nuclear" else 0):
-            # Dimensions follow from μ*: between two that bracket the wanted one, look half way.
-            nearest = max((record.dim for record in found if record.dim <= self.options.dim), default=0)
+            # Dimensions follow from μ*: bisect between two that bracket the wanted one.
+            nearest = max((record.dim for record in records if record.dim <= self.options.dim), default=0)
             if nearest >= enough:
                 break
-            reference = best(found, self.options.dim) or min(found, key=lambda record: record.dim)
-            of_one_gamma = [record for record in found if record.gamma == reference.gamma]
+            reference = best(records, self.options.dim) or min(records, key=lambda record: record.dim)
+            of_one_gamma = [record for record in records if record.gamma == reference.gamma]
             mu = _between(of_one_gamma, self.options.dim)
             if any(record.mu == mu for record in of_one_gamma):
                 break  # ranks do not always fall as μ* grows
             more = self.study.learn("projection", [trial(mu, reference.gamma)], bool)
             if not more:
                 break  # out of time
-            found += more
-        record = best(found, self.options.dim)
+            records += more
+        record = best(records, self.options.dim)
         if record is None:
             raise CairnError("No projection has {dim} dimensions or fewer: allow more ({--dim}).", dim=self.options.dim)
         projection = self.records.parameters(record).astype(np.float32)
@@ -198,7 +197,7 @@ class _WithLabels(Learner[Record]):
         return whitened(model, self.records.parameters(record)), record
 
     def test(self, base: LearntModel, folders: Sequence[Path]) -> list[Tested]:
-        """Measure all models tried, those of projections and whitenings being of this base."""
+        """Measure all models tried; projections and whitenings have this base."""
         pool = candidate_pool(self.options.pool)
 
         def model_of(record: Record) -> LearntModel | None:
@@ -214,7 +213,7 @@ class _WithLabels(Learner[Record]):
         return measure_tried(self.study.tried, model_of, folders, self.work, workers=self.workers, progress=self.tell)
 
     def with_moments(self, model: LearntModel) -> LearntModel:
-        """Add the mean and covariance of the training patches' descriptors, which codes are learnt from."""
+        """Add the mean and covariance of the training patches' descriptors, for learning codes."""
         descriptor = LearntDescriptor(model)
         rng = np.random.default_rng(0)
         share = max(1, _MOMENTS // len(self.sources))
@@ -226,7 +225,7 @@ class _WithLabels(Learner[Record]):
         return with_moments(model, np.concatenate(rows))
 
     def _key(self, stage: str, model: list[Any]) -> str:
-        """Fingerprint of all that models of one setting depend on."""
+        """Fingerprint of everything that models of one setting depend on."""
         return fingerprint({}, {"stage": stage, "data": self._data, "model": model, "version": VERSION})
 
     def _ranked(self, split: str, pool: CandidatePool) -> RankedPairs:
@@ -256,7 +255,7 @@ class _WithLabels(Learner[Record]):
         self.tell(step, before + done, total)
 
     def _differences(self, model: LearntModel) -> tuple[DifferencePairs, DifferencePairs]:
-        """φ of all patches that pairs name, and the pairs of its rows, for training and validation."""
+        """φ of all patches in pairs, and the pairs as rows of it, for training and validation."""
         descriptor = LearntDescriptor(model)
         rows, pairs = [], {"train": [], "validation": []}  # type: ignore[var-annotated]
         before = 0
@@ -279,7 +278,7 @@ class _WithLabels(Learner[Record]):
 
 
 def _between(records: list[Record], dim: int) -> float:
-    """A μ* whose model may have the wanted dimension: half way, by ratio, between those that bracket it."""
+    """A μ* whose model may have the wanted dimension: the geometric mean of those that bracket it."""
     above = [record.mu for record in records if record.dim > dim]
     below = [record.mu for record in records if record.dim <= dim]
     if not above:
@@ -299,9 +298,9 @@ def _pooling_models(
     mu: float,
     gamma: float,
 ) -> list[tuple[Record, NDArray[np.float64]]]:
-    """One model of the pooling grid, and those it becomes as it is made small enough."""
+    """One model of the pooling grid, and the successively smaller ones derived from it."""
     orientations = options.channels.orientations
-    found: list[tuple[Record, NDArray[np.float64]]] = []
+    models: list[tuple[Record, NDArray[np.float64]]] = []
     began = perf_counter()
 
     def add(selection: Selection) -> None:
@@ -312,20 +311,20 @@ def _pooling_models(
             mu,
             gamma,
             dim_of(pool, weights, orientations),
-            len(np.unique(pool.select(weights)[2])),  # those that coincide are one
+            len(np.unique(pool.select(weights)[2])),  # coinciding rings count once
             validation.error(weights) if weights.any() else 1.0,
             selection.objective,
             selection.refits,
             perf_counter() - began,
         )
-        found.append((record, weights))
+        models.append((record, weights))
 
     with one_thread():  # so that the result does not depend on how many processes share the cores
         first = learn_weights(train, means, mu, gamma, options.selection)
         add(first)
         for selection in refine(train, means, first, pool, orientations, options.max_pooled_dim, options.selection):
             add(selection)
-    return found
+    return models
 
 
 def _projection_models(

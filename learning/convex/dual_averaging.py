@@ -2,8 +2,8 @@
 
 Both objectives are sums of the hinge L(z) = max(z + 1, 0) over all combinations of a positive pair and a negative pair,
 of the difference of their distances. The loss and its subgradient over *all* P·N combinations follow from sorting the
-distances, in the time of P + N pairs: combination (p, n) is active where d_n < d_p + 1. That of section 9, where each
-feature has negatives of its own, is solved by the same steps on other batches (`learning.latent.alternation`).
+distances, in the time of P + N pairs: combination (p, n) is active where d_n < d_p + 1. The objective of section 9,
+where each feature has its own negatives, is solved by the same steps on other batches (`learning.latent.alternation`).
 """
 
 from collections.abc import Callable, Iterator
@@ -29,16 +29,16 @@ class PairRows(Protocol):
 
 @dataclass(frozen=True)
 class AveragingOptions:
-    """How long, and in what steps, RDA runs."""
+    """Number and size of the steps of RDA."""
 
     iterations: int = 2_000  # t of equation 12
     batch: int = 500  # positive pairs an iteration, and as many negative ones; all combinations count; 0: all pairs
     gamma: float = 1.0  # γ of β_t = γ √t, equation 13
-    seed: int = 0  # of the order in which pairs are drawn
+    seed: int = 0  # seed of the order of drawing pairs
 
 
 Counts = Callable[[NDArray[np.floating], NDArray[np.floating]], tuple[float, NDArray[np.float64], NDArray[np.float64]]]
-"""Of distances of matches and of others: the loss, its slope by the first, and minus its slope by the second."""
+"""Maps distances of matches and of others to the loss, its slope by the first, and minus its slope by the second."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Batch:
 def hinge_counts(
     positive: NDArray[np.floating], negative: NDArray[np.floating]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Mean hinge loss over all combinations of distances, and how often each is active.
+    """Mean hinge loss over all combinations of distances, and the active share of each.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def hinge_counts(
     """
     positive, negative = positive.astype(np.float64), negative.astype(np.float64)
     combinations = len(positive) * len(negative)
-    # Both by the same comparison, d_n < d_p + 1, so that rounding does not let them disagree on a combination.
+    # Both use the same comparison, d_n < d_p + 1, so that rounding cannot make them disagree.
     reach = positive + 1
     by_positive = np.searchsorted(np.sort(negative), reach, side="left") / combinations
     by_negative = (len(positive) - np.searchsorted(np.sort(reach), negative, side="right")) / combinations
@@ -89,7 +89,7 @@ def all_combinations(positive: PairRows, negative: PairRows, size: int, seed: in
     size : int
         Positive pairs a batch, and the same number of negative ones; 0: all.
     seed : int
-        Of the order. Each pair comes once before any comes again.
+        Of the order. Each pair comes once before any is repeated.
     """
     rng = np.random.default_rng(seed)
     for of_positive, of_negative in zip(draw(len(positive), size, rng), draw(len(negative), size, rng), strict=True):
@@ -97,7 +97,7 @@ def all_combinations(positive: PairRows, negative: PairRows, size: int, seed: in
 
 
 def draw(number: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Draw batches of indices (0: all) without end, each index once before any comes again."""
+    """Draw batches of indices (0: all) without end, each index once before any is repeated."""
     size = min(size or number, number)
     while True:
         order = rng.permutation(number) if size < number else np.arange(number)
@@ -160,7 +160,7 @@ def minimise_weights(
 
 
 def _combine(counts: NDArray[np.float64], rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Sum of rows times their counts; rows that count for nothing are not read."""
+    """Sum of rows times their counts; rows with count 0 are not read."""
     used = np.flatnonzero(counts)
     return counts[used].astype(np.float32) @ rows[used]
 
@@ -196,7 +196,7 @@ def minimise_metric(
     options : AveragingOptions
         Steps.
     norm : {"nuclear", "frobenius"}
-        μ ‖A‖_* lowers the rank; μ/2 ‖A‖_F² does not, and is for projections that keep their dimension.
+        μ ‖A‖_* lowers the rank; μ/2 ‖A‖_F² keeps the dimension.
     monitor : callable, optional
         Told the iteration and a W with WᵀW = A.
 
@@ -216,7 +216,7 @@ def minimise_metric(
         average += (_moment(by_near, batch.near) - _moment(by_far, batch.far) - average) / step
         if norm == "nuclear":
             scale, target = np.sqrt(step) / options.gamma, -average - mu * np.eye(size)
-        else:  # the norm is strongly convex by itself: its minimum with (γ / √t) ‖A‖²/2 has a closed form
+        else:  # the norm itself is strongly convex: its minimum with (γ / √t) ‖A‖²/2 has a closed form
             scale, target = 1 / (mu + options.gamma / np.sqrt(step)), -average
         projection = root_of(scale * target)
         if monitor:
@@ -236,12 +236,12 @@ def _moment(counts: NDArray[np.float64], rows: NDArray[np.float32]) -> NDArray[n
 def root_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return W = √D_r Vᵀ (m, n) of the projection of a symmetric matrix onto the positive semi-definite cone, Π.
 
-    Eigenvalues below 0 are cropped, and with them those that rounding alone may have left above it.
+    Eigenvalues below 0 are cropped, and so are positive ones within rounding error.
     """
     values, vectors = eigh(matrix, subset_by_value=(0, np.inf), check_finite=False)
-    kept = values > 1e-7 * max(values.max(initial=0), 1e-30)
-    order = np.argsort(-values[kept], kind="stable")
-    return np.asarray((np.sqrt(values[kept]) * vectors[:, kept])[:, order].T)
+    positive = values > 1e-7 * max(values.max(initial=0), 1e-30)
+    order = np.argsort(-values[positive], kind="stable")
+    return np.asarray((np.sqrt(values[positive]) * vectors[:, positive])[:, order].T)
 
 
 def vector_penalty(weights: NDArray[np.float64], mu: float) -> float:

@@ -1,4 +1,4 @@
-"""Learning a projection: a metric of low rank for the rows of a descriptor (Simonyan14 section 5)."""
+"""Learn a projection: a metric of low rank for the rows of a descriptor (Simonyan14 section 5)."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ NORMS = ("nuclear", "frobenius")
 
 @dataclass(frozen=True)
 class ProjectionOptions:
-    """How projections are learnt."""
+    """Options of learning projections."""
 
     mus: tuple[float, ...] = (0.002, 0.001, 0.0005, 0.0002, 0.0001)  # μ*; at 1 the nuclear norm leaves rank 0
     gammas: tuple[float, ...] = (0.03, 0.1)  # γ; see `MetricUnits`
     iterations: int = 300  # of RDA
     batch: int = 1_000  # positive pairs an iteration, and the same number of negative ones
-    seed: int = 0  # of the order in which pairs are drawn
+    seed: int = 0  # seed of the order of drawing pairs
     norm: str = "nuclear"  # or frobenius, which keeps the dimension
 
     def __post_init__(self) -> None:
@@ -68,15 +68,15 @@ class MetricUnits:
 
     @classmethod
     def of_slope(cls, slope: NDArray[np.float64], norm: str) -> "MetricUnits":
-        """Take them from the mean θθᵀ (n, n) of negative pairs less that of positive ones."""
+        """Compute them from the mean θθᵀ (n, n) of negative pairs minus that of positive ones."""
         squared = float(max((slope**2).sum(), 1e-12))
-        # The Frobenius norm is quadratic, as is what γ multiplies: it has γ's unit.
+        # The Frobenius norm is quadratic, as is the term of γ: it has γ's unit.
         return cls(float(max(np.linalg.eigvalsh(slope)[-1], 1e-12)) if norm == "nuclear" else squared, squared)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A projection that was learnt, and how."""
+    """A learnt projection, and a record of its learning."""
 
     projection: NDArray[np.float64]  # W (m, n) float64
     mu: float

@@ -1,4 +1,4 @@
-"""Records of every model that was tried: what model selection chooses from, and what a stopped run goes on from."""
+"""Records of all models tried, for model selection and for resuming a stopped run."""
 
 import re
 from dataclasses import dataclass, fields
@@ -24,7 +24,7 @@ class Record:
     """One model."""
 
     stage: str  # pooling or projection
-    key: str  # fingerprint of all that it depends on
+    key: str  # fingerprint of everything it depends on
     mu: float  # μ₁ or μ*, in the units of the stage
     gamma: float
     dim: int  # dimensions of the descriptor
@@ -32,28 +32,28 @@ class Record:
     fpr95: float  # on the validation pairs
     objective: float  # over all training pairs
     refits: int  # see `ring_selection.Selection`
-    seconds: float  # that it took
+    seconds: float  # of learning
 
     @property
     def merit(self) -> tuple[float, int, int]:
-        """Larger is better: less error, then fewer dimensions, and then always the same one."""
+        """Larger is better: less error, then fewer dimensions, then a fixed order."""
         return -self.fpr95, -self.dim, -int(self.key, 16)
 
 
 class RecordFields(Protocol):
-    """What every kind of record tells."""
+    """Common fields of all kinds of records."""
 
     @property
     def stage(self) -> str:
-        """Stage it belongs to."""
+        """Its stage."""
 
     @property
     def key(self) -> str:
-        """Fingerprint of all that it depends on."""
+        """Fingerprint of everything it depends on."""
 
     @property
     def refits(self) -> int:
-        """How often rings were dropped."""
+        """Number of times that rings were dropped."""
 
     @property
     def dim(self) -> int:
@@ -61,7 +61,7 @@ class RecordFields(Protocol):
 
     @property
     def merit(self) -> tuple[float, int, int]:
-        """Of two models that fit, the one to choose has the larger."""
+        """Model selection prefers larger values."""
 
 
 Kind = TypeVar("Kind", bound=RecordFields)
@@ -94,15 +94,15 @@ class ModelRecords(Generic[Kind]):
         return records
 
     def of(self, key: str) -> list[Kind]:
-        """Records of the models that a key stands for."""
+        """Records of the models of a key."""
         return [record for record in self.all if record.key == key]
 
-    def add(self, found: list[tuple[Kind, NDArray[np.float64]]]) -> None:
-        """Keep models, with their weights or projections, all of them or none."""
-        for record, parameters in found:
+    def add(self, models: list[tuple[Kind, NDArray[np.float64]]]) -> None:
+        """Store models with their weights or projections, all or nothing."""
+        for record, parameters in models:
             save_array(self._path(record), parameters)
-        # Read again: another run may have added to it meanwhile.
-        self.all = self._read() + [record for record, _ in found]
+        # Read again: another run may have added records meanwhile.
+        self.all = self._read() + [record for record, _ in models]
         save_json(self._file, self.all)
 
     def parameters(self, record: Kind) -> NDArray[np.float64]:
@@ -114,7 +114,7 @@ class ModelRecords(Generic[Kind]):
 
 
 def _fits(record: Any) -> bool:
-    """Whether all fields are of the types they are declared as, and those that name the files of a model can be."""
+    """Whether all fields have their declared types, and those used in file names are valid names."""
     kinds: dict[Any, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "list": (list,)}
     if not all(
         type(getattr(record, item.name)) in kinds[getattr(item.type, "__name__", str(item.type))]
@@ -127,6 +127,6 @@ def _fits(record: Any) -> bool:
 
 
 def best(records: list[Kind], limit: int) -> Kind | None:
-    """Choose the record of most merit among those with at most so many dimensions; None if there is none."""
+    """Choose the record of most merit with at most `limit` dimensions; None if there is no such record."""
     fitting = [record for record in records if 0 < record.dim <= limit]
     return max(fitting, key=lambda record: record.merit, default=None)

@@ -23,15 +23,15 @@ from retrieval.descriptors.pooling import VERSION as channels_version
 from retrieval.descriptors.pooling import ChannelOptions, axis_kernels, normalised_channels, respond
 from retrieval.regions.patches import resample_patches
 
-BLOCK = 4_096  # pairs to a file: what a stopped run loses at most
-_MOST_HALVES = 8_000_000_000  # bytes of ψ in half precision; more are kept in bytes, so that 20 GB do for 500,000 pairs
-_CHUNK = 32  # pairs at a time: what they need fits the second-level cache
+BLOCK = 4_096  # pairs per file: the most that a stopped run loses
+_MOST_HALVES = 8_000_000_000  # bytes of ψ in half precision; beyond, ψ is stored in bytes: 20 GB for 500,000 pairs
+_CHUNK = 32  # pairs at a time: their data fits the second-level cache
 _TOLERANCE = 1e-6  # of the basis, relative to its largest singular value
 
 
 class RingDistances:
-    """Computes ψ for pairs of patches. If ψ of so many `pairs` would take more than 8 GB in half precision, and the
-    pool is not the usual one, each entry is kept in a byte, to within 3% (`rows.in_bytes`).
+    """Computes ψ for pairs of patches. If ψ of `pairs` pairs would take more than 8 GB in half precision, and the pool
+    is not the usual one, each entry is stored in a byte, to within 3% (`rows.in_bytes`).
     """
 
     def __init__(self, pool: CandidatePool, options: ChannelOptions, pairs: int = 0) -> None:
@@ -58,7 +58,7 @@ class RingDistances:
     def __call__(
         self, first: NDArray[np.uint8 | np.float32], second: NDArray[np.uint8 | np.float32]
     ) -> NDArray[np.float32]:
-        """Compute ψ of pairs of patches, each (M, S, S); gives (M, N) float32."""
+        """Compute ψ (M, N) float32 of pairs of patches, each (M, S, S)."""
         result = np.empty((len(first), len(self.pool)), np.float32)
         for start in range(0, len(first), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -66,7 +66,7 @@ class RingDistances:
         return result
 
     def fingerprint_of(self, source: Patches, first: NDArray[np.integer], second: NDArray[np.integer]) -> str:
-        """SHA-256 of all that ψ of pairs of a patch set depends on."""
+        """SHA-256 of everything that ψ of pairs of a patch set depends on."""
         return fingerprint(
             {"first": first, "second": second},
             {
@@ -134,7 +134,7 @@ def _write_block(
         for start in range(0, len(first), 512):
             part = slice(start, start + 512)
             pair = [resample_patches(source.read(numbers[part]), size) for numbers in (first, second)]
-            found = distances(*pair)
-            rows[part] = in_bytes(found) if distances.dtype == np.uint8 else found
+            block = distances(*pair)
+            rows[part] = in_bytes(block) if distances.dtype == np.uint8 else block
     save_array(path, rows)
     return len(first)

@@ -1,4 +1,4 @@
-"""Learning pooling regions: which rings of the pool, and how much each counts (Simonyan14 section 4)."""
+"""Learn pooling regions: select and weight rings of the pool (Simonyan14 section 4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from retrieval.descriptors.pooling import ChannelOptions
 
 @dataclass(frozen=True)
 class SelectionOptions:
-    """How rings are selected."""
+    """Options of selecting rings."""
 
     mus: tuple[float, ...] = (0.7, 0.5, 0.3, 0.15)  # μ₁; at 1 nothing is selected
     gammas: tuple[float, ...] = (0.03, 0.1)  # γ; see `WeightUnits`
     iterations: int = 1_000  # of RDA
     batch: int = 300  # positive pairs an iteration, and the same number of negative ones
-    seed: int = 0  # of the order in which pairs are drawn
-    # Ours. The paper's norm adds up weights as they are, and so favours rings whose squared differences are large,
-    # those of narrow Gaussians above all. Balanced, a ring is charged by its part in the distance of a non-match.
+    seed: int = 0  # seed of the order of drawing pairs
+    # Ours. The paper's norm sums plain weights, and so favours rings with large squared differences, especially narrow
+    # Gaussians. Balanced, a ring is charged by its share in the distance of a non-match.
     balanced: bool = True
-    # Ours. While a selection has more dimensions than wanted, at most this share of them is kept, the rings that
-    # contribute most, and their weights are learnt again; 0: never, as in the paper, where μ₁ alone makes it smaller.
+    # Ours. While a selection has too many dimensions, at most this share of them is kept, in the rings that contribute
+    # most, and their weights are learnt again; 0: never, as in the paper, where only μ₁ makes it smaller.
     keep: float = 0.5
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class WeightUnits:
     margin, so that steps with γ of the order of ‖g‖² get there soon: that is γ = 1.
     """
 
-    scale: NDArray[np.float64]  # (N,) what each ring's ψ is multiplied by
+    scale: NDArray[np.float64]  # (N,) factor of each ring's ψ
     mu: float
     gamma: float
 
@@ -80,13 +80,13 @@ class WeightUnits:
 
 @dataclass(frozen=True)
 class Selection:
-    """Weights that were learnt, and how."""
+    """Learnt weights, and a record of their learning."""
 
     weights: NDArray[np.float64]  # (N,) float64 of the rings, in the pool's own units
     mu: float
     gamma: float
-    objective: float  # of equation 6 over all training pairs, in the units it was minimised in
-    refits: int  # how often weights were learnt again on the rings that contribute most
+    objective: float  # of equation 6 over all training pairs, in the units of the minimisation
+    refits: int  # number of times that weights were learnt again on the rings that contribute most
 
 
 def learn_weights(
@@ -96,8 +96,8 @@ def learn_weights(
     gamma: float,
     options: SelectionOptions,
 ) -> Selection:
-    """Minimise equation 6 over the whole pool, given the mean ψ (N,) of positive and negative pairs; weights may all be
-    zero.
+    """Minimise equation 6 over the whole pool; weights may all be zero. `means`: mean ψ (N,) of positive and negative
+    pairs.
     """
     units = WeightUnits.of(*means, options.balanced)
     positive, negative = train.positive.scaled(units.scale), train.negative.scaled(units.scale)
@@ -118,29 +118,29 @@ def refine(
 ) -> Iterator[Selection]:
     """Shrink a selection until it has at most this many dimensions: drop rings, learn the weights again, repeat.
 
-    Gives each step's selection. Each is the minimum of equation 6 over the rings that were left.
+    Yields the selection of each step, the minimum of equation 6 over the remaining rings.
     """
     if not options.keep:
         return
     dim = dim_of(pool, selection.weights, orientations)
     step = selection
     while dim > limit:
-        # A step that would end below the limit ends at it.
+        # A step does not go below the limit.
         wanted = max(limit, int(dim * options.keep))
-        kept = largest_contributions(pool, step.weights * means[1], orientations, wanted)
-        if not len(kept):
+        rings = largest_contributions(pool, step.weights * means[1], orientations, wanted)
+        if not len(rings):
             return
-        units = WeightUnits.of(means[0][kept], means[1][kept], options.balanced)
+        units = WeightUnits.of(means[0][rings], means[1][rings], options.balanced)
         scale = np.zeros(len(pool))
-        scale[kept] = units.scale
-        positive, negative = (rows.scaled(scale).columns(kept) for rows in (train.positive, train.negative))
+        scale[rings] = units.scale
+        positive, negative = (rows.scaled(scale).columns(rings) for rows in (train.positive, train.negative))
         few = sparse_weights(
             ArrayRows(positive), ArrayRows(negative), step.mu * units.mu, _steps(options, step.gamma * units.gamma)
         )
         single = few.astype(np.float32)
         loss, _, _ = hinge_counts(positive @ single, negative @ single)
         weights = np.zeros(len(pool))
-        weights[kept] = few * units.scale
+        weights[rings] = few * units.scale
         objective = loss + vector_penalty(few, step.mu * units.mu)
         step = Selection(weights, step.mu, step.gamma, objective, step.refits + 1)
         dim = dim_of(pool, weights, orientations)
@@ -150,7 +150,9 @@ def refine(
 def largest_contributions(
     pool: CandidatePool, contribution: NDArray[np.float64], orientations: int, dim: int
 ) -> NDArray[np.int64]:
-    """Rings (K,), rising, that contribute most (weight times mean ψ of negative pairs) within a limit of dimensions."""
+    """Rings (K,), ascending, that contribute most (weight times mean ψ of negative pairs) within a limit of
+    dimensions.
+    """
     first = np.unique(pool.columns, return_index=True)[1]
     same = (np.arange(len(pool.sigmas))[:, None] * len(pool.columns) + first[pool.columns]).reshape(-1)
     sizes = np.where(same == np.arange(len(pool)), pool.sizes * orientations, 0)
@@ -160,12 +162,12 @@ def largest_contributions(
 
 
 def dim_of(pool: CandidatePool, weights: NDArray[np.float64], orientations: int) -> int:
-    """Dimensions of the pooled descriptor that weights (N,) select."""
+    """Dimensions of the pooled descriptor with weights (N,)."""
     return orientations * len(pool.select(weights)[0])
 
 
 def pooling_of(pool: CandidatePool, weights: NDArray[np.float64], channels: ChannelOptions) -> Pooling:
-    """Make the configuration of pooling regions that weights (N,) select."""
+    """Make the configuration of pooling regions for weights (N,)."""
     regions, region_weights, rings = pool.select(weights)
     return Pooling(regions, region_weights, rings, channels)
 

@@ -16,7 +16,7 @@ STAGES = ("pooling", "projection", "both", "whitening")
 
 
 def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientations: int) -> None:
-    """Raise a CairnError if options of learning do not exist or do not go together."""
+    """Raise a CairnError if options of learning are unknown or incompatible."""
     for value, known, what in ((stage, STAGES, "stage"), (base, BASES, "base")):
         if value not in known:
             raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
@@ -29,13 +29,13 @@ def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientati
 
 
 def check_pooling(stage: str, base: str, pooling: Pooling | None) -> None:
-    """Raise CairnError if a projection of pooling regions is to be learnt, and there are no pooling regions."""
+    """Raise CairnError if a projection of pooling regions is requested without pooling regions."""
     if stage == "projection" and base == "pooled" and pooling is None:
         raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
 
 
 class Learner(ABC, Generic[Kind]):
-    """One run: learns each stage, and gives the record of the model that it has chosen."""
+    """One run: learns each stage, and returns the record of the chosen model."""
 
     def __init__(self, work: Path, kind: type[Kind], stage: str, hours: float, workers: int, tell: Progress) -> None:
         self.workers = workers
@@ -57,13 +57,13 @@ class Learner(ABC, Generic[Kind]):
 
     @abstractmethod
     def with_moments(self, model: LearntModel) -> LearntModel:
-        """Add the mean and covariance of training patches' descriptors, which codes are learnt from."""
+        """Add the mean and covariance of training patches' descriptors, for learning codes."""
 
 
 def learn_stages(
     learner: Learner[Kind], stage: str, base: str, pooling: Pooling | None
 ) -> tuple[LearntModel, Kind | None, Kind | None]:
-    """Learn the stages that are wanted, one upon the other: the descriptor, and the model chosen of each stage
+    """Learn the requested stages in turn. Returns the descriptor, and the chosen model of each stage that was
     learnt.
     """
     chosen: Kind | None = None
@@ -81,5 +81,5 @@ def learn_stages(
 
 
 def hours_of_stages(stage: str, hours: float) -> dict[str, float]:
-    """Divide the time for learning: by stage, after how many hours no further model of it is begun; 0: no limit."""
+    """Divide the time for learning: by stage, the hours after which no further model is begun; 0: no limit."""
     return {"pooling": hours * (0.5 if stage == "both" else 1), "projection": hours, "whitening": hours}

@@ -1,4 +1,4 @@
-"""A study: the models of grids of settings, learnt some at a time, kept as they are learnt, and gone on with later."""
+"""A study: models of grids of settings, learnt a few at a time, stored at once, and resumable."""
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -12,13 +12,11 @@ from index.progress import Progress
 from learning.convex.records import Kind, ModelRecords
 
 Trial = tuple[str, Callable[[], list[tuple[Kind, NDArray[np.float64]]]]]
-"""One setting: its key in the records, and what learns the models that the key stands for, in any process."""
+"""One setting: its key in the records, and a function that learns its models in any process."""
 
 
 class Study(Generic[Kind]):
-    """The grids of one run. `hours`: by stage, how long after the study began no further model of it is begun; 0: no
-    limit.
-    """
+    """The grids of one run. `hours`: by stage, the hours after which no further model is begun; 0: no limit."""
 
     def __init__(self, records: ModelRecords[Kind], hours: dict[str, float], workers: int, progress: Progress) -> None:
         self.records = records
@@ -29,7 +27,7 @@ class Study(Generic[Kind]):
         self._began = perf_counter()
 
     def learn(self, stage: str, grid: Sequence[Trial[Kind]], enough: Callable[[list[Kind]], bool]) -> list[Kind]:
-        """Learn the models of a grid that are not there yet, as long as there is time; give all that are there."""
+        """Learn the missing models of a grid, as long as there is time; return all models of it."""
         missing = [trial for trial in grid if not self.records.of(trial[0])]
         done = len(grid) - len(missing)
         self._tell(stage, done, len(grid))
@@ -40,12 +38,12 @@ class Study(Generic[Kind]):
                 break
             batch, missing = missing[: self._workers], missing[self._workers :]
             models = run([learn for _, learn in batch], self._workers)
-            self.records.add([model for found in models for model in found])
+            self.records.add([model for results in models for model in results])
             done += len(batch)
             self._tell(stage, done, len(grid))
-        found = self._of(grid)
-        self.tried += found
-        return found
+        results = self._of(grid)
+        self.tried += results
+        return results
 
     def _of(self, grid: Sequence[Trial[Kind]]) -> list[Kind]:
         return [record for key, _ in grid for record in self.records.of(key)]

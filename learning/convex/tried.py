@@ -1,4 +1,4 @@
-"""What the models that were tried are worth on patches that none was chosen by (Simonyan14 figure 3)."""
+"""Test errors of all models tried, on patches not used for the choice (Simonyan14 figure 3)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.regions.patches import resample_patches
 
 TESTED = "tested.json"
-"""File in the folder of a run: the errors that were measured, to go on from."""
+"""File in the folder of a run: the measured errors, for resuming."""
 
 _READ = 2_048  # patches at a time
 _SPACE = 1 << 30  # bytes of descriptors in memory
@@ -43,7 +43,7 @@ class TestPairs:
 
     @classmethod
     def open(cls, folder: Path) -> "TestPairs":
-        """Read those of a folder: its test pairs, or the file that published results are of."""
+        """Read those of a folder: its test pairs, or the pair file of the published results."""
         patches, name, pairs = _pairs_of(folder)
         used, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
         read = [patches.read(used[start : start + _READ]) for start in range(0, len(used), _READ)]
@@ -66,22 +66,22 @@ class TestPairs:
                 for begin in range(0, len(used), _READ):
                     patches = resample_patches(self.patches[used[begin : begin + _READ]], base.patch_size)
                     rows[begin : begin + _READ] = base.base_rows(patches)
-                for model, found in zip(models, distances, strict=True):
+                for model, values in zip(models, distances, strict=True):
                     described = LearntDescriptor(model).projected(rows)
-                    found[part] = squared_distances(described.__getitem__, *np.split(places, 2))
-        return [fpr95(found, self.match) for found in distances]
+                    values[part] = squared_distances(described.__getitem__, *np.split(places, 2))
+        return [fpr95(values, self.match) for values in distances]
 
 
 @dataclass(frozen=True)
 class Tested:
-    """One model that was tried, and its errors on the test pairs."""
+    """One model, and its errors on the test pairs."""
 
     record: Record
     errors: dict[str, float]  # by the name of the folder
 
 
 def check_tests(folders: Sequence[Path]) -> None:
-    """Raise CairnError if models cannot be tested on folders, so that it is known before any are learnt."""
+    """Raise CairnError if models cannot be tested on folders; called before any are learnt."""
     names = [folder.resolve().name for folder in folders]
     if len(set(names)) < len(names):
         raise CairnError("Two folders to test on have the same name, by which errors are told: rename one.")
@@ -98,16 +98,16 @@ def measure_tried(
     workers: int = 1,
     progress: Progress,
 ) -> list[Tested]:
-    """Measure models on test pairs, folder by folder; what a stopped run has measured is taken. `model_of` gives None
-    for a model that describes nothing.
+    """Measure models on test pairs, folder by folder, reusing the results of a stopped run. `model_of` returns None for
+    a model that describes nothing.
     """
     check_tests(folders)
-    kept = _read(work / TESTED)
+    measured = _read(work / TESTED)
     of = {record: f"{record.key}-{record.refits}" for record in tried}
     errors: dict[Record, dict[str, float]] = {record: {} for record in tried}
     for number, folder in enumerate(folders):
         pairs = TestPairs.open(folder)
-        known = kept.setdefault(pairs.fingerprint, {})
+        known = measured.setdefault(pairs.fingerprint, {})
         groups: dict[str, list[tuple[Record, LearntModel]]] = {}
         for record in tried:
             if of[record] in known:
@@ -120,10 +120,10 @@ def measure_tried(
         done = number * len(tried) + len(tried) - sum(map(len, groups.values()))
         progress("test", done, len(folders) * len(tried))
         waiting = list(groups.values())
-        found = run([partial(pairs.errors, [model for _, model in group]) for group in waiting], workers)
-        for group, values in zip(waiting, found, strict=True):
+        results = run([partial(pairs.errors, [model for _, model in group]) for group in waiting], workers)
+        for group, values in zip(waiting, results, strict=True):
             known |= {of[record]: value for (record, _), value in zip(group, values, strict=True)}
-            save_json(work / TESTED, kept)
+            save_json(work / TESTED, measured)
             done += len(group)
             progress("test", done, len(folders) * len(tried))
         for record in tried:
@@ -144,8 +144,8 @@ def _pairs_of(folder: Path) -> tuple[PatchSet, str, PatchPairs]:
 def _read(path: Path) -> dict[str, dict[str, float]]:
     if not path.is_file():
         return {}
-    told: Any = load_json(path)
-    errors = [one for entry in told.values() for one in entry.values()] if isinstance(told, dict) else [None]
+    contents: Any = load_json(path)
+    errors = [one for entry in contents.values() for one in entry.values()] if isinstance(contents, dict) else [None]
     if not all(isinstance(one, int | float) and 0 <= one <= 1 for one in errors):
         raise CairnError(f"{path} is damaged: delete it to measure again.")
-    return told  # type: ignore[no-any-return]
+    return contents  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
 """Whitening: a projection in closed form, after which rows are centred and of unit length.
 
-The metric A = S⁻¹, S the covariance of the differences between matches, is what minimises tr(AS) - log det A: a change
-between two photos of the same thing then counts alike in all directions. Of what is left, the directions of most
-variance are kept (Mikolajczyk, Matas, ICCV 2007).
+The metric A = S⁻¹, S the covariance of the differences between matches, minimises tr(AS) - log det A: changes between
+two photos of the same object then count equally in all directions. After whitening, the directions of most variance are
+kept (Mikolajczyk, Matas, ICCV 2007).
 """
 
 from dataclasses import dataclass, replace
@@ -23,35 +23,35 @@ STAGE = "whitening"
 
 @dataclass(frozen=True)
 class WhiteningOptions:
-    """Which whitenings are tried."""
+    """Grid of whitenings."""
 
     shrinkages: tuple[float, ...] = (0.1, 0.3, 1.0)  # of S to a multiple of the identity; see `fit_whitening`
-    kept: tuple[float, ...] = (1.0, 0.75, 0.5)  # shares of the wanted dimensions that are kept
+    kept: tuple[float, ...] = (1.0, 0.75, 0.5)  # shares of the wanted dimensions to keep
 
     def settings(self, dim: int) -> list["WhiteningSetting"]:
         """All settings to try, for at most this many dimensions."""
-        dims = dict.fromkeys(max(1, int(dim * kept)) for kept in self.kept)
+        dims = dict.fromkeys(max(1, int(dim * share)) for share in self.kept)
         return [WhiteningSetting(shrinkage, most) for shrinkage in self.shrinkages for most in dims]
 
 
 @dataclass(frozen=True)
 class WhiteningSetting:
-    """What whitenings differ in."""
+    """Setting of a whitening."""
 
     shrinkage: float
-    dim: int  # dimensions that are kept, at most
+    dim: int  # most dimensions kept
 
 
 @dataclass(frozen=True)
 class RowMoments:
-    """The centre of features' rows, and their variance, which orders the directions."""
+    """Mean of features' rows, and their variance, which orders the directions."""
 
     mean: NDArray[np.float64]  # (n,) float64
     covariance: NDArray[np.float64]  # (n, n) float64
 
     @classmethod
     def of(cls, rows: NDArray[np.float32]) -> "RowMoments":
-        """Take them of rows (N, n)."""
+        """Compute them from rows (N, n)."""
         with one_thread():
             return cls(rows.mean(axis=0, dtype=np.float64), np.cov(rows, rowvar=False, dtype=np.float64))
 
@@ -60,7 +60,7 @@ def fit_whitening(moments: RowMoments, spread: NDArray[np.float64], shrinkage: f
     """Fit a whitening to S (n, n), the mean of θθᵀ over the differences θ between matches: W of `whiten`, the direction
     of most variance first, and the centre W μ, (n, n + 1). The first m rows are the whitening to m dimensions.
 
-    `shrinkage`: S + shrinkage · tr(S)/n · I takes the place of S, so that no direction is magnified without limit.
+    `shrinkage`: S + shrinkage · tr(S)/n · I replaces S, so that no direction is magnified without limit.
     """
     n = len(spread)
     with one_thread():
@@ -68,7 +68,7 @@ def fit_whitening(moments: RowMoments, spread: NDArray[np.float64], shrinkage: f
         whitening = (vectors / np.sqrt(values)) @ vectors.T
         _, directions = np.linalg.eigh(whitening @ moments.covariance @ whitening)
         projection = directions[:, ::-1].T @ whitening
-    # Of either sign; so that the same photos give the same file.
+    # Fix the sign, so that the same photos give the same file.
     projection *= np.sign(projection[np.arange(n), np.abs(projection).argmax(axis=1)])[:, None]
     return np.column_stack([projection, projection @ moments.mean])
 
@@ -81,7 +81,7 @@ def whiten(rows: NDArray[np.floating], parameters: NDArray[np.float64]) -> NDArr
 
 
 def whitened(model: LearntModel, parameters: NDArray[np.float64]) -> LearntModel:
-    """Add a whitening, as `fit_whitening` gives it, to a descriptor."""
+    """Add a whitening from `fit_whitening` to a descriptor."""
     single = parameters.astype(np.float32)
     return replace(model, projection=single[:, :-1], centre=single[:, -1])
 
@@ -95,14 +95,16 @@ def learn_whitening(
     setting: WhiteningSetting,
 ) -> list[tuple[Record, NDArray[np.float64]]]:
     """Learn a whitening from labelled pairs. `moments`, `spread`: of the rows of all training pairs, and of the
-    positive ones; see `fit_whitening`.
+    positive pairs; see `fit_whitening`.
     """
     began = perf_counter()
     parameters = fit_whitening(moments, spread, setting.shrinkage)[: setting.dim]
-    seen = whiten(train.positive.descriptors, parameters)
-    objective = squared_distances(seen.__getitem__, train.positive.first, train.positive.second).mean(dtype=np.float64)
+    whitened_rows = whiten(train.positive.descriptors, parameters)
+    objective = squared_distances(whitened_rows.__getitem__, train.positive.first, train.positive.second).mean(
+        dtype=np.float64
+    )
     distances = (
-        squared_distances(seen.__getitem__, pairs.first, pairs.second)
+        squared_distances(whitened_rows.__getitem__, pairs.first, pairs.second)
         for pairs in (validation.positive, validation.negative)
     )
     record = Record(

@@ -1,4 +1,4 @@
-"""Conclusion on a learnt descriptor: by what searches find if that was measured, else by nearest neighbours."""
+"""Conclusion on a learnt descriptor: by searches if they were measured, else by nearest neighbours."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,20 +20,20 @@ from retrieval.descriptors.learnt import LearntModel, save_model
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The verdict of nearest neighbours on image pairs held out, and that of retrieval, which decides."""
+    """The verdict of nearest neighbours on held-out image pairs, and the verdict of retrieval, which decides."""
 
     nearest: Verdict
-    retrieval: RetrievalVerdict | None  # None: it was not measured
-    why_not: str = ""  # it was not: the end of a sentence
+    retrieval: RetrievalVerdict | None  # None: not measured
+    why_not: str = ""  # reason why not, as the end of a sentence
 
     @property
     def outcome(self) -> str:
-        """One of `judge.verdict.OUTCOMES` or, where searches were not measured, of `Verdict.outcome`."""
+        """One of `judge.verdict.OUTCOMES` or, if searches were not measured, of `Verdict.outcome`."""
         return (self.retrieval or self.nearest).outcome
 
     @property
     def sentence(self) -> str:
-        """What follows for the user."""
+        """Advice for the user."""
         if self.retrieval is not None:
             return self.retrieval.sentence
         return (
@@ -47,10 +47,10 @@ class Conclusion:
         return [*self.nearest.details, *(self.retrieval.details if self.retrieval is not None else [])]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures of nearest neighbours, with the outcome and what it rests on."""
+        """Return the figures of nearest neighbours, with the outcome and its basis."""
         told_by = "nearest neighbours" if self.retrieval is None else "retrieval"
-        told = {"outcome": self.outcome, "told_by": told_by, "nearest_neighbours": self.nearest.outcome}
-        return {**self.nearest.as_json(), **told}
+        report = {"outcome": self.outcome, "told_by": told_by, "nearest_neighbours": self.nearest.outcome}
+        return {**self.nearest.as_json(), **report}
 
     def retrieval_json(self) -> dict[str, Any]:
         """Return the figures of searches, or the reason why they are missing."""
@@ -70,9 +70,8 @@ def judge_searches(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> tuple[RetrievalVerdict | None, str]:
-    """Judge a descriptor that was learnt from mined matches by what searches find; None, and the end of a sentence that
-    says why, where its photos are not at hand. `held_out`: how the image pairs were divided, with the seed; see
-    `MinedMatches.pair_split`.
+    """Judge a descriptor learnt from mined matches by searches. Returns None and a reason (the end of a sentence) if
+    its photos are unavailable. `held_out`: the split of the image pairs, with the seed; see `MinedMatches.pair_split`.
     """
     if source is None or source.collection is None:
         return None, "a file of matches has no photos to search, so learn from the collection"
@@ -81,7 +80,7 @@ def judge_searches(
     descriptor = work / f"{model.fingerprint[:16]}.npz"
     save_model(descriptor, model)
     try:
-        found = judge(
+        verdict = judge(
             source.collection,
             str(descriptor),
             paths_of(source, matches, training),
@@ -91,15 +90,15 @@ def judge_searches(
             workers=workers,
             progress=progress,
         )
-    except CairnError as error:  # what was learnt is worth keeping
+    except CairnError as error:  # keep the learnt descriptor
         return None, str(error)
-    return found, ""
+    return verdict, ""
 
 
 def paths_of(source: PhotoSource, matches: MinedMatches, pairs: NDArray[np.integer]) -> set[str]:
-    """Paths of the photos of some image pairs, which matches know by the stems of their names.
+    """Paths of the photos of some image pairs, which matches identify by stem.
 
-    If several photos have the same name, all count as learnt from: that errs on the safe side.
+    If several photos have the same stem, all count as training photos, to be safe.
     """
     names = set(matches.names[np.unique(matches.pairs[pairs])].tolist())
     return {str(path) for path in source.paths if printable(path.stem) in names}

@@ -26,7 +26,7 @@ from retrieval.groups.links import link_photos
 from retrieval.metadata.pages import file_of
 
 OTHER = "rootsift"
-"""The descriptor that links are verified by, and that a learnt one is compared with unless another is named."""
+"""The descriptor for verifying links, and the default one to compare a learnt descriptor with."""
 
 TITLES = {
     "judge-photos": "Judge: indexing (photos)",
@@ -41,15 +41,15 @@ _MATCHED = "pairs-{}.npz"
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """How a descriptor is judged."""
+    """Options of judging a descriptor."""
 
-    photos: int = 1_000  # that are searched among, at most, unless more must be; 0: all
+    photos: int = 1_000  # most photos in the database, unless more are needed; 0: all
     turns: int = 1  # of queries; 1: upright
     links: LinkOptions = field(default_factory=LinkOptions)
     queries: QueryOptions = field(default_factory=QueryOptions)
-    seed: int = 0  # of photos that are drawn
-    beside: str = OTHER  # name or file of the descriptor that it is compared with
-    staged: Path | None = None  # folder of features of rootSIFT that were extracted before, as for mining
+    seed: int = 0  # seed of drawing photos
+    beside: str = OTHER  # name or file of the descriptor to compare with
+    staged: Path | None = None  # folder of rootSIFT features extracted earlier, as for mining
 
 
 def judge(
@@ -63,20 +63,20 @@ def judge(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> RetrievalVerdict:
-    """Compare what searches find with a learnt descriptor and with another; see `learning.judge`. `needed`: photos that
-    must be searched too.
+    """Compare searches with a learnt descriptor and with another; see `learning.judge`. `needed`: photos that must be
+    in the database.
 
-    `source`: whose photos are searched, and with whose regions; its own descriptor and vocabulary have no part in it.
-    `learnt_from`: paths of photos that it was learnt from. No scene that has one is asked for.
+    `source`: a collection that provides photos and regions; its descriptor and vocabulary are not used. `learnt_from`:
+    paths of the training photos. Scenes with one of them get no queries.
     """
     tell = progress or (lambda step, done, of: None)
     rows = [row for row in source.catalogue.read(all_indexed) if os.path.isfile(file_of(row.path))]  # noqa: PTH113 (see `find_photo`)
     chosen = choose_photos(rows, {*learnt_from, *needed}, options)
     if not chosen:
         raise CairnError(f"No photo of {source.folder} is where it was, so that no search can be judged by them.")
-    # Photos are extracted with each descriptor; whatever else indexing does takes little of the time.
+    # Photos are extracted with each descriptor; the rest of indexing takes little time.
     same = replace(source.options, descriptor=OTHER, signature="none", keep_descriptors=False)
-    if len(chosen) < len(rows):  # a size that was given is for all of them
+    if len(chosen) < len(rows):  # an explicit size applies to all of them
         same = replace(same, words=0)
     count = len(chosen)
 
@@ -99,22 +99,22 @@ def judge(
     tell("judge-photos", times * count, times * count)
 
     with Collection.open(base) as collection:
-        found = _candidates(collection, list(dict.fromkeys(others)), workers, tell)
+        candidates = _candidates(collection, list(dict.fromkeys(others)), workers, tell)
         known = work / _MATCHED.format(base.stem)
-        links = link_strictly(collection, found, options.links, known=known, workers=workers, progress=tell)
+        links = link_strictly(collection, candidates, options.links, known=known, workers=workers, progress=tell)
         photos = collection.catalogue.read(all_indexed)
     links = links.without(_rejected(source, photos))
     scenes = find_scenes(links, photos, options.queries)
-    seen = {_as_indexed(path) for path in learnt_from}
+    training = {_as_indexed(path) for path in learnt_from}
     in_source = {_as_indexed(row.path): row.number for row in chosen}
     numbers = {row.number: in_source[row.path] for row in photos if row.path in in_source}
-    return _compare(rival.name, scenes, photos, seen, [other, compared], numbers, options, tell)
+    return _compare(rival.name, scenes, photos, training, [other, compared], numbers, options, tell)
 
 
 def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: JudgeOptions) -> list[ImageRow]:
-    """Choose photos that are searched among: those of the paths that are needed, and others drawn at random.
+    """Choose the photos of the database: the needed paths, and others drawn at random.
 
-    All that were learnt from are needed: were one not there, its scene might be taken for one that was not learnt from.
+    All training photos are needed: without one of them, its scene might be taken for a held-out scene.
     """
     wanted = [row.path in needed for row in rows]
     others = np.flatnonzero(~np.array(wanted, bool))
@@ -125,43 +125,43 @@ def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: Judge
 
 
 def _as_indexed(path: str) -> str:
-    """The path of a photo as a collection has it that was given the file: its folder by its real name."""
+    """The path of a photo as a collection stores it: with the folder resolved."""
     return str(Path(path).parent.resolve() / Path(path).name)
 
 
 def _rejected(source: Collection, photos: Sequence[ImageRow]) -> set[Pair]:
-    """Pairs of photos that are no match in the collection that they come from, by their numbers here."""
+    """Pairs of photos marked as no match in their source collection, by their numbers here."""
     pairs = source.catalogue.read(rejected_pairs)
     if not pairs:
         return set()
     paths = source.catalogue.read(paths_of, sorted({number for pair in pairs for number in pair}))
     here = {row.path: row.number for row in photos}
     named = {number: here.get(_as_indexed(path)) for number, path in paths.items()}
-    found = ((named.get(one), named.get(other)) for one, other in pairs)
-    return {(min(one, other), max(one, other)) for one, other in found if one is not None and other is not None}
+    numbers = ((named.get(one), named.get(other)) for one, other in pairs)
+    return {(min(one, other), max(one, other)) for one, other in numbers if one is not None and other is not None}
 
 
 def _candidates(collection: Collection, folders: Sequence[Path], workers: int, tell: Progress) -> dict[Pair, int]:
-    """Pairs of a collection's photos that a search in one of several collections of them verifies, and their inliers.
+    """Pairs of a collection's photos that a search in one of several collections verifies, and their inliers.
 
-    Each descriptor proposes: what only one of them finds is neither right nor wrong, unless strict links tell.
+    Each descriptor proposes pairs: those found by only one of them are ignored, unless strict links decide.
     """
     numbers = {row.path: row.number for row in collection.catalogue.read(all_indexed)}
-    found: dict[Pair, int] = {}
+    pairs: dict[Pair, int] = {}
     for place, folder in enumerate(folders):
 
         def linking(_: str, done: int, of: int, place: int = place) -> None:
             tell("judge-links", place * of + done, len(folders) * of)
 
-        with Collection.open(folder) as asked:
-            links = link_photos(asked, keep=True, workers=workers, progress=linking)
-            own = {row.number: numbers.get(row.path) for row in asked.catalogue.read(all_indexed)}
+        with Collection.open(folder) as searched:
+            links = link_photos(searched, keep=True, workers=workers, progress=linking)
+            own = {row.number: numbers.get(row.path) for row in searched.catalogue.read(all_indexed)}
         for link in links.values():
             one, other = own[link.asked], own[link.found]
             if one is not None and other is not None:
                 pair = min(one, other), max(one, other)
-                found[pair] = max(link.inliers, found.get(pair, 0))
-    return found
+                pairs[pair] = max(link.inliers, pairs.get(pair, 0))
+    return pairs
 
 
 def _compare(
@@ -174,9 +174,9 @@ def _compare(
     options: JudgeOptions,
     tell: Progress,
 ) -> RetrievalVerdict:
-    """Search for the boxes of held-out scenes in the collection of the learnt descriptor and in the other one.
+    """Search for the boxes of held-out scenes in the collections of both descriptors.
 
-    `numbers` are those that photos have in the collection that they come from.
+    `numbers`: of the photos in their source collection.
     """
     paths = {row.number: row.path for row in photos}
     queries = scenes.held_out([number for number, path in paths.items() if path in learnt_from])
@@ -184,18 +184,18 @@ def _compare(
     def searching(before: int, step: str, done: int, of: int) -> None:
         tell(step, before + done, len(folders) * of)
 
-    shown: list[list[frozenset[int]]] = [[] for _ in folders]
-    found = [
+    hits: list[list[frozenset[int]]] = [[] for _ in folders]
+    precisions = [
         search_boxes(
             folder,
             queries,
             paths,
             turns=options.turns,
-            shown=shown[place],
+            shown=hits[place],
             progress=partial(searching, place * len(queries)),
         )
         for place, folder in enumerate(folders)
     ]
-    learnt, compared = shown
+    learnt, compared = hits
     gained = gains(queries, learnt, compared, numbers)
-    return RetrievalVerdict.of(name, len(photos), len(scenes.members), queries, *found, gained=gained)
+    return RetrievalVerdict.of(name, len(photos), len(scenes.members), queries, *precisions, gained=gained)

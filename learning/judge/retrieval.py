@@ -1,4 +1,4 @@
-"""Photos indexed with a descriptor, and how well a search with it finds what it has to."""
+"""Index photos with a descriptor, and measure searches with it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,10 +26,10 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 
 ENGINES = ("tf-idf", "tf-idf-sp")
-"""Engines that are compared by: a ranking by words, and the same with the best photos verified."""
+"""Engines for the comparison: a ranking by words, and the same with the best photos verified."""
 
 STEP = "judge-queries"
-"""What the progress of `search_boxes` calls its one step."""
+"""Title of the only step in the progress of `search_boxes`."""
 
 
 def index_with(
@@ -42,22 +42,22 @@ def index_with(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Path:
-    """Index photos with a descriptor and a vocabulary of its own, unless that is done; give the collection. `staged`:
-    folder of features that were extracted before, which are taken where they are of this descriptor.
+    """Index photos with a descriptor and its own vocabulary, unless already done; return the collection. `staged`:
+    folder of features extracted earlier, which are used if they are of this descriptor.
     """
-    found = find_descriptor(descriptor)
-    told = {
+    known = find_descriptor(descriptor)
+    described = {
         "photos": [(row.path, row.size, row.mtime_ns) for row in photos],
-        "descriptor": found.fingerprint,
-        "options": replace(options, descriptor=found.name),
+        "descriptor": known.fingerprint,
+        "options": replace(options, descriptor=known.name),
     }
-    folder = work / f"{fingerprint({}, told)[:16]}.cairn"
+    folder = work / f"{fingerprint({}, described)[:16]}.cairn"
     work.mkdir(parents=True, exist_ok=True)
     with Collection.create(folder, replace(options, descriptor=descriptor)) as collection:
         if staged is not None and not collection.has_vocabulary:
             target = Staging(folder / STAGING, collection.extractor, collection.options.image)
             target.take(staged / target.folder.name)
-        files = dict.fromkeys(file_of(row.path) for row in photos)  # of which all pages are indexed
+        files = dict.fromkeys(file_of(row.path) for row in photos)  # all its pages are indexed
         index_photos(collection, [*files], workers=workers, progress=progress)
         if not collection.catalogue.read(counts_of_photos)["indexed"]:
             raise CairnError("None of the photos can be indexed, so that no search can be judged by them.")
@@ -74,29 +74,29 @@ def search_boxes(
     shown: list[frozenset[int]] | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float64]:
-    """Average precisions (Q, E) of boxes that a collection is asked for. A photo that it lacks is never found. `turns`:
-    turns at which a query is tried; 1: upright. `shown`: is given for each query which of its positives are found, as a
-    search calls it, by the last of the engines.
+    """Average precisions (Q, E) of searches of a collection for boxes. A missing photo counts as not found. `turns`:
+    rotations of a query to try; 1: upright. `shown`: a list that receives, for each query, the positives found by the
+    last of the engines.
     """
     precisions = np.zeros((len(queries), len(engines)))
     with Collection.open(folder) as collection:
         rows = {row.path: row for row in collection.catalogue.read(all_indexed)}
         own = {number: rows[path].number if path in rows else -number - 1 for number, path in paths.items()}
-        # What photos borrow is of no interest: these collections are new.
+        # New collections have no borrowed features.
         searchers = [Searcher(collection, SearchOptions(engine=one, turns=turns, augmented=False)) for one in engines]
         for place, query in enumerate(queries):
             row = rows.get(paths[query.photo])
             sure: set[int] = set()
             if row is not None:
-                asked = make_query(searchers[0], QueryImage(row.name or "", Path(row.path), query.box, row))
+                view = make_query(searchers[0], QueryImage(row.name or "", Path(row.path), query.box, row))
                 positives = {own[number] for number in query.positives}
                 ignored = {own[number] for number in query.ignored}
                 for which, searcher in enumerate(searchers):
-                    hits = searcher.search(asked.views, region=asked.region).hits
+                    hits = searcher.search(view.views, region=view.region).hits
                     precisions[place, which] = average_precision(hits.ordered.tolist(), positives, ignored)
                 if shown is not None:
                     sure = {hit.number for hit in hits[: len(hits.found)] if hit.found}
-                asked.rest()
+                view.rest()
             if shown is not None:
                 shown.append(frozenset(number for number in query.positives if own[number] in sure))
             if progress is not None:

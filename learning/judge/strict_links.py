@@ -1,4 +1,6 @@
-"""Strict links: photos that surely show the same, by raw matches with far more inliers than verification needs."""
+"""Strict links: photos that certainly show the same object, by raw matches with far more inliers than verification
+needs.
+"""
 
 import uuid
 from collections import Counter, defaultdict
@@ -23,23 +25,23 @@ from retrieval.matching.nearest import match_descriptors
 from retrieval.matching.verification import VerificationOptions, verify
 
 STEP = "judge-pairs"
-"""What the progress of `link_strictly` calls its one step."""
+"""Title of the only step in the progress of `link_strictly`."""
 
 Pair = tuple[int, int]
 """Two image numbers, ascending."""
 
-_BATCH = 8  # pairs that a process matches at a time
-_AT_ONCE = 256  # pairs after which what was found is written
+_BATCH = 8  # pairs matched by a process at a time
+_AT_ONCE = 256  # pairs after which results are written
 _VERIFICATION = VerificationOptions()
 
 
 @dataclass(frozen=True)
 class LinkOptions:
-    """Which photos are strictly linked."""
+    """Options of strict links."""
 
     inliers: int = 40  # of a strict link, at least; ten times what verification needs
-    agreed: int = 20  # the same where a third photo is linked with both by `inliers`
-    candidates: int = 30  # pairs that are looked at of each photo, at most
+    agreed: int = 20  # the same if a third photo is linked with both by `inliers`
+    candidates: int = 30  # most pairs checked for each photo
 
     def __post_init__(self) -> None:
         if not 1 <= self.agreed <= self.inliers:
@@ -50,15 +52,15 @@ class LinkOptions:
 class StrictLinks:
     """The strict links of a collection, and the doubtful pairs."""
 
-    # (K, 2, 2) float32: by pair: the centres of the inlier matches, [:, 0] in the photo of the smaller number and [:,
-    # 1] in the other, in units of the photos' longer sides
+    # (K, 2, 2) float32 by pair: centres of the inlier matches, [:, 0] in the photo of the smaller number and [:, 1] in
+    # the other, in units of the photos' longer sides
     inliers: dict[Pair, NDArray[np.float32]]
-    doubtful: frozenset[Pair]  # pairs that may show the same, or are copies of one file: neither right nor wrong
+    doubtful: frozenset[Pair]  # pairs that may show the same object, or are copies of one file: ignored
 
     def without(self, pairs: Several[Pair]) -> "StrictLinks":
-        """The same without some pairs, which are no links then."""
-        kept = {pair: centres for pair, centres in self.inliers.items() if pair not in pairs}
-        return StrictLinks(kept, self.doubtful.difference(pairs))
+        """Remove some pairs from the links."""
+        inliers = {pair: centres for pair, centres in self.inliers.items() if pair not in pairs}
+        return StrictLinks(inliers, self.doubtful.difference(pairs))
 
 
 def link_strictly(
@@ -70,9 +72,9 @@ def link_strictly(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> StrictLinks:
-    """Verify candidates again, by descriptors that are each other's nearest, and keep those beyond doubt. `found`:
-    pairs that some search has verified, and their inliers. Pairs that have a photo in common are looked at too.
-    `known`: file (.npz) of pairs that were matched before; those that are new are added to it.
+    """Verify candidates again by mutual nearest descriptors, and keep those beyond doubt. `found`: pairs verified by
+    some search, and their inliers. Pairs with a common neighbour are checked too. `known`: file (.npz) of pairs matched
+    earlier; new ones are added to it.
     """
     if not collection.options.keep_descriptors:
         raise CairnError("{folder} keeps no descriptors: index with {--keep-descriptors}.", folder=collection.folder)
@@ -96,15 +98,15 @@ def link_strictly(
 
 
 def candidate_pairs(found: Mapping[Pair, int], most: int) -> list[Pair]:
-    """Choose the pairs that are looked at, at most `most` of each photo: those found, by their inliers, then those
-    found with one and the same photo.
+    """Choose the pairs to check, at most `most` of each photo: those found, by their inliers, then those found with a
+    common photo.
     """
     neighbours: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for (one, other), count in found.items():
         neighbours[one][other] = neighbours[other][one] = count
     through: Counter[Pair] = Counter()
     for around in neighbours.values():
-        # The strongest neighbours of a photo are those that most likely show the same as each other.
+        # The strongest neighbours of a photo are most likely to show the same object.
         best = sorted(sorted(around), key=lambda photo: -around[photo])[:most]
         for place, one in enumerate(best):
             for other in best[place + 1 :]:
@@ -112,17 +114,17 @@ def candidate_pairs(found: Mapping[Pair, int], most: int) -> list[Pair]:
                 if pair not in found:
                     through[pair] = max(through[pair], min(around[one], around[other]))
     chosen = []
-    taken: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for pairs in (found, through):
         for pair in sorted(pairs, key=lambda pair: (-pairs[pair], pair)):
-            if max(taken[pair[0]], taken[pair[1]]) < most:
-                taken.update(pair)
+            if max(counts[pair[0]], counts[pair[1]]) < most:
+                counts.update(pair)
                 chosen.append(pair)
     return sorted(chosen)
 
 
 def strict_pairs(inliers: Mapping[Pair, int], options: LinkOptions) -> set[Pair]:
-    """Return the pairs that are strict links: of many inliers, or of some where a third photo has many with both."""
+    """Return the strict links: pairs with many inliers, or with some if a third photo has many with both."""
     strong = {pair for pair, count in inliers.items() if count >= options.inliers}
     neighbours: defaultdict[int, set[int]] = defaultdict(set)
     for one, other in strong:
@@ -137,7 +139,7 @@ def strict_pairs(inliers: Mapping[Pair, int], options: LinkOptions) -> set[Pair]
 
 
 def _copies(collection: Collection, pairs: Iterable[Pair]) -> set[Pair]:
-    """Pairs of one file's copies: any descriptor finds the one with the other."""
+    """Pairs of copies of one file, which any descriptor finds."""
     content = {row.number: row.sha256 for row in collection.catalogue.read(all_indexed)}
     return {pair for pair in pairs if content[pair[0]] is not None and content[pair[0]] == content[pair[1]]}
 
@@ -151,14 +153,14 @@ def _match(folder: Path, catalogue: str, once: str, one: int, other: int) -> NDA
         frames = decode_geometry(first.columns, pairs[:, 0]), decode_geometry(second.columns, pairs[:, 1])
         enlarged = frames[0].enlarged(first.elongation), frames[1].enlarged(second.elongation)
         inliers = verify(*enlarged, pairs, _VERIFICATION).matches
-    # Each feature is in one match at most: those of the first photo tell which they are.
+    # Each feature is in at most one match, so features of the first photo identify matches.
     rows = np.flatnonzero(np.isin(pairs[:, 0], inliers[:, 0]))
     return np.stack([side.centres[rows] for side in frames], axis=1).astype(np.float32)
 
 
 @lru_cache(maxsize=1)
 def _open_index(folder: Path, catalogue: str, once: str) -> InvertedIndex:
-    """Open a collection in a process of its own; the catalogue is closed when the index is there."""
+    """Open a collection in a worker process; the catalogue is closed once the index is open."""
     with Collection.open(folder, catalogue=catalogue) as collection:
         return collection.index
 

@@ -1,7 +1,7 @@
-"""Tracks: points that are followed through several photos from one strict link to the next.
+"""Tracks: points followed through several photos along strict links.
 
-They relate photos that show the same point without direct matches, as where an object is seen
-from ever other sides: what a search should find and what matches of rootSIFT alone would not tell.
+They relate photos that show the same point without direct matches, as when an object is seen
+from successive sides: positives that matches of rootSIFT alone would miss.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from learning.judge.strict_links import Pair, StrictLinks
 
-_STEPS = 2047  # in which positions are kept along a photo's longer side
+_STEPS = 2047  # resolution of positions along a photo's longer side
 _APART = 0.02  # of the longer side: a track is rejected if its points in one photo are further apart
 
 
@@ -23,7 +23,7 @@ class Tracks:
     def __init__(self, links: StrictLinks) -> None:
         sides = [_places(pair, centres) for pair, centres in links.inliers.items()]
         ends = [np.concatenate([np.zeros((0, 3), np.int64), *(side[which] for side in sides)]) for which in (0, 1)]
-        # A node is a place in a photo: regions of several sizes there are one.
+        # A node is a position in a photo: regions of several sizes there count as one.
         nodes, of_end = np.unique(np.concatenate(ends), axis=0, return_inverse=True)
         edges = of_end.reshape(2, -1)
         graph = coo_array((np.ones(edges.shape[1]), (edges[0], edges[1])), (len(nodes), len(nodes)))
@@ -32,12 +32,12 @@ class Tracks:
         self._keep(~np.isin(self._track, self._inconsistent()))
 
     def of(self, photo: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Tracks (N,) that are seen in a photo and where, (N, 2) in units of its longer side."""
+        """Tracks (N,) in a photo, and their positions (N, 2) in units of its longer side."""
         first, last = np.searchsorted(self._photo, [photo, photo + 1])
         return self._track[first:last], self._places[first:last]
 
     def shared(self, tracks: NDArray[np.int32], photos: Iterable[int]) -> dict[int, int]:
-        """How many of some tracks each of some photos has."""
+        """Count the tracks in each photo."""
         wanted = np.unique(tracks)
         return {photo: int(np.isin(wanted, self.of(photo)[0]).sum()) for photo in photos}
 
@@ -45,7 +45,7 @@ class Tracks:
         self._track, self._photo, self._places = self._track[which], self._photo[which], self._places[which]
 
     def _inconsistent(self) -> NDArray[np.int32]:
-        """Tracks with two points of one photo that are apart."""
+        """Tracks with two distant points in one photo."""
         order = np.lexsort([self._photo, self._track])
         if not len(order):
             return np.zeros(0, np.int32)

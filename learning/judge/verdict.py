@@ -1,4 +1,4 @@
-"""Whether a learnt descriptor finds more than another in scenes that it was not learnt from, in plain words."""
+"""Whether a learnt descriptor finds more than another in held-out scenes, in plain words."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,38 +15,38 @@ from retrieval.search.query import Box
 
 OUTCOMES = ("better", "worse", "same", "cannot say")
 
-_FEWEST = 2  # scenes, without which nothing can be said
-_HARMLESS = 0.005  # what a mean may lose that is called no worse: half a point
-_ALIKE = 1e-9  # of two average precisions that are one
-_SOLVED = 0.98  # mAP of what leaves next to nothing to gain
+_FEWEST = 2  # least scenes for a verdict
+_HARMLESS = 0.005  # loss of a mean that counts as no worse: half a point
+_ALIKE = 1e-9  # tolerance of equal average precisions
+_SOLVED = 0.98  # mAP that leaves almost nothing to gain
 _TITLES = dict(zip(ENGINES, ("by words", "verified"), strict=True))
 
 
 @dataclass(frozen=True)
 class GainedPhoto:
-    """A photo that a verified search finds with the learnt descriptor, and not with the other."""
+    """A photo found by a verified search with the learnt descriptor, but not with the other."""
 
-    photo: int  # number of the photo that is searched with, in the collection that it comes from
+    photo: int  # number of the query photo, in its source collection
     box: Box  # pixels of the upright original
-    found: int  # number of the photo that is found
+    found: int  # number of the photo found
 
 
 @dataclass(frozen=True)
 class RetrievalVerdict:
-    """What searches with a learnt descriptor find, and with the one that it is compared with."""
+    """Results of searches with a learnt descriptor and with another."""
 
     name: str  # of the latter
-    photos: int  # that were searched among
-    scenes: int  # that strict links make of them
-    queries: int  # boxes in photos of those scenes that are held out
-    # (S, E) float64: by held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's
-    # queries
+    photos: int  # in the database
+    scenes: int  # formed from them by strict links
+    queries: int  # boxes in photos of held-out scenes
+    # (S, E) float64: mean average precision of the scene's queries, by held-out scene and by engine of
+    # `retrieval.ENGINES`
     learnt: NDArray[np.float64]
     other: NDArray[np.float64]
-    # by engine: queries that the learnt descriptor answers better, and worse; empty if they were not counted
+    # by engine: queries that the learnt descriptor answers better, and worse; empty if not counted
     won: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
-    gained: tuple[GainedPhoto, ...] = ()  # some of what is found with the learnt descriptor alone
+    gained: tuple[GainedPhoto, ...] = ()  # some photos found only with the learnt descriptor
 
     @staticmethod
     def of(
@@ -59,7 +59,7 @@ class RetrievalVerdict:
         *,
         gained: Sequence[GainedPhoto] = (),
     ) -> "RetrievalVerdict":
-        """Average the precisions (Q, E) of queries over each scene: scenes weigh equally, however many photos."""
+        """Average the precisions (Q, E) of queries over each scene, so that scenes weigh equally."""
         numbers, places = np.unique([query.scene for query in queries], return_inverse=True)
         of_scene = [np.flatnonzero(places == place) for place in range(len(numbers))]
         means = [
@@ -68,8 +68,8 @@ class RetrievalVerdict:
         ]
         gains = learnt - other
         won, lost = ((sign * gains > _ALIKE).sum(axis=0).tolist() for sign in (1, -1))
-        counted = tuple(won), tuple(lost), tuple(gained)
-        return RetrievalVerdict(name, photos, scenes, len(queries), means[0], means[1], *counted)
+        totals = tuple(won), tuple(lost), tuple(gained)
+        return RetrievalVerdict(name, photos, scenes, len(queries), means[0], means[1], *totals)
 
     @property
     def held_out(self) -> int:
@@ -77,11 +77,11 @@ class RetrievalVerdict:
         return len(self.learnt)
 
     def difference(self, engine: str) -> tuple[float, float]:
-        """Mean over held-out scenes of what the learnt descriptor gains in mAP, and its standard error."""
+        """Mean gain in mAP over held-out scenes, and its standard error."""
         return mean_and_error(self._differences(engine))
 
     def better(self, engine: str) -> int:
-        """1 where the learnt descriptor finds more by an engine, beyond chance, -1 where less, 0 if none shows."""
+        """1 if the learnt descriptor finds significantly more by an engine, -1 if less, else 0."""
         return beyond_chance(self._differences(engine)) if self.held_out >= _FEWEST else 0
 
     def _differences(self, engine: str) -> NDArray[np.float64]:
@@ -92,8 +92,8 @@ class RetrievalVerdict:
     def outcome(self) -> str:
         """One of `OUTCOMES`.
 
-        Better is what by one engine finds more, beyond chance, and verified finds no less: neither beyond chance, nor
-        by half a point in the mean.
+        Better means: significantly more by one engine, and verified not less, neither significantly nor by half a point
+        in the mean.
         """
         if self.held_out < _FEWEST:
             return "cannot say"
@@ -105,7 +105,7 @@ class RetrievalVerdict:
 
     @property
     def sentence(self) -> str:
-        """What follows for the user."""
+        """Advice for the user."""
         name = self.name
         scenes = f"{self.held_out} scenes that it was not learnt from"
         if self.outcome != "cannot say":
@@ -128,7 +128,7 @@ class RetrievalVerdict:
 
     @property
     def details(self) -> list[str]:
-        """The figures it rests on, in sentences."""
+        """Its figures, in sentences."""
         if not self.held_out:
             return []
         where = f"{_scenes(self.held_out)} not learnt from, among {self.photos:,} photos"
@@ -146,8 +146,8 @@ class RetrievalVerdict:
         return lines
 
     def as_json(self) -> dict[str, object]:
-        """Return the figures, as shares; None for what is unknown."""
-        found: dict[str, Any] = {
+        """Return the figures, as shares; None if unknown."""
+        report: dict[str, Any] = {
             "outcome": self.outcome,
             "compared_with": self.name,
             "photos": self.photos,
@@ -157,17 +157,17 @@ class RetrievalVerdict:
         }
         for place, engine in enumerate(ENGINES):
             mean, error = self.difference(engine) if self.held_out else (np.inf, np.inf)
-            found[engine] = {
+            report[engine] = {
                 "learnt": _rounded(self.learnt[:, place].mean() if self.held_out else np.inf),
                 self.name: _rounded(self.other[:, place].mean() if self.held_out else np.inf),
                 "difference": _rounded(mean),
                 "standard_error": _rounded(error),
             }
             if self.won and self.held_out:
-                found[engine] |= {"won": self.won[place], "lost": self.lost[place]}
+                report[engine] |= {"won": self.won[place], "lost": self.lost[place]}
         if self.gained:
-            found["gained"] = [{**vars(one), "box": [round(side, 1) for side in one.box]} for one in self.gained]
-        return found
+            report["gained"] = [{**vars(one), "box": [round(side, 1) for side in one.box]} for one in self.gained]
+        return report
 
 
 def gains(
@@ -177,19 +177,19 @@ def gains(
     numbers: Mapping[int, int],
     most: int = 12,
 ) -> list[GainedPhoto]:
-    """Choose some of the photos that are found with the learnt descriptor alone, of as many scenes as there are."""
-    found: dict[tuple[int, int], GainedPhoto] = {}  # by place in the scene, and by scene
-    counted: Counter[int] = Counter()
+    """Choose some photos found only with the learnt descriptor, from as many scenes as possible."""
+    photos: dict[tuple[int, int], GainedPhoto] = {}  # by rank within the scene, and by scene
+    counts: Counter[int] = Counter()
     pairs = set[frozenset[int]]()  # each pair of photos is shown once
     for query, with_learnt, with_other in zip(queries, learnt, other, strict=True):
         for number in sorted(with_learnt - with_other):
             pair = frozenset((query.photo, number))
             if pair not in pairs and query.photo in numbers and number in numbers:
                 pairs.add(pair)
-                place = (counted[query.scene], query.scene)
-                found[place] = GainedPhoto(numbers[query.photo], query.box, numbers[number])
-                counted[query.scene] += 1
-    return [found[place] for place in sorted(found)][:most]
+                place = (counts[query.scene], query.scene)
+                photos[place] = GainedPhoto(numbers[query.photo], query.box, numbers[number])
+                counts[query.scene] += 1
+    return [photos[place] for place in sorted(photos)][:most]
 
 
 def _scenes(count: int) -> str:

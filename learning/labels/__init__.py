@@ -1,1 +1,1 @@
-"""Which photos of a collection show the same: ground truth, folders, tables, or verified by geometry."""
+"""Labels of photos that show the same object: ground truth, folders, tables, or verified by geometry."""

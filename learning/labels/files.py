@@ -1,4 +1,4 @@
-"""Labels that a user gives: ground truth in the layout of Oxford5K, a folder for each object, or a table."""
+"""Labels from a user's files: ground truth in the layout of Oxford5K, a folder for each object, or a table."""
 
 import os
 import re
@@ -20,8 +20,8 @@ _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
 def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = False) -> Labels:
-    """Read labels of a collection's photos. `rows`: the photos of the collection, as its catalogue gives them. What the
-    source does not mention is background.
+    """Read labels of a collection's photos. `rows`: the photos of the collection, from its catalogue. Photos not in the
+    source are background.
     """
     source = Path(source)
     if source.is_dir():
@@ -41,25 +41,29 @@ def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = Fal
 
 
 class _Photos:
-    """The photos of a collection by all that a source may call them, and those that it does not have."""
+    """The photos of a collection by name, path and stem, and a list of missing ones."""
 
     def __init__(self, source: Path, rows: Iterable[ImageRow]) -> None:
         self.source = source
         self._paths = {row.number: row.path for row in rows}
         places = [(row.number, row.name or "", row.path) for row in rows]
         self._lookup = PhotoLookup(places, near=(source.parent,))
-        self._missing: dict[str, None] = {}  # in the order in which they were found missing
+        self._missing: dict[str, None] = {}  # in order of detection
 
     def by_stem(self, stem: str) -> int | None:
-        """Return the photo of a stem; raises CairnError if there are several."""
+        """Return the photo with a stem; raises CairnError if several have it."""
         return self._only(stem, self._lookup.find_stems(stem))
 
     def by_any(self, called: str) -> int | None:
-        """Give the photo of a name, a path or a stem, as `PhotoLookup` does; raises CairnError if there are several."""
+        """Return the photo with a name, a path or a stem, as `PhotoLookup` does; raises CairnError if several have
+        it.
+        """
         return self._only(called, self._lookup.find_all(called))
 
     def has(self, called: str) -> bool:
-        """Return whether one photo has this very name, path or stem: a column's name is easily like a photo's."""
+        """Return whether a photo has exactly this name, path or stem, as a column's title may resemble a photo's
+        name.
+        """
         return bool(self._lookup.find_exactly(called))
 
     def _only(self, called: str, numbers: Sequence[int]) -> int | None:
@@ -72,11 +76,11 @@ class _Photos:
         return numbers[0] if numbers else None
 
     def miss(self, called: str) -> None:
-        """Remember a photo that the collection does not have."""
+        """Record a photo that the collection lacks."""
         self._missing[called] = None
 
     def refuse_missing(self, skip: bool) -> None:
-        """Raise CairnError if photos were missed, unless they are to be skipped."""
+        """Raise CairnError if photos are missing, unless they are to be skipped."""
         if skip or not self._missing:
             return
         first, others = next(iter(self._missing)), len(self._missing) - 1
@@ -90,7 +94,7 @@ class _Photos:
 
 
 class _Assigned:
-    """Labels that photos were given one by one; the empty one is background."""
+    """Labels assigned to photos; the empty label is background."""
 
     def __init__(self, source: Path) -> None:
         self._source = source
@@ -106,7 +110,7 @@ class _Assigned:
             )
 
     def labels(self) -> Labels:
-        """Return all labels; objects by their names."""
+        """Return all labels, with objects in order of their names."""
         photos: defaultdict[str, set[int]] = defaultdict(set)
         for number, label in self._labels.items():
             photos[label].add(number)
@@ -120,38 +124,38 @@ def _read_oxford(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> 
     photos = _Photos(source, rows)
 
     def numbers(stems: Iterable[str]) -> frozenset[int]:
-        found = set()
+        numbers_found = set()
         for stem in sorted(stems):
             number = photos.by_stem(stem)
             if number is None:
                 photos.miss(stem)
             else:
-                found.add(number)
-        return frozenset(found)
+                numbers_found.add(number)
+        return frozenset(numbers_found)
 
     queries = read_ground_truth(source)
-    asked = {query.stem for query in queries}
+    query_stems = {query.stem for query in queries}
     objects = []
-    for name, group in _objects(queries, asked):
-        positives = numbers(set[str]().union(*(query.positives for query in group)) - asked)
-        junk = numbers(set[str]().union(*(query.junk for query in group)) - asked)
+    for name, group in _objects(queries, query_stems):
+        positives = numbers(set[str]().union(*(query.positives for query in group)) - query_stems)
+        junk = numbers(set[str]().union(*(query.junk for query in group)) - query_stems)
         objects.append(ObjectLabels(name, positives, junk - positives))
     photos.refuse_missing(skip_missing)
-    # Query photos may be files outside the collection, which are not missing from it.
-    return Labels(tuple(objects), numbers(asked))
+    # Query photos may be files outside the collection, which do not count as missing.
+    return Labels(tuple(objects), numbers(query_stems))
 
 
-def _objects(queries: Sequence[GroundTruthQuery], asked: set[str]) -> list[tuple[str, list[GroundTruthQuery]]]:
+def _objects(queries: Sequence[GroundTruthQuery], query_stems: set[str]) -> list[tuple[str, list[GroundTruthQuery]]]:
     """Group queries that show the same object, and name each group.
 
-    They are called alike but for the number at the end, and their positives overlap, if only through those of others of
-    the group. The photos that are asked with do not tell.
+    Their names differ only in the number at the end, and their positives overlap, directly or through other queries of
+    the group. Query photos are ignored.
     """
     alike: defaultdict[str, list[list[GroundTruthQuery]]] = defaultdict(list)
     for query in queries:
         groups = alike[re.sub(r"_\d+\Z", "", query.name)]
-        shown = query.positives - asked
-        joined = [group for group in groups if any(shown & other.positives for other in group)]
+        positives = query.positives - query_stems
+        joined = [group for group in groups if any(positives & other.positives for other in group)]
         groups[:] = [group for group in groups if group not in joined]
         groups.append([*(other for group in joined for other in group), query])
     named = [
@@ -179,15 +183,15 @@ def _read_folder(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> 
             "such as NAME_query.txt."
         )
     for folder, paths in listed.items():
-        found = [numbers.get(os.path.realpath(path)) for path in paths]
-        if paths and not skip_missing and all(number is None for number in found):
+        numbers_found = [numbers.get(os.path.realpath(path)) for path in paths]
+        if paths and not skip_missing and all(number is None for number in numbers_found):
             raise CairnError(
                 "No photo of the subfolder {folder} of {source} is in the collection: index them from there, or leave "
                 "them out with {--skip-missing}.",
                 folder=repr(folder.name),
                 source=source,
             )
-        for path, number in zip(paths, found, strict=True):
+        for path, number in zip(paths, numbers_found, strict=True):
             called = path.relative_to(source).as_posix()
             if number is None:
                 photos.miss(called)
@@ -225,7 +229,7 @@ def _read_table(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> L
 
 
 def _is_title(lines: Sequence[tuple[str, str]], photos: _Photos) -> bool:
-    """Return whether the first line names the columns: it could not be a photo, and no other line has its label."""
+    """Return whether the first line holds column titles: it names no photo, and no other line has its label."""
     called, label = lines[0]
     if Path(called).suffix or photos.has(called):
         return False
@@ -233,7 +237,7 @@ def _is_title(lines: Sequence[tuple[str, str]], photos: _Photos) -> bool:
 
 
 def _read_lines(source: Path) -> list[tuple[str, str]]:
-    """Read the first two columns of all lines that are not blank."""
+    """Read the first two columns of all non-blank lines."""
     file = open_csv(source)
     if file.encoding != "utf-8-sig":
         raise CairnError(f"{source} is not text in UTF-8: save the table as CSV in UTF-8.")

@@ -12,32 +12,32 @@ from index.errors import CairnError
 from index.files.reading import read_regular
 from index.text import shown
 
-# Oxford5K's query files, and they alone, write `oxc1_all_souls_000013` for the photo `all_souls_000013`.
+# Only Oxford5K's query files write `oxc1_all_souls_000013` for the photo `all_souls_000013`.
 _PUBLISHED_PREFIX = "oxc1_"
 _LABELS = ("good", "ok", "junk")
 
 
 @dataclass(frozen=True)
 class GroundTruthQuery:
-    """One query and its answers. Photos go by their stems: file names without extension."""
+    """One query and its answers. Photos are identified by their stems: file names without extension."""
 
     name: str  # name of the query, such as ``all_souls_1``
     stem: str  # the query's photo
     box: tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels of the query's photo, with x0 < x1 and y0 < y1
-    # photos that show the object clearly, and those that show more than a quarter of it: the positives
+    # photos that show the object clearly, and photos that show more than a quarter of it: the positives
     good: frozenset[str]
     ok: frozenset[str]
-    junk: frozenset[str]  # photos that neither earn nor cost anything
+    junk: frozenset[str]  # ignored photos
 
     @property
     def positives(self) -> frozenset[str]:
-        """Return the photos to be found: good and ok."""
+        """Return the positives: good and ok."""
         return self.good | self.ok
 
 
 def read_ground_truth(folder: Path) -> list[GroundTruthQuery]:
     """Read every query of a folder by name: ``NAME_query.txt``, one line ``stem x0 y0 x1 y1``, and ``NAME_good.txt``,
-    ``NAME_ok.txt`` and ``NAME_junk.txt``, one stem a line; blank lines do not count.
+    ``NAME_ok.txt`` and ``NAME_junk.txt``, one stem a line; blank lines are skipped.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -49,17 +49,17 @@ def read_ground_truth(folder: Path) -> list[GroundTruthQuery]:
             parts.setdefault(match[1], set()).add(match[2])
     if not parts:
         raise CairnError(f"The folder {str(folder)!r} holds no ground truth: there is no NAME_query.txt in it.")
-    for name, found in sorted(parts.items()):
+    for name, files in sorted(parts.items()):
         for part in ("query", *_LABELS):
-            if part not in found:
+            if part not in files:
                 raise CairnError(f"The ground truth lacks the file {str(folder / f'{name}_{part}.txt')!r}.")
     return [_read_query(folder, name) for name in sorted(parts)]
 
 
 def missing_photos(queries: Iterable[GroundTruthQuery], stems: Iterable[str]) -> list[str]:
-    """List, sorted, the good, ok and junk photos of some queries that are not among the given stems.
+    """List, sorted, the good, ok and junk photos of some queries that are not in `stems`.
 
-    A missing positive lowers the average precision of its query, so a benchmark run has to say so.
+    A missing positive lowers the average precision of its query, so a benchmark must report it.
     """
     listed: set[str] = set()
     for query in queries:
@@ -75,7 +75,7 @@ def _read_query(folder: Path, name: str) -> GroundTruthQuery:
         path = folder / f"{name}_{label}.txt"
         lines = _read_lines(path)
         for number, listed in lines:
-            # A photo that is to be found and to be ignored has no defined score.
+            # A photo that is both positive and junk has no defined score.
             if owner.setdefault(listed, label) != label:
                 raise CairnError(
                     f"{path}, line {number}: {shown(listed)} is listed as {owner[listed]} too; keep one of them."
@@ -104,7 +104,7 @@ def _read_query_line(path: Path) -> tuple[str, tuple[float, float, float, float]
 
 
 def _read_lines(path: Path) -> Sequence[tuple[int, str]]:
-    """Return the lines that are not blank, each with its number."""
+    """Return the non-blank lines with their numbers."""
     try:
         content = read_regular(path)
     except OSError as error:

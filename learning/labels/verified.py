@@ -1,4 +1,4 @@
-"""Labels from nothing: photos of a collection are positives of each other where geometry verifies that they match."""
+"""Labels by verification: photos of a collection are positives of each other if geometry verifies that they match."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ from retrieval.groups.links import components, link_photos
 def verified_relevance(
     collection: Collection, *, min_inliers: int = 20, workers: int = 1, progress: Progress | None = None
 ) -> Relevance:
-    """Ask a collection with each of its photos, and take those that are verified by `min_inliers`, either way, for the
-    ones to be found; see `relate`. An object has the name of its first photo.
+    """Search a collection with each of its photos. Photos verified by `min_inliers`, in either direction, are
+    positives; see `relate`. An object has the name of its first photo.
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")
@@ -43,9 +43,9 @@ def relate(
     most: int = ISSUED,
     seed: int = 0,
 ) -> tuple[Relevance, list[int]]:
-    """Make queries of the photos that are verified with others: objects are connected components of two photos and
-    more, at most `most` queries each. Each is to find the photos that it is verified with; it ignores itself, the
-    others of its component, and photos that fewer inliers speak for. Gives also the first image number of each object.
+    """Make queries of the photos verified with others. Objects are connected components of at least two photos, with at
+    most `most` queries each. Positives are the photos verified with the query; the query itself, the rest of its
+    component, and photos with fewer inliers are ignored. Also returns the first image number of each object.
     """
     verified: defaultdict[int, set[int]] = defaultdict(set)
     doubtful: defaultdict[int, set[int]] = defaultdict(set)
@@ -54,23 +54,23 @@ def relate(
         side[one].add(other)
         side[other].add(one)
     objects = components(pair for pair, count in inliers.items() if count >= min_inliers)
-    # Queries and what belongs to them, object by object.
+    # Queries and their data, object by object.
     rng = np.random.default_rng(seed)
     issued = []
     for members in objects:
         photos = np.array(sorted(members), np.int64)
         issued.append(photos if len(photos) <= most else np.sort(rng.choice(photos, most, replace=False)))
     queries = np.concatenate([np.zeros(0, np.int64), *issued]).tolist()
-    shown = np.repeat(np.arange(len(objects), dtype=np.int32), [len(photos) for photos in issued])
+    objects_of_queries = np.repeat(np.arange(len(objects), dtype=np.int32), [len(photos) for photos in issued])
     relevance = Relevance(
         queries=np.array(queries, np.int64),
         database=np.unique(np.asarray(numbers, np.int64)),
         positives=tuple(np.array(sorted(verified[photo]), np.int64) for photo in queries),
         ignored=tuple(
             np.array(sorted((objects[number] | doubtful[photo]) - verified[photo]), np.int64)
-            for photo, number in zip(queries, shown.tolist(), strict=True)
+            for photo, number in zip(queries, objects_of_queries.tolist(), strict=True)
         ),
-        objects=shown,
+        objects=objects_of_queries,
         names=tuple(str(min(members)) for members in objects),
     )
     return relevance, [min(members) for members in objects]

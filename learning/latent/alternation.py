@@ -1,7 +1,8 @@
-"""The latent self-paced learner: which positive is the match, and which features have one (Simonyan14 section 9).
+"""The latent self-paced learner: chooses the matching positive of each feature, and the features with a match
+(Simonyan14 section 9).
 
 Equation 16 is minimised by alternation over η, the parameters; y_P(x), the nearest positive of each feature; and b(x),
-which is 1 for the K features of least loss. What η is, pooling weights or a metric, the alternation need not know.
+which is 1 for the K features of least loss. The alternation works for any η, pooling weights or a metric.
 """
 
 from dataclasses import dataclass
@@ -13,22 +14,22 @@ from numpy.typing import NDArray
 from learning.convex.dual_averaging import Batch
 
 Parameters = TypeVar("Parameters")
-_TOLERANCE = 1e-3  # an alternation that lowers the objective by less than this share of it is the last
+_TOLERANCE = 1e-3  # stop once an alternation lowers the objective by less than this share
 
 
 @dataclass(frozen=True)
 class LogEntry:
     """The state after one step.
 
-    Within a round no step raises the objective. A round begins with other negatives, or with fewer rings,
+    Within a round no step raises the objective. A new round has other negatives, or fewer rings,
     and so with another objective.
     """
 
     stage: str  # pooling or projection
     round: int  # from 0
-    step: str  # one of STEPS: what was just done
+    step: str  # one of STEPS: the last step
     objective: float  # of equation 16 on the training features, after the step
-    recall: float | None  # share of training features for which equation 15 holds, where it was measured
+    recall: float | None  # share of training features for which equation 15 holds, if measured
     validation: float | None  # the same of validation features
 
 
@@ -36,7 +37,7 @@ class LogEntry:
 class GroupedRows:
     """Rows of pairs (x, y), grouped by the feature x: those of feature i are ``starts[i]`` to ``starts[i + 1]``."""
 
-    starts: NDArray[np.int64]  # (F + 1,) int64; no feature is without a row
+    starts: NDArray[np.int64]  # (F + 1,) int64; every feature has a row
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -46,14 +47,14 @@ class GroupedRows:
         return np.minimum.reduceat(distances, self.starts[:-1])
 
     def nearest(self, distances: NDArray[np.number]) -> NDArray[np.int64]:
-        """Row (F,) of least distance of each feature; of equal ones the first."""
+        """Row (F,) of least distance of each feature; the first on ties."""
         at_least = distances == np.repeat(self.least(distances), np.diff(self.starts))
         rows = np.flatnonzero(at_least)
         owner = np.searchsorted(self.starts, rows, side="right") - 1
         return rows[np.unique(owner, return_index=True)[1]]
 
     def of(self, features: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows (R,) of some features (B,), and where each one's begin (B,)."""
+        """Rows (R,) of some features (B,), and the start of each (B,)."""
         lengths = self.starts[features + 1] - self.starts[features]
         begins = np.cumsum(lengths) - lengths
         return np.repeat(self.starts[features] - begins, lengths) + np.arange(lengths.sum()), begins
@@ -68,7 +69,7 @@ class ConvexProblem(Protocol[Parameters]):
 
     @property
     def negatives(self) -> GroupedRows:
-        """N(x), or what of it is looked at."""
+        """N(x), or the subset in use."""
 
     def distances(self, parameters: Parameters) -> tuple[NDArray[np.number], NDArray[np.number]]:
         """Squared distances d_η of all rows of positives and of all rows of negatives."""
@@ -84,7 +85,7 @@ class ConvexProblem(Protocol[Parameters]):
 
 @dataclass(frozen=True)
 class Alternation(Generic[Parameters]):
-    """What the alternation came to."""
+    """Result of the alternation."""
 
     parameters: Parameters
     features: NDArray[np.int64]  # (K,) int64: with b(x) = 1, rising
@@ -104,9 +105,9 @@ def alternate(
     round: int = 0,
 ) -> Alternation[Parameters]:
     """Minimise equation 16, the sum of its losses divided by K, by alternation. RDA is stochastic: its parameters are
-    taken only where they lower the objective on all features, so that no step raises it. The first y_P and b follow
+    taken only where they lower the objective on all features, so that no step raises it. The initial y_P and b follow
     from the `distances` of positives and negatives by another descriptor. Raises ValueError if there are too few
-    features, or neither distances nor parameters to begin with.
+    features, or neither initial distances nor parameters.
     """
     if not 0 < count <= len(problem.positives):
         raise ValueError(f"{count} of {len(problem.positives)} features cannot be learnt from")
@@ -129,14 +130,14 @@ def alternate(
         objective = _mean_loss(margins[features]) + problem.penalty(initial[1])
         log(initial[0])
     for _ in range(alternations):
-        found = problem.learn(features, matches[features])
-        positive, negative = problem.distances(found)
-        penalty = problem.penalty(found)
+        new_parameters = problem.learn(features, matches[features])
+        positive, negative = problem.distances(new_parameters)
+        penalty = problem.penalty(new_parameters)
         of_found = positive[matches] - problem.negatives.least(negative)
         value = _mean_loss(of_found[features]) + penalty
         if parameters is not None and value > objective:
             break
-        before, parameters, objective, margins = objective, found, value, of_found
+        before, parameters, objective, margins = objective, new_parameters, value, of_found
         log("parameters")
 
         matches, margins = _match(problem, positive, negative)
@@ -161,7 +162,7 @@ def _match(
 
 
 def nearest_batch(near: NDArray[np.float32], far: NDArray[np.float32], starts: NDArray[np.int64]) -> Batch:
-    """Make a batch of RDA: rows (B, N) of matches, and (M, N) of negatives, each feature's from its start."""
+    """Make a batch of RDA: rows (B, N) of matches, and (M, N) of negatives, grouped by feature from `starts`."""
 
     def counts(
         one: NDArray[np.float32], other: NDArray[np.float32]
@@ -176,7 +177,7 @@ def nearest_counts(
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Mean hinge loss max(d_near - min d_far + 1, 0) of features against their nearest negatives, its slope (B,) by
     each distance to a match, and minus a subgradient (M,) by each distance to a negative. `near` (B,), `far` (M,):
-    squared distances, those of one feature after another's from `starts`.
+    squared distances, grouped by feature from `starts`.
     """
     rows = GroupedRows(np.append(starts, len(far))).nearest(far)
     margins = near.astype(np.float64) - far[rows]
@@ -191,9 +192,9 @@ def _mean_loss(margins: NDArray[np.number]) -> float:
 
 
 def _easiest(margins: NDArray[np.number], count: int) -> NDArray[np.int64]:
-    """The features of least loss; those of no loss by their margin."""
+    """The features of least loss; those without loss by margin."""
     return np.sort(np.argsort(margins, kind="stable")[:count])
 
 
 STEPS = ("negatives", "rings", "parameters", "positives", "selection")
-"""Kinds of steps: negatives looked for or rings dropped, which begin a round, and the three that repeat."""
+"""Kinds of steps: searching negatives or dropping rings, which begin a round, and the three that repeat."""

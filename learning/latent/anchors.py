@@ -1,4 +1,4 @@
-"""Reference features to learn from, with the candidates of each: P(x), and the nearest of N(x)."""
+"""Training reference features, with the candidates of each: P(x), and the nearest of N(x)."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from learning.mining.matches import MinedMatches
 
 @dataclass(frozen=True)
 class Anchors:
-    """Features x, their positives and those of their negatives that are looked at, as patches of the mined file."""
+    """Features x, their positives and the negatives in use, as patches of the mined file."""
 
     features: NDArray[np.int64]  # (F,) int64: reference features of the file, rising
     references: NDArray[np.int32]  # (F,) int32: patch of each
@@ -23,7 +23,7 @@ class Anchors:
 
     @classmethod
     def of(cls, matches: MinedMatches, features: NDArray[np.int64], hardest: NDArray[np.int32]) -> "Anchors":
-        """Make them of features, and of negatives (F, k) that may repeat, -1 being none.
+        """Make them of features, and of negatives (F, k), possibly repeated, padded with -1.
 
         Features without any negative are left out.
         """
@@ -45,21 +45,21 @@ class Anchors:
         return len(self.features)
 
     def with_negatives(self, matches: MinedMatches, more: NDArray[np.int32]) -> "Anchors":
-        """Add negatives (F, k); those that are there already are not added again."""
+        """Add negatives (F, k), without duplicates."""
         table = np.full((len(self), int(np.diff(self.negatives.starts).max(initial=0))), -1, np.int32)
         lengths = np.diff(self.negatives.starts)
         table[np.arange(table.shape[1]) < lengths[:, None]] = self.negative_patches
         return Anchors.of(matches, self.features, np.concatenate([table, more], axis=1))
 
     def patches(self) -> NDArray[np.int32]:
-        """All patches that are named, rising."""
+        """All patches in use, ascending."""
         return np.unique(np.concatenate([self.references, self.positive_patches, self.negative_patches]))
 
     @property
     def candidates(
         self,
     ) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32]], tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        """Of the positives, and of the negatives: the patch of each row's feature, and that of the candidate itself."""
+        """For positives and for negatives: the patch of each row's feature, and the patch of the candidate."""
         positives, negatives = (
             np.repeat(self.references, np.diff(rows.starts)) for rows in (self.positives, self.negatives)
         )
@@ -67,7 +67,7 @@ class Anchors:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of features and candidates, as numbers of the file's."""
+        """SHA-256 of features and candidates, as numbers in the file."""
         negatives: dict[str, NDArray[np.integer]] = {"starts": self.negatives.starts}
         negatives["negatives"] = self.negative_patches
         return fingerprint({"features": self.features, **negatives}, {})
@@ -76,8 +76,8 @@ class Anchors:
 def draw_features(
     matches: MinedMatches, pairs: NDArray[np.int64], number: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw reference features of image pairs, rising, as evenly from the reference photos, and within one from its
-    pairs, as they allow: else a place of many photos would count by their square. `number` 0: all.
+    """Draw reference features of image pairs, ascending, as evenly as possible over reference photos, and over the
+    pairs of a photo: otherwise the weight of a place would grow with the square of its photos. `number` 0: all.
     """
     sizes = np.array([len(matches.of_pair(int(pair))) for pair in pairs], np.int64)
     photos, of_photo = np.unique(matches.pairs[pairs, 0], return_inverse=True)
@@ -91,10 +91,10 @@ def draw_features(
 
 
 def _even(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
-    """Divide a number among parts of limited sizes, as evenly as these allow; (N,) int64."""
+    """Divide a number among parts of limited sizes as evenly as possible; (N,) int64."""
     left = min(wanted, int(sizes.sum()))
     shares = np.zeros(len(sizes), np.int64)
-    # From the smallest on, each gets its part of what is left, or all that it has.
+    # From the smallest on, each gets an equal share of the rest, or its size.
     for place, thing in enumerate(np.argsort(sizes, kind="stable").tolist()):
         shares[thing] = min(int(sizes[thing]), left // (len(sizes) - place))
         left -= int(shares[thing])

@@ -1,4 +1,4 @@
-"""Descriptors of mined patches: those that are asked for, in a file of their own or in memory."""
+"""Descriptors of selected mined patches, in a file or in memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _BATCH = 8_192  # patches described at a time
 class Described:
     """Rows of some patches of a mined file."""
 
-    numbers: NDArray[np.integer]  # (V,) patches, rising
+    numbers: NDArray[np.integer]  # (V,) patches, ascending
     rows: NDArray[np.float16]  # (V, n)
 
     @property
@@ -46,8 +46,8 @@ def describe_mined(
     workers: int = 1,
     progress: Step | None = None,
 ) -> Described:
-    """Describe patches of a file of matches. `numbers` (V,) int: which, rising; one at least. `describe`: gives rows of
-    patches (N, 31, 31).
+    """Describe patches of a file of matches. `numbers` (V,) int: the patches, ascending, at least one. `describe`:
+    computes rows of patches (N, 31, 31).
     """
     if path is not None and path.is_file():
         return Described(numbers, load_array(path, mmap=True))
@@ -67,7 +67,7 @@ def describe_mined(
             progress(start + len(part), len(numbers))
     if path is None or temporary is None:
         return Described(numbers, rows)
-    del rows  # which writes them out
+    del rows  # flushes them
     temporary.replace(path)
     return Described(numbers, load_array(path, mmap=True))
 

@@ -1,4 +1,4 @@
-"""Learning a descriptor from mined matches: models for several K and regularisers, and the best on held-out pairs."""
+"""Learn a descriptor from mined matches: models for several K and regularisers, and the best on held-out pairs."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,13 +39,13 @@ _MUS = {"nuclear": (0.03, 0.01), "frobenius": (1.0, 0.1, 0.01)}
 _GAMMAS = {"nuclear": (1.0, 3.0), "frobenius": (0.1,)}
 
 SCRATCH = "scratch"
-"""Folder, within that of a run, of what takes most space there and can be computed again."""
+"""Subfolder of a run's folder for large results that can be recomputed."""
 
 VERSION = 2
-"""Of how models are learnt; to be raised with any change of what they come out as."""
+"""Version of the learning; raise it with every change of the resulting models."""
 
-_MOMENTS = 20_000  # patches whose descriptors' mean and covariance are kept
-_SEARCH = 8  # times that another μ* is tried, at most, where all projections have too many dimensions
+_MOMENTS = 20_000  # patches for the stored mean and covariance of descriptors
+_SEARCH = 8  # most further μ* to try if all projections have too many dimensions
 
 
 def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
@@ -56,24 +56,24 @@ def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
 
 @dataclass(frozen=True)
 class UnlabelledOptions:
-    """What is learnt from mined matches, and how."""
+    """Options of learning from mined matches."""
 
     stage: str = "both"  # one of stages.STAGES
     base: str = "pooled"  # one of retrieval.descriptors.learnt.BASES
     dim: int = 128  # of the projected descriptor, at most
     max_pooled_dim: int = 640  # of the pooled descriptor, at most
-    hours: float = 0.0  # after these no further model is begun; 0: no limit
-    held_out: float = 0.2  # share of the features, about, whose image pairs are for validation
+    hours: float = 0.0  # after this time no further model is begun; 0: no limit
+    held_out: float = 0.2  # approximate share of the features whose image pairs are for validation
     shares: tuple[float, ...] = (0.8, 0.7, 0.6, 0.5)  # K, as shares of the training features
-    pooling_features: int = 12_000  # training features that pooling regions are learnt from
+    pooling_features: int = 12_000  # training features of pooling regions
     projection_features: int = 40_000  # and projections
-    validation_features: int = 8_000  # that models are chosen by
-    pooling_negatives: int = 5  # nearest ones of each feature that are looked at
+    validation_features: int = 8_000  # for choosing models
+    pooling_negatives: int = 5  # nearest negatives of each feature in use
     projection_negatives: int = 10
-    random_negatives: int = 1  # beside them
-    rounds: int = 2  # of looking for the nearest negatives: by rootSIFT or the base, then by the best model
+    random_negatives: int = 1  # in addition
+    rounds: int = 2  # rounds of searching the nearest negatives: by rootSIFT or the base, then by the best model
     alternations: int = 3  # of RDA or whitening, y_P and b, at most
-    # Less smoothing than for labelled patches, whose photos are noisier: measured on pairs held out, see
+    # Less smoothing than for labelled patches, whose photos are noisier: measured on held-out pairs, see
     # docs/explanations/decisions.md.
     channels: ChannelOptions = field(default_factory=lambda: ChannelOptions(smoothing=1.4))
     pool: PoolOptions = field(default_factory=PoolOptions)
@@ -81,9 +81,9 @@ class UnlabelledOptions:
         default_factory=lambda: SelectionOptions(mus=(0.3, 0.1), gammas=(0.1,), iterations=600)
     )
     projection: ProjectionOptions = field(default_factory=lambda: metric_options("nuclear"))
-    # Fewer dimensions find matches as well, and fewer photos by words: docs/measurements/without-labels.md.
+    # Fewer dimensions find as many matches, but fewer photos by words: docs/measurements/without-labels.md.
     whitening: WhiteningOptions = field(default_factory=lambda: WhiteningOptions(kept=(1.0,)))
-    seed: int = 0  # of what is drawn
+    seed: int = 0  # of random draws
 
     def __post_init__(self) -> None:
         check_stages(self.stage, self.base, self.dim, self.max_pooled_dim, self.channels.orientations)
@@ -93,13 +93,13 @@ class UnlabelledOptions:
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """A descriptor learnt from mined matches, and what became of the models it was chosen from."""
+    """A descriptor learnt from mined matches, and the records of all models tried."""
 
     model: LearntModel
-    pooling: LatentRecord | None  # the model of each stage that was chosen
+    pooling: LatentRecord | None  # the chosen model of each stage
     projection: LatentRecord | None  # or of the whitening
     tried: list[LatentRecord]
-    history: list[LogEntry]  # of those that were chosen, round by round
+    history: list[LogEntry]  # of the chosen models, round by round
     training: int  # image pairs
     held: Held  # features of the others
 
@@ -180,12 +180,12 @@ class _WithoutLabels(Learner[LatentRecord]):
                 weights,
             )
             shape = [options.pool, options.channels, options.selection, options.max_pooled_dim, sift.fingerprint]
-            found = best(self._learn("pooling", number, anchors, shape, settings, work), options.max_pooled_dim)
-            if found is None or (chosen is not None and found.validation < chosen.validation):
+            record = best(self._learn("pooling", number, anchors, shape, settings, work), options.max_pooled_dim)
+            if record is None or (chosen is not None and record.validation < chosen.validation):
                 break
-            chosen, weights = found, self.records.parameters(found)
-            self._remember(found)
-            settings = [GridSetting(found.share, found.mu, found.gamma)]
+            chosen, weights = record, self.records.parameters(record)
+            self._remember(record)
+            settings = [GridSetting(record.share, record.mu, record.gamma)]
             if number + 1 < options.rounds:
                 model = LearntModel("pooled", pooling_of(pool, weights, options.channels))
                 nearer = self._describe(LearntDescriptor(model), candidates_of(matches, anchors.features))
@@ -231,12 +231,12 @@ class _WithoutLabels(Learner[LatentRecord]):
             records = self._learn("projection", number, anchors, shape, settings, work)
             if not number:
                 records = self._with_fewer_dimensions(records, anchors, shape, work)
-            found = best(records, options.dim)
-            if found is None or (chosen is not None and found.validation < chosen.validation):
+            record = best(records, options.dim)
+            if record is None or (chosen is not None and record.validation < chosen.validation):
                 break
-            chosen, projection = found, self.records.parameters(found)
-            self._remember(found)
-            settings = [GridSetting(found.share, found.mu, found.gamma)]
+            chosen, projection = record, self.records.parameters(record)
+            self._remember(record)
+            settings = [GridSetting(record.share, record.mu, record.gamma)]
             if number + 1 < options.rounds:
                 anchors = self._look_again(anchors, described, projection, options.projection_negatives)
         if chosen is None or projection is None:
@@ -252,9 +252,9 @@ class _WithoutLabels(Learner[LatentRecord]):
     def _with_fewer_dimensions(
         self, records: list[LatentRecord], anchors: Anchors, shape: list[Any], work: ProjectionWork
     ) -> list[LatentRecord]:
-        """Learn with larger μ* where all dimensions, which follow from it, are too many, but leave some."""
+        """Try larger μ* if all projections have too many dimensions, but keep the rank above 0."""
         options = self.options
-        too_large = np.inf  # the least μ* that left nothing
+        too_large = np.inf  # the least μ* with rank 0
         too_many = [record for record in records if record.dim > options.dim]
         for _ in range(_SEARCH):
             if not records or any(0 < record.dim <= options.dim for record in records) or not too_many:
@@ -295,14 +295,14 @@ class _WithoutLabels(Learner[LatentRecord]):
         return whitened(model, self.records.parameters(chosen)), chosen
 
     def with_moments(self, model: LearntModel) -> LearntModel:
-        """Add the mean and covariance of training patches' descriptors, which codes are learnt from."""
+        """Add the mean and covariance of training patches' descriptors, for learning codes."""
         features = self._draw("moments", _MOMENTS)
         patches = np.unique(self.matches.reference[features])
         rows = describe_mined(self.matches, patches, LearntDescriptor(model).describe, workers=self.workers).rows
         return with_moments(model, rows)
 
     def _rng(self, what: str) -> np.random.Generator:
-        """Give random numbers of their own to each purpose, so that the stages do not depend on each other."""
+        """Return a separate generator for each purpose, so that the stages do not depend on each other."""
         return np.random.default_rng([self.options.seed, *what.encode()])
 
     def _draw(self, what: str, number: int) -> NDArray[np.int64]:
@@ -320,7 +320,7 @@ class _WithoutLabels(Learner[LatentRecord]):
         )
 
     def _look(self, features: NDArray[np.int64], described: Described, count: int) -> Anchors:
-        """Look for the nearest negatives of features, and draw some more at random."""
+        """Find the nearest negatives of features, and draw some more at random."""
         rng = self._rng("negatives")
         nearest = find_nearest(self.matches, features, described, count=count, workers=self.workers)
         drawn = np.full((len(features), self.options.random_negatives), -1, np.int32)
@@ -339,10 +339,10 @@ class _WithoutLabels(Learner[LatentRecord]):
         return anchors.with_negatives(self.matches, nearest.hardest)
 
     def _ring_distances(self, anchors: Anchors, pool: CandidatePool) -> tuple[BlockRows, BlockRows]:
-        """ψ of all positives, and of all negatives that are looked at."""
+        """ψ of all positives, and of all negatives in use."""
         total = len(anchors.positive_patches) + len(anchors.negative_patches)
         distances = RingDistances(pool, self.options.channels, total)
-        found = []
+        rows = []
         before = 0
         source = MinedPatches(self.matches)
         for first, patches in anchors.candidates:
@@ -360,9 +360,9 @@ class _WithoutLabels(Learner[LatentRecord]):
                 workers=self.workers,
                 progress=tell,
             )
-            found.append(BlockRows(blocks))
+            rows.append(BlockRows(blocks))
             before += len(patches)
-        return found[0], found[1]
+        return rows[0], rows[1]
 
     def _learn(
         self,
@@ -389,11 +389,11 @@ class _WithoutLabels(Learner[LatentRecord]):
         keys = [fingerprint({}, {**common, "setting": setting}) for setting in settings]
         grid = [(key, partial(work.learn, setting, key, number)) for key, setting in zip(keys, settings, strict=True)]
         most = options.max_pooled_dim if stage == "pooling" else options.dim
-        # A model that is too large is no result: the search goes on until there is one.
-        return self.study.learn(stage, grid, lambda found: best(found, most) is not None)
+        # A model that is too large does not count: continue until one is small enough.
+        return self.study.learn(stage, grid, lambda models: best(models, most) is not None)
 
     def _remember(self, record: LatentRecord) -> None:
-        """Add a model's history, its rounds counted on from those before."""
+        """Append a model's history, continuing the count of rounds."""
         rounds = [entry.round + 1 for entry in self.history if entry.stage == record.stage]
         entries = [LogEntry(**entry) for entry in record.history]
         entries = [replace(entry, round=entry.round + max(rounds, default=0)) for entry in entries]
@@ -410,6 +410,6 @@ def _grid(shares: tuple[float, ...], options: SelectionOptions | ProjectionOptio
 
 
 def _distances(anchors: Anchors, described: Described) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Squared distances of all positives and of all negatives that are looked at, by a descriptor."""
+    """Squared distances of all positives and of all negatives in use, by a descriptor."""
     positive, negative = (squared_distances(described.take, first, patches) for first, patches in anchors.candidates)
     return positive, negative

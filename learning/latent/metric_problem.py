@@ -1,4 +1,6 @@
-"""The latent problem of a metric: which projection brings features nearest to one of their positives (equation 16)."""
+"""The latent problem of a metric: the projection that brings features nearest to one of their positives (equation
+16).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +16,14 @@ from learning.latent.anchors import Anchors
 from learning.latent.described_patches import Described
 from learning.patches.rows import squared_distances
 
-_SAMPLE = 20_000  # candidates of either kind that units are measured on
+_SAMPLE = 20_000  # candidates of each kind for measuring units
 
 
 @dataclass(frozen=True)
 class MetricProblem:
-    """θ = φ(x) - φ(y) of features and their candidates, and how a metric of them is learnt."""
+    """θ = φ(x) - φ(y) of features and their candidates, and the learning of a metric."""
 
-    rows: NDArray[np.float32]  # (V, n) float32: φ of the patches that are named
+    rows: NDArray[np.float32]  # (V, n) float32: φ of the patches in use
     references: NDArray[np.int64]  # (F,) row of each feature
     positives: GroupedRows
     positive_rows: NDArray[np.int64]  # (M,)
@@ -35,7 +37,7 @@ class MetricProblem:
     def of(
         cls, anchors: Anchors, described: Described, mu: float, norm: str, averaging: AveragingOptions
     ) -> "MetricProblem":
-        """Take the rows of the patches that the features name."""
+        """Take the rows of the patches in use."""
         named = anchors.patches()
         return cls(
             described.take(named),

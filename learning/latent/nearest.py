@@ -1,4 +1,4 @@
-"""What is nearest to features among all their candidates, P(x) and N(x): compared exactly."""
+"""Exact search for the nearest candidates of features, among all of P(x) and N(x)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from index.parallel import one_thread, run
 from learning.latent.described_patches import Described
 from learning.mining.matches import MinedMatches
 
-_BLOCK = 2_048  # features that are compared with all their candidates at a time: with 8,000, 200 MB
+_BLOCK = 2_048  # features compared with all their candidates at a time: 200 MB with 8,000 candidates
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """What is nearest to each of some features among its candidates, all of them."""
+    """The nearest candidates of each of some features, among all its candidates."""
 
     positive: NDArray[np.float32]  # (F,) float32: least squared distance to P(x)
     negative: NDArray[np.float32]  # (F,) float32: least squared distance to N(x); infinite if that is empty
-    hardest: NDArray[np.int32]  # (F, k) int32: patches of the nearest of N(x); -1 if there are fewer
+    hardest: NDArray[np.int32]  # (F, k) int32: patches of the nearest of N(x), padded with -1
 
     @property
     def recall(self) -> float:
@@ -30,7 +30,7 @@ class Nearest:
 
 
 def candidates_of(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Patches (V,), rising, of features and of all features of the second photos of their image pairs."""
+    """Patches (V,), ascending, of features and of all features of the second photos of their image pairs."""
     targets = [matches.targets(int(pair)) for pair in np.unique(matches.pair[features])]
     return np.unique(np.concatenate([matches.reference[features], *targets]))
 
@@ -44,8 +44,8 @@ def find_nearest(
     count: int = 0,
     workers: int = 1,
 ) -> Nearest:
-    """Compare features (rising) with all their candidates, exactly, by rows that W (m, n) projects. `count`: how many
-    of the nearest negatives are named.
+    """Compare features (ascending) exactly with all their candidates, by rows projected by W (m, n). `count`: number of
+    nearest negatives to return.
     """
     bounds = np.flatnonzero(np.diff(matches.pair[features], prepend=-1, append=-1))
     groups = [
@@ -56,8 +56,8 @@ def find_nearest(
     across = None if projection is None else projection.T.astype(np.float32)
     with one_thread():
         jobs = (partial(_nearest, matches, group, described, across, count) for group in groups)
-        found = list(run(jobs, workers, threads=True))
-    return Nearest(*(np.concatenate(part) for part in zip(*found, strict=True)))
+        parts = list(run(jobs, workers, threads=True))
+    return Nearest(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _nearest(

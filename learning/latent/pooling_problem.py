@@ -1,4 +1,6 @@
-"""The latent problem of pooling regions: which rings bring features nearest to one of their positives (equation 16)."""
+"""The latent problem of pooling regions: the rings that bring features nearest to one of their positives (equation
+16).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +16,7 @@ from learning.patches.rows import ArrayRows, BlockRows
 
 @dataclass(frozen=True)
 class PoolingProblem:
-    """ψ of features and their candidates, and how weights of the rings are learnt.
+    """ψ of features and their candidates, and the learning of ring weights.
 
     Weights are in units of `scale`: the pool's own are ``scale * weights``.
     """
@@ -22,7 +24,7 @@ class PoolingProblem:
     positives: GroupedRows
     positive: BlockRows | ArrayRows  # ψ (M, N) of all positives
     negatives: GroupedRows
-    negative: BlockRows | ArrayRows  # ψ (L, N) of the negatives that are looked at
+    negative: BlockRows | ArrayRows  # ψ (L, N) of the negatives in use
     scale: NDArray[np.float64]  # (N,)
     mu: float
     averaging: AveragingOptions
@@ -40,7 +42,7 @@ class PoolingProblem:
         kept: NDArray[np.int64] | None = None,
     ) -> "PoolingProblem":
         """Make it in units of the data, of all rings or of some. `means` (N,): mean ψ of the positives and of the
-        negatives. `kept` (K,) int: the rings that may have weight. `mu`: μ₁ in the units of
+        negatives. `kept` (K,) int: the rings that may have nonzero weight. `mu`: μ₁ in the units of
         `ring_selection.WeightUnits`; so is γ of `averaging`.
         """
         near, far = means if kept is None else (means[0][kept], means[1][kept])

@@ -1,6 +1,6 @@
-"""Whether a learnt descriptor is better than another on image pairs that it was not learnt from, in plain words.
+"""Whether a learnt descriptor is better than another on held-out image pairs, in plain words.
 
-The pairs are those that the model was chosen by, among a dozen or two: a little of what it is better by may be luck.
+The model was chosen among one or two dozen by the same pairs, so a little of its advantage may be luck.
 """
 
 from collections.abc import Callable
@@ -17,22 +17,22 @@ from learning.latent.nearest import find_nearest
 from learning.measures.differences import beyond_chance, mean_and_error
 from retrieval.descriptors.contract import Descriptor
 
-_FEWEST = 2  # image pairs, without which nothing can be said
+_FEWEST = 2  # least image pairs for a verdict
 
 
 @dataclass(frozen=True)
 class Figures:
-    """How a descriptor does, for each image pair: arrays (K,) in the order of the pairs."""
+    """Performance of a descriptor for each image pair: arrays (K,) in the order of the pairs."""
 
     recall: NDArray[np.float64]  # share of the features whose nearest candidate is a positive (equation 15)
-    matched: NDArray[np.float64]  # share of the features that have a positive with the same visual word
-    wrong: NDArray[np.float64]  # negatives that have a feature's word, in the mean over the features
-    right: NDArray[np.float64]  # share of positives among all candidates that have a feature's word
+    matched: NDArray[np.float64]  # share of the features with a positive of the same visual word
+    wrong: NDArray[np.float64]  # mean number of negatives with a feature's word
+    right: NDArray[np.float64]  # share of positives among all candidates with a feature's word
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A learnt descriptor and the one it is compared with, on the same held-out features."""
+    """A learnt descriptor and another, on the same held-out features."""
 
     name: str  # of the latter
     features: int
@@ -41,11 +41,11 @@ class Verdict:
     other: Figures
 
     def difference(self, what: str) -> tuple[float, float]:
-        """Mean difference over image pairs of a field of `Figures`, and its standard error."""
+        """Mean difference of a field of `Figures` over image pairs, and its standard error."""
         return mean_and_error(self._differences(what))
 
     def better(self, what: str) -> int:
-        """1 where the learnt descriptor is better in a field of `Figures`, -1 if it is worse, 0 if none shows."""
+        """1 if the learnt descriptor is significantly better in a field of `Figures`, -1 if worse, else 0."""
         return beyond_chance(self._differences(what))
 
     def _differences(self, what: str) -> NDArray[np.float64]:
@@ -54,14 +54,14 @@ class Verdict:
     @property
     def outcome(self) -> str:
         """One of better, worse, same, mixed."""
-        found = {self.better("recall"), self.better("right")} - {0}
-        if len(found) == 2:
+        signs = {self.better("recall"), self.better("right")} - {0}
+        if len(signs) == 2:
             return "mixed"
-        return {1: "better", -1: "worse"}[found.pop()] if found else "same"
+        return {1: "better", -1: "worse"}[signs.pop()] if signs else "same"
 
     @property
     def sentence(self) -> str:
-        """What follows for the user."""
+        """Advice for the user."""
         if len(self.learnt.recall) < _FEWEST:
             return f"One image pair held out cannot say whether the descriptor is better than {self.name}: mine more."
         return {
@@ -78,7 +78,7 @@ class Verdict:
 
     @property
     def details(self) -> list[str]:
-        """The figures it rests on, in sentences."""
+        """Its figures, in sentences."""
         one, two = self.learnt, self.other
         mean, error = self.difference("recall")
         margin = f" ± {100 * error:.1f}" if np.isfinite(error) else ""
@@ -111,9 +111,9 @@ class Verdict:
 
 
 def compare(held: Held, learnt: Descriptor, other: Descriptor, *, workers: int = 1, seed: int = 0) -> Verdict:
-    """Compare two descriptors on features held out, by nearest neighbours and as visual words.
+    """Compare two descriptors on held-out features, by nearest neighbours and as visual words.
 
-    Each gets a vocabulary of its own from the patches held out, of one size: one word for 30.
+    Each gets its own vocabulary of the held-out patches, with one word for 30 patches.
     """
     figures = []
     words = 0
@@ -133,7 +133,7 @@ def compare(held: Held, learnt: Descriptor, other: Descriptor, *, workers: int =
 
 
 def _figures(held: Held, right: NDArray[np.bool_], words: NDArray[np.int32]) -> Figures:
-    """Average over the features of each image pair; ``words`` (W,) are those of the candidates."""
+    """Average over the features of each image pair; ``words`` (W,): of the candidates."""
     matches, rows = held.matches, []
     pair_of = matches.pair[held.features]
     for pair in np.unique(pair_of):
@@ -157,9 +157,9 @@ def _sharing(
     words: NDArray[np.int32],
     candidates: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """How many of each feature's patches of a kind have its word (F,)."""
-    found = [
+    """Number (F,) of each feature's patches of a kind with its word."""
+    counts = [
         np.count_nonzero(words[np.searchsorted(candidates, of(x))] == word)
         for x, word in zip(features.tolist(), own.tolist(), strict=True)
     ]
-    return np.array(found, np.int64)
+    return np.array(counts, np.int64)

@@ -1,7 +1,7 @@
 """Whitening learnt from mined matches (see `learning.convex.whitening`).
 
-Which positive of a feature is its match, and which features have one, is latent as in Simonyan14 section 9: the nearest
-positive, and the K features that come nearest to theirs.
+The match of a feature, and the features with a match, are latent as in Simonyan14 section 9: the nearest positive, and
+the K features nearest to theirs.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from retrieval.groups.links import components
 
 @dataclass(frozen=True)
 class LatentSetting:
-    """What whitenings of a grid differ in."""
+    """Setting of a whitening in a grid."""
 
     share: float  # K over the number of training features
     whitening: WhiteningSetting
@@ -32,7 +32,7 @@ class LatentSetting:
 
 @dataclass(frozen=True)
 class Positives:
-    """Training features, their positives and weights, as rows of what is described."""
+    """Training features, their positives and weights, as rows of the described patches."""
 
     references: NDArray[np.int64]  # (F,) row of each feature
     positives: GroupedRows
@@ -41,13 +41,13 @@ class Positives:
 
     @staticmethod
     def patches_of(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray[np.int32]:
-        """All patches that features and their positives are, rising."""
+        """All patches of features and their positives, ascending."""
         lists = [matches.positives(x) for x in features.tolist()]
         return np.unique(np.concatenate([matches.reference[features], *lists]))
 
     @classmethod
     def of(cls, matches: MinedMatches, features: NDArray[np.int64], described: Described) -> "Positives":
-        """Look features up in what is described."""
+        """Look up features among the described patches."""
         lists = [matches.positives(x) for x in features.tolist()]
         starts = np.cumsum([0, *(len(one) for one in lists)]).astype(np.int64)
         return cls(
@@ -58,7 +58,7 @@ class Positives:
         )
 
     def nearest(self, rows: NDArray[np.float32], share: float) -> "Closest":
-        """Find the nearest positive of each feature, and the features that come nearest to theirs, so large a share."""
+        """Find the nearest positive of each feature, and the `share` of features nearest to theirs."""
         owners = np.repeat(self.references, np.diff(self.positives.starts))
         distances = squared_distances(rows.__getitem__, owners, self.positive_rows)
         place = self.positives.nearest(distances)
@@ -77,17 +77,18 @@ class Positives:
 
 @dataclass(frozen=True)
 class Closest:
-    """The K features that come nearest to their matches."""
+    """The K features nearest to their matches."""
 
-    chosen: NDArray[np.int64]  # (K,) places among the training features, rising
+    chosen: NDArray[np.int64]  # (K,) indices of training features, ascending
     matches: NDArray[np.int64]  # (K,) row of the match of each
     distances: NDArray[np.float32]  # (K,) squared distance to it
 
 
 def scene_weights(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Weights (F,) of features, with mean 1: a scene counts by the root of their number, and not by it.
+    """Weights (F,) of features, with mean 1, so that a scene counts by the root of its number of features.
 
-    Photos that image pairs join are a scene. A castle of forty photos would outweigh all else.
+    A scene is a connected component of image pairs. Without weights, a castle of forty photos would outweigh all
+    others.
     """
     of_photo = np.full(len(matches.names), -1, np.int64)
     for number, members in enumerate(components((int(one), int(two)) for one, two in matches.pairs)):
@@ -99,14 +100,14 @@ def scene_weights(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray
 
 @dataclass(frozen=True)
 class WhiteningWork:
-    """What whitenings have in common."""
+    """Common data of whitenings."""
 
     held: Held
     training: Positives
     moments: RowMoments  # of the training features' rows
     described: Described  # rows of the training features and their positives
     validation: Described  # and of the validation features' candidates
-    alternations: int  # of fitting and of choosing the matches, at most
+    alternations: int  # most alternations of fitting and choosing matches
 
     def learn(self, setting: LatentSetting, key: str) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
         """Learn a whitening."""
@@ -141,7 +142,7 @@ class WhiteningWork:
 
     def _validate(self, parameters: NDArray[np.float64]) -> float:
         """Recall of equation 15 on the validation features, against all their candidates."""
-        rows = whiten(self.validation.rows, parameters).astype(np.float16)  # as descriptors are kept
+        rows = whiten(self.validation.rows, parameters).astype(np.float16)  # in the precision of stored descriptors
         return find_nearest(self.held.matches, self.held.features, Described(self.validation.numbers, rows)).recall
 
 

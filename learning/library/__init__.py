@@ -1,1 +1,1 @@
-"""What learns, as functions of `import cairn`; the commands call the same."""
+"""Learning, as functions of `import cairn`; the commands call them too."""

@@ -1,4 +1,4 @@
-"""Labelled patches in arrays: as folders of patches are to the learners and the measures."""
+"""Labelled patches in arrays, with the interface of folders of patches."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,14 +16,16 @@ from learning.patches.sources import PatchFolder, draw_pairs, take_pairs
 from retrieval.library.parts.arguments import as_array
 
 HELD_OUT = 0.2
-"""Share of the points, or of the pairs, that is for validation."""
+"""Share of the points, or of the pairs, for validation."""
 
 
 class ArrayPatches:
-    """Patches in memory, as `learning.patches.sources.Patches` has them. `patches` (N, S, S) uint8: grey values."""
+    """Patches in memory, with the interface of `learning.patches.sources.Patches`. `patches` (N, S, S) uint8: grey
+    values.
+    """
 
     def __init__(self, patches: NDArray[np.uint8]) -> None:
-        self.folder = Path("arrays")  # what they are called where a folder would be named
+        self.folder = Path("arrays")  # name in place of a folder's
         self._patches = patches
 
     def __len__(self) -> int:
@@ -40,26 +42,26 @@ class ArrayPatches:
 
 
 def are_arrays(source: object) -> bool:
-    """Return whether a source is labelled patches in arrays, and no path or list of paths."""
+    """Return whether a source is labelled patches in arrays, not a path or list of paths."""
     return isinstance(source, tuple | list) and len(source) in (2, 3) and all(_is_array(part) for part in source)
 
 
 def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) -> PatchFolder:
-    """Divide labelled patches, ``(patches, point_ids)`` or ``(first, second, same)``, into pairs to learn from and to
-    validate on: `HELD_OUT` of the points, or of the pairs. Of points all pairs match, and as many of different points
-    are drawn. `pairs`: largest number of training pairs, half of that for validation; 0: all.
+    """Divide labelled patches, ``(patches, point_ids)`` or ``(first, second, same)``, into training and validation
+    pairs: `HELD_OUT` of the points, or of the pairs, is for validation. All pairs of one point match, and as many of
+    different points are drawn. `pairs`: largest number of training pairs, half of that for validation; 0: all.
     """
     rng = np.random.default_rng(seed)
     if len(source) == 2:
         patches, points = labelled_points(source)
         several = rng.permutation(np.flatnonzero(np.bincount(points) > 1))
-        # Two at least: others than matches are of two points.
+        # At least two: non-matches need two points.
         validated = np.isin(points, several[: max(2, round(HELD_OUT * len(several)))])
         train, validation = (pairs_of_points(points, np.flatnonzero(chosen), rng) for chosen in (~validated, validated))
     else:
         patches, labelled = labelled_pairs(source)
         held = np.zeros(len(labelled), bool)
-        for kind in (labelled.match, ~labelled.match):  # of both kinds, however few pairs there are
+        for kind in (labelled.match, ~labelled.match):  # of both kinds, even of few pairs
             places = rng.permutation(np.flatnonzero(kind))
             held[places[: max(1, round(HELD_OUT * len(places)))]] = True
         train, validation = (take_pairs(labelled, np.flatnonzero(chosen)) for chosen in (~held, held))
@@ -75,7 +77,7 @@ def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) ->
 
 
 def pairs_of_arrays(source: Sequence[Any], seed: int = 0) -> tuple[ArrayPatches, PatchPairs]:
-    """Give labelled patches and all their pairs, to be measured on; parameters and errors as of `source_of_arrays`."""
+    """Return labelled patches and all their pairs, for measuring; parameters and errors as of `source_of_arrays`."""
     if len(source) == 3:
         patches, labelled = labelled_pairs(source)
         return ArrayPatches(patches), labelled
@@ -93,7 +95,7 @@ def labelled_points(source: Sequence[Any]) -> tuple[NDArray[np.uint8], NDArray[n
 
 
 def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], PatchPairs]:
-    """Check ``(first, second, same)``: patches (2 M, S, S) uint8, the first ones before the second ones; and pairs."""
+    """Check ``(first, second, same)``: patches (2 M, S, S) uint8, first the first ones of all pairs; and pairs."""
     first, second = as_patches(source[0], "first"), as_patches(source[1], "second")
     if first.shape != second.shape:
         raise CairnError(f"first and second must have one shape, and have {first.shape} and {second.shape}.")
@@ -102,9 +104,9 @@ def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], PatchPairs
     return np.concatenate([first, second]), PatchPairs(np.arange(number), np.arange(number, 2 * number), match)
 
 
-def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
-    """Return patches (N, S, S) uint8; raises CairnError if they are of another shape or type."""
-    patches = as_array(given, name)
+def as_patches(value: Any, name: str) -> NDArray[np.uint8]:
+    """Return patches (N, S, S) uint8; raises CairnError for another shape or type."""
+    patches = as_array(value, name)
     if patches.ndim != 3 or patches.shape[1] != patches.shape[2] or not len(patches) or patches.shape[1] < 2:
         raise CairnError(f"{name} must be patches of the shape (N, S, S), not {patches.shape}.")
     if patches.dtype != np.uint8:
@@ -112,9 +114,9 @@ def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
     return patches
 
 
-def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
+def as_labels(value: Any, number: int) -> NDArray[np.bool_]:
     """Return the labels (M,) bool of the pairs; raises CairnError if they are malformed."""
-    labels = as_array(given, "same")
+    labels = as_array(value, "same")
     if labels.shape != (number,):
         raise CairnError(f"same must have the shape ({number},), one label for each pair, not {labels.shape}.")
     if labels.dtype.kind not in "biu" or not np.isin(labels, (0, 1)).all():
@@ -123,14 +125,14 @@ def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
 
 
 def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: np.random.Generator) -> PatchPairs:
-    """Pair all patches of one point, and draw the same number of pairs of different points at random. `points` (N,)
-    int64: the point that each patch shows. `chosen` (K,) int64: patches that may be paired, ascending.
+    """Pair all patches of one point, and draw as many pairs of different points at random. `points` (N,) int64: the
+    point that each patch shows. `chosen` (K,) int64: patches that may be paired, ascending.
     """
     order = chosen[np.argsort(points[chosen], kind="stable")]
     starts = np.flatnonzero(np.diff(points[order], prepend=-1))
     groups = np.split(order, starts[1:])  # of one point each
     matches = np.concatenate([group[np.column_stack(np.triu_indices(len(group), 1))] for group in groups])
-    if len(starts) < 2:  # no two points
+    if len(starts) < 2:  # fewer than two points
         others = np.zeros((0, 2), np.int64)
     else:
         others = rng.choice(chosen, (len(matches), 2))
@@ -145,5 +147,5 @@ def _is_array(part: object) -> bool:
         return False
     try:
         return np.ndim(part) > 0  # type: ignore[arg-type]
-    except ValueError:  # rows of several lengths, which are refused where they are taken
+    except ValueError:  # rows of different lengths, refused later
         return True

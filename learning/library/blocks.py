@@ -60,14 +60,14 @@ def learn_blocks(
         learnt = blocks.learn_blocks(opened, folder, wanted, workers=processes(how.workers), progress=tell)
     model = learnt.model
     model.provenance.update(blocks.provenance(opened, wanted, learnt))
-    described, told = write_learnt(model, file, BROWN11 if as_published else None)
-    found = model.base_model
-    assert isinstance(found, Blocks)
-    told |= {
-        "pooled_dim": found.pooled_dim,
+    described, report = write_learnt(model, file, BROWN11 if as_published else None)
+    base_model = model.base_model
+    assert isinstance(base_model, Blocks)
+    report |= {
+        "pooled_dim": base_model.pooled_dim,
         "dim": described.dim,
         "bytes": described.bytes,
-        "parameters": dict(found.parameters),
+        "parameters": dict(base_model.parameters),
         "evaluations": len(learnt.trials),
         "area": [learnt.trials[0].area, best_of(learnt.trials).area] if learnt.trials else [],
         "embedding": model.provenance["embedding"],
@@ -76,11 +76,11 @@ def learn_blocks(
         "work": str(folder) if how.work or file else None,
         "seconds": {"evaluation": round(learnt.seconds_per_trial, 3), "total": round(perf_counter() - began, 3)},
     }
-    return NewDescriptor(described, file, About(told, details=_details(learnt, told["area"], found)))
+    return NewDescriptor(described, file, About(report, details=_details(learnt, report["area"], base_model)))
 
 
 def _settle(how: BlockChoices) -> "BlockOptions":
-    """Settle what is left open."""
+    """Resolve defaults."""
     from learning.blocks.descriptor import PRESETS, BlockOptions, Preset
     from learning.blocks.powell import PowellOptions
 
@@ -108,8 +108,8 @@ def _settle(how: BlockChoices) -> "BlockOptions":
     )
 
 
-def _details(learnt: "LearntBlocks", areas: Sequence[float], found: Any) -> list[str]:
-    """What the parameters and the embedding came to."""
+def _details(learnt: "LearntBlocks", areas: Sequence[float], base_model: Any) -> list[str]:
+    """Sentences on the learnt parameters and the embedding."""
     details = []
     if areas:
         details.append(
@@ -123,6 +123,7 @@ def _details(learnt: "LearntBlocks", areas: Sequence[float], found: Any) -> list
         )
     if learnt.embeddings:
         details.append(
-            f"embedding    {found.pooled_dim} to {found.dim} dimensions, {100 * learnt.fpr95:.2f}% false positives"
+            f"embedding    {base_model.pooled_dim} to {base_model.dim} dimensions, "
+            f"{100 * learnt.fpr95:.2f}% false positives"
         )
     return details

@@ -46,7 +46,7 @@ def learn_boosted(
     {patches}
     {published}
     note : callable
-        Told, before the work begins, what memory has no room for.
+        Called before the work begins if memory limits the number of candidates.
     {progress}
     {options}
 
@@ -59,15 +59,17 @@ def learn_boosted(
 
     began, how = perf_counter(), build(BoostedChoices, options)
     file = output_file(out)
-    wanted, given, parent = _settle(how, as_published=as_published)
+    wanted, learners, parent = _settle(how, as_published=as_published)
     opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     pairs = sum(len(one.train) for one in opened)
     room = max(1, most_candidates(pairs))
-    if how.candidates is None and given is None and room < USUAL_CANDIDATES:
+    if how.candidates is None and learners is None and room < USUAL_CANDIDATES:
         wanted = replace(wanted, candidates=CandidateOptions(room))
         note(str(_few_candidates(room, USUAL_CANDIDATES, pairs)))
     with telling(progress, TITLES) as tell:
-        learnt = boosting.learn_boosted(opened, wanted, learners=given, workers=processes(how.workers), progress=tell)
+        learnt = boosting.learn_boosted(
+            opened, wanted, learners=learners, workers=processes(how.workers), progress=tell
+        )
     metric, loss = learnt.metric, learnt.rounds[-1].loss if learnt.rounds else None
     validation = {"fpr95": learnt.error, "similarity_fpr95": metric and metric.similarity_error}
     learnt.model.provenance.update(
@@ -80,23 +82,23 @@ def learn_boosted(
             "validation": validation,
         }
     )
-    described, told = write_learnt(learnt.model, file, TRZCINSKI12 if as_published else None)
-    told |= {
+    described, report = write_learnt(learnt.model, file, TRZCINSKI12 if as_published else None)
+    report |= {
         "learners": learnt.learners,
         "dim": described.dim,
         "bytes": described.bytes,
         "pairs": pairs,
-        "candidates": wanted.candidates.number if given is None else None,
+        "candidates": wanted.candidates.number if learners is None else None,
         "validation": validation,
         "objective": loss,
         "epochs": metric and len(metric.errors) - 1,
         "seconds": round(perf_counter() - began, 3),
     }
-    return NewDescriptor(described, file, About(told, details=_details(learnt)))
+    return NewDescriptor(described, file, About(report, details=_details(learnt)))
 
 
 def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOptions, WeakLearners | None, str | None]":
-    """Settle what is left open; the weak learners to go on from, and the fingerprint of their file."""
+    """Resolve defaults; also returns the weak learners to start from, and the fingerprint of their file."""
     from learning.boosting.descriptor import PLAIN, BoostingOptions
     from learning.boosting.metric import MetricOptions
     from learning.boosting.search import LearnerSearchOptions
@@ -106,20 +108,20 @@ def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOption
     from retrieval.descriptors.learnt import load_model
 
     names = ("orientations", "smoothing", "floor", "patch_size")
-    asked = {name: value for name in names if (value := getattr(how, name)) is not None}
-    if how.kind == "ssc" and (asked.keys() & {"orientations", "floor"}):
+    choices = {name: value for name in names if (value := getattr(how, name)) is not None}
+    if how.kind == "ssc" and (choices.keys() & {"orientations", "floor"}):
         raise CairnError("{--orientations} and {--floor} are of gradients: the kind ssc takes none.")
     if how.dim is not None and how.kind in PLAIN:
         raise CairnError(
             "The kind {name} has a dimension for each weak learner: ask for {--learners}, not for {--dim}.",
             name=how.kind,
         )
-    responses = ResponseOptions("intensity" if how.kind == "ssc" else "gradient", **asked)
-    # The smoothing is told in samples of a patch of 31.
+    responses = ResponseOptions("intensity" if how.kind == "ssc" else "gradient", **choices)
+    # The smoothing is stated in samples of a patch of side 31.
     responses = replace(responses, smoothing=responses.smoothing * responses.patch_size / ResponseOptions.patch_size)
-    given, parent = None, None
+    existing, parent = None, None
     if how.start is not None:
-        if asked:
+        if choices:
             raise CairnError(
                 "{--orientations}, {--smoothing}, {--floor} and {--patch-size} are those of the {--from|start} file: "
                 "take them away."
@@ -129,9 +131,9 @@ def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOption
             raise CairnError(
                 "{file} has no weak learners: name a descriptor file of {cairn learn boosted}.", file=how.start
             )
-        given, parent = model.base_model.learners, model.fingerprint
-        responses = given.options
-    learners = how.learners or (len(given) if given is not None else 512)
+        existing, parent = model.base_model.learners, model.fingerprint
+        responses = existing.options
+    learners = how.learners or (len(existing) if existing is not None else 512)
     usual = usual_comparison(how.kind, how.form, how.keep, as_published=as_published)
     wanted = BoostingOptions(
         kind=how.kind,
@@ -150,7 +152,7 @@ def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOption
         ),
         seed=how.seed,
     )
-    return wanted, given, parent
+    return wanted, existing, parent
 
 
 def _few_candidates(room: int, usual: int, pairs: int) -> Message:
@@ -164,7 +166,7 @@ def _few_candidates(room: int, usual: int, pairs: int) -> Message:
 
 
 def _details(learnt: "LearntBoosted") -> list[str]:
-    """What the weak learners and the similarity came to."""
+    """Sentences on the learnt weak learners and the similarity."""
     details = []
     if learnt.rounds:
         details.append(

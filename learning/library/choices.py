@@ -1,4 +1,4 @@
-"""Options of a descriptor to be learnt, and what follows from them."""
+"""Options of learning a descriptor, and values derived from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelChoices:
-    """What is learnt; None is left open. See `learning.library.descriptor.learn_descriptor`."""
+    """Options of the model; None means the default. See `learning.library.descriptor.learn_descriptor`."""
 
     stage: Annotated[
         str | None,
@@ -65,7 +65,7 @@ class ModelChoices:
 
 @dataclass(frozen=True)
 class PatchChoices:
-    """What is for labelled patches alone."""
+    """Options of labelled patches only."""
 
     pairs: Annotated[
         int, Option("At most so many training pairs of each source, drawn at random; 0: all.", DATA, least=0)
@@ -100,7 +100,7 @@ class PatchChoices:
 
 @dataclass(frozen=True)
 class PhotoChoices:
-    """What is for photos without labels alone."""
+    """Options of photos without labels only."""
 
     geometry: Annotated[
         str | None,
@@ -166,24 +166,24 @@ class PhotoChoices:
         Path | None,
         Option("Folder of the photos that a file of matches was mined from, to be shown in the report.", OUTPUT),
     ] = None
-    beside: str | None = None  # descriptor that searches are compared with; None: rootSIFT
+    beside: str | None = None  # descriptor to compare searches with; None: rootSIFT
 
     @property
     def counts(self) -> dict[str, Any]:
-        """How many features, negatives and turns are asked for, by their names in `UnlabelledOptions`."""
-        asked = {
+        """Requested numbers of features, negatives and turns, by their names in `UnlabelledOptions`."""
+        requested = {
             "pooling_features": self.samples,
             "projection_features": self.samples,
             "pooling_negatives": self.negatives,
             "projection_negatives": self.negatives,
             "alternations": self.alternations,
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {name: value for name, value in requested.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class TuningChoices:
-    """How patches become descriptors, and how models are made small."""
+    """Options of describing patches, and of shrinking models."""
 
     smoothing: Annotated[
         float | None,
@@ -270,27 +270,27 @@ class TuningChoices:
 
     @property
     def channels(self) -> dict[str, Any]:
-        """Those of pooled gradients that are asked for, by their name in `ChannelOptions`."""
-        asked = some_of(self, "patch_size", "smoothing", "quantile", "power")
-        return {name: value for name, value in asked.items() if value is not None}
+        """Requested options of pooled gradients, by their names in `ChannelOptions`."""
+        requested = some_of(self, "patch_size", "smoothing", "quantile", "power")
+        return {name: value for name, value in requested.items() if value is not None}
 
     def channels_beside(self, usual: "ChannelOptions") -> "ChannelOptions":
-        """The options as given, and defaults for the rest; widths are in samples of the usual patch."""
-        found = replace(usual, **self.channels)
-        return replace(found, smoothing=found.smoothing * found.patch_size / usual.patch_size)
+        """The requested options, with defaults for the rest; widths are in samples of the usual patch."""
+        channels = replace(usual, **self.channels)
+        return replace(channels, smoothing=channels.smoothing * channels.patch_size / usual.patch_size)
 
     def grid(self, *, projections: bool) -> dict[str, Any]:
-        """μ and γ that are asked for, by their names in `SelectionOptions` and `ProjectionOptions`."""
+        """Requested μ and γ, by their names in `SelectionOptions` and `ProjectionOptions`."""
         mus, gammas = (self.projection_mu, self.projection_gamma) if projections else (self.mu, self.gamma)
         if not all(0 < value < 1e6 for value in (*(mus or ()), *(gammas or ()))):
             raise CairnError("The weights of norms ({--mu}) and the slowness of steps ({--gamma}) must be above 0.")
-        asked = {"mus": mus, "gammas": gammas}
-        return {name: tuple(dict.fromkeys(values)) for name, values in asked.items() if values}
+        requested = {"mus": mus, "gammas": gammas}
+        return {name: tuple(dict.fromkeys(values)) for name, values in requested.items() if values}
 
 
 @dataclass(frozen=True)
 class LearningRunOptions:
-    """How long learning takes, where it works, and what it draws."""
+    """Options of time limit, work folder and random numbers."""
 
     hours: Annotated[
         float, Option("Begin no further model after these, once one fits; 0: no limit.", RUNNING, least=0)
@@ -309,47 +309,47 @@ class LearningRunOptions:
 
 @dataclass(frozen=True)
 class RunChoices:
-    """How the run goes."""
+    """Settings of the run."""
 
-    folder: Path  # of what is computed on the way
-    keeps: bool  # whether all of that is kept
-    goes: bool  # whether none of it is
+    folder: Path  # folder of intermediate results
+    keeps: bool  # whether to keep all of them
+    goes: bool  # whether to keep nothing
     hours: float = 0.0
     workers: int = 1
     seed: int = 0
     as_published: bool = False
 
     def named(self, name: str) -> str | None:
-        """Path of a file of the folder, to be reported; None if the folder is temporary."""
+        """Path of a file in the folder, for reports; None if the folder is temporary."""
         return None if self.goes else str(self.folder / name)
 
 
 def is_unlabelled(sources: Sequence[Path]) -> bool:
-    """Return whether there are no labels in what is to be learnt from: it is a collection or a file of matches."""
-    found = [source for source in sources if source.suffix == ".npz" or (source / OPTIONS).is_file()]
-    if found and len(sources) > 1:
+    """Return whether the sources have no labels: a collection or a file of matches."""
+    unlabelled = [source for source in sources if source.suffix == ".npz" or (source / OPTIONS).is_file()]
+    if unlabelled and len(sources) > 1:
         raise CairnError(
-            f"{found[0]} cannot be learnt from together with something else: index all photos as one collection."
+            f"{unlabelled[0]} cannot be learnt from together with something else: index all photos as one collection."
         )
-    return bool(found)
+    return bool(unlabelled)
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What follows from options together."""
+    """Resolved options."""
 
     stage: str
     base: str
     dim: int  # of the projected descriptor, at most
     norm: str  # of the metric
-    pooling: "Pooling | None"  # regions to be projected
-    channels: "ChannelOptions"  # how patches become channels
+    pooling: "Pooling | None"  # regions to project
+    channels: "ChannelOptions"  # channels of patches
 
 
 def settle(
     model: ModelChoices, tuning: TuningChoices, dim: int, channels: "ChannelOptions", *, whitens: bool = True
 ) -> Settled:
-    """Settle what is left open, given the usual dimensions and channels, and whether a whitening is what is usual."""
+    """Resolve defaults. `dim`, `channels`: usual values; `whitens`: whether a whitening is the default."""
     from retrieval.descriptors.learnt import load_model
 
     dim = model.dim or dim

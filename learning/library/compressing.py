@@ -67,7 +67,7 @@ def compress(
     described, _ = write_learnt(compressed, file, None)
     code = compressed.code
     assert code is not None
-    told = {
+    report = {
         "dim": code.dim,
         "bits": code.meta()["bits"],
         "bytes": code.bytes,
@@ -76,4 +76,4 @@ def compress(
         "fingerprint": compressed.fingerprint,
         "seconds": round(perf_counter() - began, 3),
     }
-    return NewDescriptor(described, file, About(told))
+    return NewDescriptor(described, file, About(report))

@@ -136,7 +136,7 @@ def learn_descriptor(
 
 
 def _paths(source: Any) -> list[Path]:
-    """The paths of a source; none where it is arrays."""
+    """The paths of a source; empty for arrays."""
     if are_arrays(source):
         return []
     return as_paths(source.path if isinstance(source, Mined) else source, "source")

@@ -60,8 +60,8 @@ def learn_embedding(
     opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     with telling(progress, TITLES) as tell:
         learnt = learn_base_embedding(opened, wanted, tell)
-    described, told = write_learnt(learnt.model, file, BROWN11 if as_published else None)
-    told |= {
+    described, report = write_learnt(learnt.model, file, BROWN11 if as_published else None)
+    report |= {
         "base": wanted.base,
         "embedding": wanted.embedding,
         "dim": described.dim,
@@ -70,4 +70,4 @@ def learn_embedding(
         "tried": len(learnt.tried),
         "seconds": round(perf_counter() - began, 3),
     }
-    return NewDescriptor(described, file, About(told))
+    return NewDescriptor(described, file, About(report))

@@ -1,4 +1,4 @@
-"""Learning a descriptor from labelled patches: from choices to its file."""
+"""Learn a descriptor from labelled patches, and write its file."""
 
 import shutil
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def learn_from_patches(
     run: RunChoices,
     progress: Progress,
 ) -> NewDescriptor:
-    """Learn a descriptor from labelled patches, and write it where a file is named."""
+    """Learn a descriptor from labelled patches, and write it to `out`, if set."""
     began = perf_counter()
     settled = settle(model, tuning, 80, ChannelOptions())
     options = LearningOptions(
@@ -77,10 +77,10 @@ def learn_from_patches(
     learnt.model.provenance.update(_provenance(sources, options, learnt, run.seed))
     if learnt.tested:
         _write_tested(run.folder / TESTED_TABLE, learnt)
-    described, told = write_learnt(learnt.model, out, SIMONYAN14 if run.as_published else None)
+    described, report = write_learnt(learnt.model, out, SIMONYAN14 if run.as_published else None)
     if not run.keeps:
         shutil.rmtree(run.folder / RING_DISTANCES, ignore_errors=True)
-    told |= {
+    report |= {
         "pooled_dim": learnt.model.base_dim,
         "dim": described.dim,
         "rings": final.rings,
@@ -91,12 +91,12 @@ def learn_from_patches(
         "seconds": round(perf_counter() - began, 3),
     }
     if learnt.tested:
-        told |= {
+        report |= {
             "test": {record.stage: _errors(learnt, record) for record in _chosen(learnt)},
             "tested": [{**asdict(one.record), "test": one.errors} for one in learnt.tested],
             "table": run.named(TESTED_TABLE),
         }
-    return NewDescriptor(described, out, About(told, learnt.pooling, learnt.projection, learnt.tried))
+    return NewDescriptor(described, out, About(report, learnt.pooling, learnt.projection, learnt.tried))
 
 
 def _chosen(learnt: Learnt) -> list[Record]:
@@ -120,7 +120,7 @@ def _write_tested(path: Path, learnt: Learnt) -> None:
 
 
 def _provenance(sources: Sequence[PatchFolder], options: LearningOptions, learnt: Learnt, seed: int) -> dict[str, Any]:
-    """Tell where a descriptor comes from, without what differs between two runs of the same request."""
+    """Provenance of a descriptor, equal for equal requests."""
     return {
         "sources": [source.describe() for source in sources],
         "options": asdict(options),

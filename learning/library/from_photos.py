@@ -36,13 +36,13 @@ from retrieval.photos.listing import list_photos
 from retrieval.photos.options import ImageOptions
 
 MINED = "mined"
-"""Folder, within that of a run, of the matches that are mined from a collection."""
+"""Subfolder of a run's folder for matches mined from a collection."""
 
 MINING = "mining"
-"""Folder, within that, of what mining computes on the way."""
+"""Subfolder of that for intermediate results of mining."""
 
 JUDGED = "judged"
-"""Folder, within that of a run, of what is indexed to judge a descriptor by."""
+"""Subfolder of a run's folder for the collections that judge a descriptor."""
 
 STEPS = {
     "features": "Features",
@@ -58,11 +58,11 @@ STEPS = {
 """Titles of the steps of mining and learning."""
 
 TITLES = {**STEPS, **JUDGING}
-"""Those, and the titles of the steps of judging."""
+"""These titles, and those of the steps of judging."""
 
 
 def usual_geometry(stage: str) -> str:
-    """Return what photos are mined by, one of `mining.GEOMETRIES`, if that is not said."""
+    """Return the default source of geometry, one of `mining.GEOMETRIES`."""
     return "views" if stage == STAGE else "homography"
 
 
@@ -77,57 +77,57 @@ def learn_from_photos(
     *,
     catalogue: str | None,
 ) -> NewDescriptor:
-    """Learn a descriptor from a collection, or from a file of matches, and write it where a file is named."""
+    """Learn a descriptor from a collection, or from a file of matches, and write it to `out`, if set."""
     began = perf_counter()
     options, pooling = _settle(model, data, tuning, run)
     if data.report is not None:
         from learning.reports.report import check_report
 
         check_report(data.report)
-    shown = [path for _, path in list_photos([data.photos])] if data.photos is not None else []
+    photos = [path for _, path in list_photos([data.photos])] if data.photos is not None else []
     if (catalogue or data.geometry) and source.suffix == ".npz":
         raise CairnError("{--catalogue} and {--geometry} are for a collection: take them away.")
-    found = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
+    source_photos = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
     folder = run.folder
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         file: Path = source
         failed: list[dict[str, str]] = []
-        if found is not None:
+        if source_photos is not None:
             mining = MiningOptions(geometry=data.geometry or usual_geometry(options.stage), seed=options.seed)
             if options.base == NESTED:
                 mining = replace(mining, extent=EXTENT)
             if run.as_published:
                 mining = published_mining(mining)
-            file, failed = _mine(found, folder / MINED, mining, run.workers, progress)
+            file, failed = _mine(source_photos, folder / MINED, mining, run.workers, progress)
         matches = MinedMatches.open(file)
         learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=run.workers, progress=progress)
-        verdict = _judge(found, matches, learnt, data, options, run, progress)
+        verdict = _judge(source_photos, matches, learnt, data, options, run, progress)
     except CairnError as error:
-        if new and not (folder / TABLE).is_file():  # there is nothing to go on from
+        if new and not (folder / TABLE).is_file():  # nothing to resume
             shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, TooLittle):
             raise CairnError(f"{error} Until then stay with rootsift.") from error
         raise
     finally:
-        if found is not None and found.collection is not None:
-            found.collection.catalogue.close()
+        if source_photos is not None and source_photos.collection is not None:
+            source_photos.collection.catalogue.close()
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
-    described, told = write_learnt(learnt.model, out, SIMONYAN14 if run.as_published else None)
+    described, report = write_learnt(learnt.model, out, SIMONYAN14 if run.as_published else None)
     if data.report is not None:
-        if found is not None:
-            shown = [*found.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
-        _write_report(data.report, shown, matches, learnt, verdict)
-    _clear(folder, run, mined=found is not None)
-    told |= {**_told(learnt, described.dim, verdict), "models": run.named(TABLE), "tried": len(learnt.tried)}
-    told |= {"failed": failed, "seconds": round(perf_counter() - began, 3)}
-    models = told, learnt.pooling, learnt.projection, learnt.tried
+        if source_photos is not None:
+            photos = [*source_photos.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
+        _write_report(data.report, photos, matches, learnt, verdict)
+    _clear(folder, run, mined=source_photos is not None)
+    report |= {**_told(learnt, described.dim, verdict), "models": run.named(TABLE), "tried": len(learnt.tried)}
+    report |= {"failed": failed, "seconds": round(perf_counter() - began, 3)}
+    models = report, learnt.pooling, learnt.projection, learnt.tried
     return NewDescriptor(described, out, About(*models, verdict.outcome, verdict.sentence, verdict.details))
 
 
 def _told(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
-    """What `--json` reports of what was learnt, and of how good it is."""
+    """Report of the model and its quality for `--json`."""
     final = learnt.projection or learnt.pooling
     assert final is not None
     return {
@@ -146,7 +146,7 @@ def _told(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
 def _settle(
     model: ModelChoices, data: PhotoChoices, tuning: TuningChoices, run: RunChoices
 ) -> tuple[UnlabelledOptions, Pooling | None]:
-    """Settle what is left open; and the pooling regions to be projected, where these are given."""
+    """Resolve defaults, and read the pooling regions to project, if any."""
     usual = UnlabelledOptions()
     settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoChoices.rounds)
     if settled.stage == STAGE and data.rounds != PhotoChoices.rounds:
@@ -179,14 +179,14 @@ def _judge(
     run: RunChoices,
     progress: Progress,
 ) -> Conclusion:
-    """Compare what was learnt with rootSIFT, by nearest neighbours and, unless that is left out, by searches."""
+    """Compare the model with rootSIFT, by nearest neighbours and, unless disabled, by searches."""
     described, usual = LearntDescriptor(learnt.model), Sift(root=True)
     nearest = compare(learnt.held, described, usual, workers=run.workers, seed=options.seed)
     if not data.judge:
         return Conclusion(nearest, None, "--no-judge leaves it out")
     staged = run.folder / MINED / MINING / FEATURES
     judging = JudgeOptions(seed=options.seed, beside=data.beside or OTHER, staged=staged)
-    found = judge_searches(
+    searches = judge_searches(
         source,
         matches,
         learnt.model,
@@ -196,11 +196,11 @@ def _judge(
         workers=run.workers,
         progress=progress,
     )
-    return Conclusion(nearest, *found)
+    return Conclusion(nearest, *searches)
 
 
 def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:
-    """Remove what a run leaves in its folder, but for what is to be kept."""
+    """Remove intermediate results from the folder of a run, except those to keep."""
     shutil.rmtree(folder / MINED / MINING, ignore_errors=True)
     if not run.keeps:
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
@@ -212,9 +212,9 @@ def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:
 def _mine(
     source: PhotoSource, folder: Path, options: MiningOptions, workers: int, progress: Progress
 ) -> tuple[Path, list[dict[str, str]]]:
-    """Mine the photos of a collection, unless that is done.
+    """Mine the photos of a collection, unless already done.
 
-    Gives the file, whose name is of photos and settings, and the photos that could not be used.
+    Returns the file, named by photos and settings, and the unusable photos.
     """
     assert source.collection is not None
     own = source.collection.options
@@ -224,24 +224,24 @@ def _mine(
     folder.mkdir(exist_ok=True)
     failed = []
     if not file.is_file():
-        # Kept until the end: the judge takes the features.
+        # Kept until the end: the judge uses the features.
         failed = mine_matches(source, file, mining, work=folder / MINING, workers=workers, progress=progress).failed
     return file, failed
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """Size and time of a file; None if it cannot be looked at, which mining reports."""
+    """Size and time of a file; None if it cannot be read, which mining reports."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return stat.st_size, stat.st_mtime_ns
 
 
 def _provenance(
     matches: MinedMatches, options: UnlabelledOptions, learnt: Unlabelled, verdict: Conclusion
 ) -> dict[str, Any]:
-    """Tell where a descriptor comes from, without what differs between two runs of the same request."""
+    """Provenance of a descriptor, equal for equal requests."""
 
     def told(record: LatentRecord | None) -> dict[str, Any] | None:
         if record is None:
@@ -289,7 +289,7 @@ def _write_report(
         "Descriptor": f"{learnt.model.name}, {LearntDescriptor(learnt.model).dim} dimensions",
         "Comparison": "\n".join(verdict.details),
     }
-    tried = [
+    rows = [
         {
             "stage": record.stage,
             "round": record.round + 1,
@@ -299,7 +299,7 @@ def _write_report(
                 if record.stage == STAGE
                 else {"mu": record.mu, "gamma": record.gamma, "dim": record.dim, "recall": record.recall}
             ),
-            "validation": record.validation or None,  # of what is too large it is not measured
+            "validation": record.validation or None,  # not measured for models that are too large
             "chosen": record.key in chosen,
         }
         for record in learnt.tried
@@ -317,6 +317,6 @@ def _write_report(
         facts=facts,
         model=learnt.model,
         history=learnt.history,
-        tried=tried,
+        tried=rows,
         closeups=closeups,
     )

@@ -1,7 +1,7 @@
-"""Improving the search of a collection: learn from its own photos, judge, and index again if that is worth it.
+"""Improve the search of a collection: learn from its own photos, judge, and index again if searches find more.
 
-Whatever happens on the way, the collection is searched as before until all photos are indexed again. A run that was
-stopped is picked up by the next: what was learnt and judged waits in the folder `improve` of the collection.
+The collection can be searched as before until all photos are indexed again. The next run resumes a stopped one: results
+are stored in the folder `improve` of the collection.
 """
 
 import datetime
@@ -35,50 +35,51 @@ from retrieval.library.progress import INDEXING, Telling, telling
 from retrieval.metadata.pages import file_of
 
 TITLES = {**LEARNING, **INDEXING}
-"""Titles of the steps: those of learning and judging, then those of indexing anew."""
+"""Titles of the steps: those of learning and judging, then those of indexing again."""
 
 FORMAT = 1
-"""Of the file that says what came of it."""
+"""Version of the file of results."""
 
 BETTER, NOTHING = "better", "cannot say"
 
-_DESCRIPTOR = "descriptor.npz"  # what was learnt
-_JUDGED = "judged.json"  # what was found of it
-_LEARNT = "learnt"  # folder of what was computed on the way
+_DESCRIPTOR = "descriptor.npz"  # the learnt descriptor
+_JUDGED = "judged.json"  # the verdict on it
+_LEARNT = "learnt"  # folder of intermediate results
 _LOCK = "lock"
 
 
 @dataclass(frozen=True)
 class ImproveOptions:
-    """How the search of a collection is improved."""
+    """Options of improving the search of a collection."""
 
     dry_run: bool = False  # learn and judge only
-    drop_missing: bool = False  # leave photos out that can no longer be read, where photos are indexed again
-    seed: int = 0  # of everything random
+    drop_missing: bool = False  # leave out photos that can no longer be read when indexing again
+    seed: int = 0  # of all random choices
 
 
 @dataclass(frozen=True)
 class Improvement:
-    """What came of improving the search of a collection."""
+    """Result of improving the search of a collection."""
 
-    # ``better``, ``worse``, ``same`` or ``cannot say``: what searches find with what was learnt, besides what is in use
+    # ``better``, ``worse``, ``same`` or ``cannot say``: searches with the learnt descriptor, compared with the one in
+    # use
     verdict: str
-    sentence: str  # the same, and what follows from it
-    # the descriptor in use when it began and the one that was learnt: ``descriptor``, its name; ``fingerprint``; and
-    # ``map``, mean average precision in held-out searches, 0 to 1, by ``words`` alone and ``verified``, where it was
-    # measured. ``after`` is None if nothing could be learnt.
+    sentence: str  # the same in a sentence, with the consequence
+    # the descriptor in use before and the learnt one: ``descriptor``, its name; ``fingerprint``; and ``map``, mean
+    # average precision in held-out searches, 0 to 1, by ``words`` alone and ``verified``, if measured. ``after`` is
+    # None if nothing could be learnt.
     before: dict[str, Any]
     after: dict[str, Any] | None
-    # what it is told by: ``photos`` searched among, held-out ``scenes``, ``queries``, and for ``words`` and
-    # ``verified`` how many queries were ``won`` and ``lost``, the mean ``difference`` and its ``standard_error``
+    # basis of the outcome: ``photos`` in the database, held-out ``scenes``, ``queries``, and for ``words`` and
+    # ``verified`` the numbers of queries ``won`` and ``lost``, the mean ``difference`` and its ``standard_error``
     searches: dict[str, Any] | None
-    # some photos that verified searches find with what was learnt alone: ``photo`` and ``box``, what was searched with,
-    # and ``found``; numbers of photos of the collection
+    # some photos found by verified searches with the learnt descriptor only: ``photo`` and ``box``, the query, and
+    # ``found``; numbers of photos of the collection
     gained: list[dict[str, Any]] = field(default_factory=list)
-    switched: bool = False  # whether all photos are indexed with what was learnt, and it is in use
-    dropped: list[dict[str, str]] = field(default_factory=list)  # photos that were left out: name and reason
-    at: str = ""  # when it ended, UTC, in ISO's form
-    # ``learn``, ``switch`` and ``total``: of this run, not of those that were stopped before
+    switched: bool = False  # whether all photos are indexed with the learnt descriptor, and it is in use
+    dropped: list[dict[str, str]] = field(default_factory=list)  # photos left out: name and reason
+    at: str = ""  # end time, UTC, in ISO format
+    # ``learn``, ``switch`` and ``total``: of this run, not of earlier stopped ones
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,8 +95,8 @@ def improve(
     catalogue: str | None = None,
     progress: Telling = None,
 ) -> Improvement:
-    """Learn a descriptor from a collection's own photos, without labels, and take it into use where it finds more.
-    Raises CollectionLocked while another process improves the collection, or changes it.
+    """Learn a descriptor from a collection's own photos, without labels, and use it if searches find more. Raises
+    CollectionLocked while another process improves the collection, or changes it.
     """
     options = options or ImproveOptions()
     with telling(progress, TITLES) as tell, Collection.open(folder, catalogue=catalogue) as collection:
@@ -105,7 +106,7 @@ def improve(
         with lock_file(work / _LOCK, f"Another cairn improve is at work on {folder}: wait until it has ended."):
             done = _Improving(collection, options, work, processes(workers), catalogue, tell).run()
             if not options.dry_run:
-                # What was judged goes last: where this is interrupted, the next run does not learn and judge once more.
+                # The verdict is removed last: after an interruption, the next run need not learn and judge again.
                 shutil.rmtree(work / _LEARNT, ignore_errors=True)
                 (work / _DESCRIPTOR).unlink(missing_ok=True)
                 shutil.rmtree(work, ignore_errors=True)
@@ -113,7 +114,7 @@ def improve(
 
 
 def _refuse(collection: Collection, options: ImproveOptions) -> None:
-    """Refuse, before hours of work, what could not be indexed again in the end."""
+    """Refuse, before hours of work, a collection that could not be indexed again in the end."""
     if is_foreign(collection.options.descriptor):
         raise CairnError(
             f"{collection.folder} has features of another program, which Cairn cannot describe anew: there is nothing "
@@ -135,7 +136,7 @@ def _refuse(collection: Collection, options: ImproveOptions) -> None:
 def _is_there(path: str) -> bool:
     try:
         return file_of(path).is_file()
-    except OSError:  # it may not be looked at, which indexing tells
+    except OSError:  # no permission, which indexing reports
         return True
 
 
@@ -161,45 +162,45 @@ class _Improving:
         self.seconds = {"learn": 0.0, "switch": 0.0, "total": 0.0}
 
     def run(self) -> Improvement:
-        """Do it all, or what an earlier run has left to do."""
+        """Run all steps, or those that an earlier run has left."""
         judged = self._known()
         if judged is None:
             judged = self._learn()
             save_json(self.work / _JUDGED, judged)
         self.seconds["learn"] = round(perf_counter() - self.began, 3)
-        found = judged["found"]
+        verdict = judged["found"]
         dropped: list[dict[str, str]] = []
         switched = False
-        if found["verdict"] == BETTER and not self.options.dry_run:
-            dropped = self._switch(found["after"])
+        if verdict["verdict"] == BETTER and not self.options.dry_run:
+            dropped = self._switch(verdict["after"])
             switched = True
         self.seconds["total"] = round(perf_counter() - self.began, 3)
         done = Improvement(
-            **{**found, "sentence": _sentence(found, switched, self.options.dry_run)},
+            **{**verdict, "sentence": _sentence(verdict, switched, self.options.dry_run)},
             switched=switched,
             dropped=dropped,
             at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             seconds=self.seconds,
         )
         if not self.options.dry_run:
-            # The picture first: what the file says is shown with it.
+            # The picture first: the results are shown with it.
             save_bytes(self.collection.folder / IMPROVEMENT_PICTURE, draw_verdict(done.to_dict()).encode())
             save_json(self.collection.folder / IMPROVEMENT, {"format": FORMAT, **done.to_dict()})
         return done
 
     def _state(self) -> str:
-        """What was learnt and judged counts as long as these are the photos, regions and seed."""
+        """Stored results are valid as long as photos, regions and seed are the same."""
         photos = [(row.number, row.sha256) for row in self.collection.catalogue.read(all_indexed)]
         own = self.collection.options
         regions = {"features": own.features, "image": own.image}
         return fingerprint({}, {"photos": photos, "seed": self.options.seed, "format": FORMAT, "regions": regions})
 
     def _known(self) -> dict[str, Any] | None:
-        """What an earlier run has found, where it still counts: for what is in use, or was until that run switched."""
+        """Results of an earlier run, if still valid: for the descriptor in use, or in use until that run switched."""
         with suppress(CairnError, KeyError, TypeError):
             judged: dict[str, Any] = load_json(self.work / _JUDGED)
-            found = judged["found"]
-            ends = [found[which]["fingerprint"] for which in ("before", "after") if found[which] is not None]
+            verdict = judged["found"]
+            ends = [verdict[which]["fingerprint"] for which in ("before", "after") if verdict[which] is not None]
             if judged["state"] == self._state() and self.collection.descriptor.fingerprint in ends:
                 return judged
         return None
@@ -209,7 +210,7 @@ class _Improving:
         (self.work / _JUDGED).unlink(missing_ok=True)
         state, used = self._state(), self.collection.descriptor
         before: dict[str, Any] = {"descriptor": used.name, "fingerprint": used.fingerprint, "map": None}
-        found: dict[str, Any] = {"verdict": NOTHING, "before": before, "after": None, "searches": None}
+        verdict: dict[str, Any] = {"verdict": NOTHING, "before": before, "after": None, "searches": None}
         try:
             learnt = learn_from_photos(
                 self.collection.folder,
@@ -224,15 +225,15 @@ class _Improving:
         except CairnError as error:
             if not isinstance(error.__cause__, TooLittle):
                 raise
-            return {"state": state, "found": {**found, "sentence": str(error.__cause__)}}
+            return {"state": state, "found": {**verdict, "sentence": str(error.__cause__)}}
         figures = learnt.to_dict()["retrieval"]
         after: dict[str, Any] = {"descriptor": learnt.name, "fingerprint": learnt.fingerprint, "map": None}
-        found |= {"after": after, "sentence": str(learnt.verdict)}
-        if figures["measured"]:  # nothing else speaks for searches
+        verdict |= {"after": after, "sentence": str(learnt.verdict)}
+        if figures["measured"]:  # only searches decide
             before["map"] = {_TITLE[one]: figures[one][used.name] for one in ENGINES}
             after["map"] = {_TITLE[one]: figures[one]["learnt"] for one in ENGINES}
             wanted = ("won", "lost", "difference", "standard_error")
-            found |= {
+            verdict |= {
                 "verdict": figures["outcome"],
                 "gained": figures.get("gained", []),
                 "searches": {
@@ -242,13 +243,13 @@ class _Improving:
                     **{_TITLE[one]: {key: figures[one].get(key) for key in wanted} for one in ENGINES},
                 },
             }
-        return {"state": state, "found": found}
+        return {"state": state, "found": verdict}
 
     def _switch(self, after: Mapping[str, Any]) -> list[dict[str, str]]:
-        """Index all photos again with what was learnt, which takes over at once; return those that were left out."""
+        """Index all photos again with the learnt descriptor, and switch at once; return the photos left out."""
         began = perf_counter()
         dropped: list[dict[str, str]] = []
-        if self.collection.descriptor.fingerprint != after["fingerprint"]:  # else an earlier run has done it
+        if self.collection.descriptor.fingerprint != after["fingerprint"]:  # else done by an earlier run
             file = self.work / _DESCRIPTOR
             if find_descriptor(str(file)).fingerprint != after["fingerprint"]:
                 raise CairnError(
@@ -269,19 +270,19 @@ class _Improving:
 
 
 _TITLE = dict(zip(ENGINES, ("words", "verified"), strict=True))
-"""What the engines that are compared by are called to whom their names say nothing."""
+"""Readable names of the compared engines."""
 
 
-def _sentence(found: Mapping[str, Any], switched: bool, dry_run: bool) -> str:
-    """Say what was found and what follows from it."""
-    told = found["searches"]
-    if found["verdict"] == BETTER and told is not None:
-        # That by which it is better: verified searches, unless they are as good as before.
-        which = max(("verified", "words"), key=lambda one: told[one]["difference"] or 0.0)
+def _sentence(verdict: Mapping[str, Any], switched: bool, dry_run: bool) -> str:
+    """State the result and its consequence."""
+    searches = verdict["searches"]
+    if verdict["verdict"] == BETTER and searches is not None:
+        # The engine that decides: verified searches, unless they are as good as before.
+        which = max(("verified", "words"), key=lambda one: searches[one]["difference"] or 0.0)
         follows = "All photos are indexed with it now." if switched else "cairn improve would index all photos with it."
         return (
-            f"What was learnt finds more: of {told['queries']:,} searches for parts of {told['scenes']:,} scenes that "
-            f"it was not learnt from, {told[which]['won']:,} found more and {told[which]['lost']:,} less than with "
-            f"{found['before']['descriptor']}. {follows}"
+            f"What was learnt finds more: of {searches['queries']:,} searches for parts of {searches['scenes']:,} "
+            f"scenes that it was not learnt from, {searches[which]['won']:,} found more and "
+            f"{searches[which]['lost']:,} less than with {verdict['before']['descriptor']}. {follows}"
         )
-    return f"{found['sentence']} {'Nothing is changed.' if not dry_run else 'Nothing would be changed.'}"
+    return f"{verdict['sentence']} {'Nothing is changed.' if not dry_run else 'Nothing would be changed.'}"

@@ -1,4 +1,4 @@
-"""What all learning from labelled patches begins and ends with."""
+"""Common first and last steps of learning from labelled patches."""
 
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, check_mo
 
 
 def output_file(out: AnyPath | None) -> Path | None:
-    """Check where a descriptor is to be written, before any work; raises CairnError if it cannot be."""
+    """Check the output path of a descriptor before any work; raises CairnError if it cannot be written."""
     if out is None:
         return None
     file = as_path(out, "out")
@@ -24,7 +24,7 @@ def output_file(out: AnyPath | None) -> Path | None:
 
 @contextmanager
 def work_folder(work: Path | None, out: Path | None) -> Iterator[Path]:
-    """Folder of intermediate results: the one that is named, one next to the file, or a temporary one."""
+    """Folder of intermediate results: `work`, one next to the file, or a temporary one."""
     if work is None and out is None:
         with tempfile.TemporaryDirectory(prefix="cairn-learning-") as scratch:
             yield Path(scratch)
@@ -33,8 +33,8 @@ def work_folder(work: Path | None, out: Path | None) -> Iterator[Path]:
 
 
 def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0, pair_file: str | None = None) -> list[PatchFolder]:
-    """Open labelled patches, from folders or from arrays. `pairs`: training pairs of each source, at most, drawn at
-    random; 0: all.
+    """Open labelled patches, from folders or from arrays. `pairs`: most training pairs of each source, drawn at random;
+    0: all.
     """
     if are_arrays(source):
         if pair_file is not None:
@@ -44,9 +44,7 @@ def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0, pair_file: str 
 
 
 def write_learnt(model: LearntModel, out: Path | None, paper: str | None) -> tuple[LearntDescriptor, dict[str, Any]]:
-    """Write a model that was learnt where a file is named, and give what reports begin with: its file, name and
-    fingerprint.
-    """
+    """Write a learnt model to `out`, if set; return the beginning of reports: its file, name and fingerprint."""
     if paper is not None:
         model.provenance["as_published"] = paper
     if out is not None:

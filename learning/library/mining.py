@@ -167,7 +167,7 @@ def mine(
             raise CairnError(f"{file} must end with .npz, by which a file of matches is known: choose {file}.npz.")
         if not file.parent.is_dir():
             raise CairnError(f"{file.parent} is not a folder: make it first, or write the matches elsewhere.")
-        if cluster is not None:  # its workers run in folders of their own
+        if cluster is not None:  # its workers run in other folders
             paths, file = [path.resolve() for path in paths], file.resolve()
             beside = beside.resolve() if beside is not None else None
         if how.views and how.geometry == "homography":
@@ -192,7 +192,7 @@ def mine(
                 source.collection.catalogue.close()
         counts = report.kept, report.features, report.positives, report.negatives, report.ambiguous
         mined = Mined(file, *counts, report.failed, report, round(perf_counter() - began, 3))
-        weakref.finalize(mined, scratch.pop_all().close)  # the file goes with it where it has no other name
+        weakref.finalize(mined, scratch.pop_all().close)  # remove the file with the result if it is temporary
     return mined
 
 
@@ -215,8 +215,8 @@ def open_photos(paths: Sequence[Path], *, catalogue: str | None = None) -> "Phot
     )
 
 
-def _regions(source: "PhotoSource", asked: MiningChoices) -> tuple["FeatureOptions", "ImageOptions"]:
-    """How regions are found and photos read: as a collection has it, unless something else is asked for."""
+def _regions(source: "PhotoSource", choices: MiningChoices) -> tuple["FeatureOptions", "ImageOptions"]:
+    """Options of finding regions and reading photos: those of a collection, unless overridden."""
     from retrieval.features.options import FeatureOptions
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions
@@ -224,13 +224,13 @@ def _regions(source: "PhotoSource", asked: MiningChoices) -> tuple["FeatureOptio
     own = source.collection.options if source.collection is not None else None
     features = own.features if own is not None else FeatureOptions()
     image = own.image if own is not None else ImageOptions()
-    if asked.detector is not None and asked.detector != features.regions.detector:
+    if choices.detector is not None and choices.detector != features.regions.detector:
         # The collection's thresholds and scale are those of its detector.
-        features = FeatureOptions(RegionOptions(detector=asked.detector), upright=features.upright)
-    if asked.measurement_scale is not None:
-        features = replace(features, measurement_scale=asked.measurement_scale)
-    if asked.upright is not None:
-        features = replace(features, upright=asked.upright)
-    if asked.max_side is not None:
-        image = replace(image, max_side=asked.max_side)
+        features = FeatureOptions(RegionOptions(detector=choices.detector), upright=features.upright)
+    if choices.measurement_scale is not None:
+        features = replace(features, measurement_scale=choices.measurement_scale)
+    if choices.upright is not None:
+        features = replace(features, upright=choices.upright)
+    if choices.max_side is not None:
+        image = replace(image, max_side=choices.max_side)
     return features, image

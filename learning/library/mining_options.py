@@ -1,4 +1,4 @@
-"""How matches are mined from photos: options alone."""
+"""Options of mining matches from photos."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from retrieval.regions.detectors.registry import DETECTORS
 
 @dataclass(frozen=True)
 class MiningChoices:
-    """How matches are mined; what is None is as the collection has it, or as is usual."""
+    """Options of mining; None means the collection's value, or the default."""
 
     pairs: Annotated[
         int,

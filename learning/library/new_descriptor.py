@@ -1,4 +1,4 @@
-"""A descriptor that was learnt just now, and how it came about."""
+"""A newly learnt descriptor, and a record of its learning."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -70,16 +70,16 @@ class NewDescriptor(Descriptor):
     ['fpr95']
     """
 
-    def __init__(self, made: LearntDescriptor, path: Path | None = None, about: About | None = None) -> None:
-        super().__init__(made)
+    def __init__(self, learnt: LearntDescriptor, path: Path | None = None, about: About | None = None) -> None:
+        super().__init__(learnt)
         about = about or About()
         self.path = path
-        self.model = made.model
+        self.model = learnt.model
         self.pooling: Any = about.pooling
         self.projection: Any = about.projection
         self.tried: list[Any] = list(about.tried)
         self.outcome, self.verdict, self.details = about.outcome, about.verdict, about.details
-        self.pooled_dim, self.rings = made.model.base_dim, int(about.facts.get("rings", 0))
+        self.pooled_dim, self.rings = learnt.model.base_dim, int(about.facts.get("rings", 0))
         self.validation: dict[str, float] = about.facts.get("validation", {})
         self._facts = about.facts
 

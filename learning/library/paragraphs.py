@@ -1,4 +1,4 @@
-"""What the docstrings of several functions that learn say alike."""
+"""Paragraphs shared by the docstrings of learning functions."""
 
 SAID = {
     "{patches}": """\
@@ -22,4 +22,4 @@ Raises
 CairnError
     A source is missing, damaged or too small, or options do not go together.""",
 }
-"""By the lines in whose places they stand."""
+"""Paragraphs by the lines that they replace."""

@@ -1,4 +1,4 @@
-"""Options of labelled patches, of what the methods of Brown11 and Trzcinski12 learn from them, and of codes."""
+"""Options of labelled patches, of the methods of Brown11 and Trzcinski12, and of codes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from retrieval.regions.detectors.registry import DETECTORS
 
 @dataclass(frozen=True)
 class BoostedChoices:
-    """What is boosted, and how; None is left open. See `learning.library.boosted.learn_boosted`."""
+    """Options of boosting; None means the default. See `learning.library.boosted.learn_boosted`."""
 
     kind: Annotated[
         str,
@@ -131,7 +131,7 @@ class BoostedChoices:
 
 @dataclass(frozen=True)
 class BlockChoices:
-    """Which blocks are learnt, and how; None is left open. See `learning.library.blocks.learn_blocks`."""
+    """Options of learning blocks; None means the default. See `learning.library.blocks.learn_blocks`."""
 
     blocks: Annotated[
         str | None,
@@ -221,7 +221,7 @@ class BlockChoices:
 
 @dataclass(frozen=True)
 class EmbeddingChoices:
-    """How SIFT is projected; None is left open. See `learning.library.embedding.learn_embedding`."""
+    """Options of projecting SIFT; None means the default. See `learning.library.embedding.learn_embedding`."""
 
     base: Annotated[str, Option("What is projected: sift or rootsift.", MODEL, metavar="NAME")] = "sift"
     embedding: Annotated[
@@ -263,7 +263,7 @@ class EmbeddingChoices:
 
 @dataclass(frozen=True)
 class PatchSetChoices:
-    """How labelled patches are made. See `learning.library.patch_sets.build_patches`."""
+    """Options of labelled patches. See `learning.library.patch_sets.build_patches`."""
 
     photos: Annotated[Path | None, Option("Folder of the photos that the .npz names.", CORRESPONDENCES)] = None
     images: Annotated[
@@ -319,7 +319,7 @@ class PatchSetChoices:
 
 @dataclass(frozen=True)
 class CodeChoices:
-    """How a descriptor is compressed. See `learning.library.compressing.compress_descriptor`."""
+    """Options of compressing a descriptor. See `learning.library.compressing.compress_descriptor`."""
 
     bits: Annotated[
         int | None, Option("Binary code of so many bits: 64, 128, 1024, or any from its dimensions up.")
@@ -346,5 +346,5 @@ class CodeChoices:
 
 
 def embedding_named(name: str) -> str:
-    """The paper's name of an embedding: golde, which oglde is in line with the others for."""
+    """The paper's name of an embedding: golde for our oglde, whose name follows the pattern of the others."""
     return "golde" if name == "oglde" else name

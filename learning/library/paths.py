@@ -1,4 +1,4 @@
-"""Paths as callers give them: one, or several."""
+"""Path arguments: one or several."""
 
 import os
 from collections.abc import Iterable
@@ -13,26 +13,28 @@ Paths = AnyPath | Iterable[AnyPath]
 """One path or several."""
 
 
-def is_path(given: object) -> bool:
-    """Return whether something is one path."""
-    return isinstance(given, str | os.PathLike)
+def is_path(value: object) -> bool:
+    """Return whether a value is one path."""
+    return isinstance(value, str | os.PathLike)
 
 
-def as_path(given: Any, name: str = "This") -> Path:
-    """Return a path; CairnError, which calls it by its name, where it is none. A collection stands for its folder."""
-    given = getattr(given, "folder", given)
-    if not is_path(given):
-        raise CairnError(f"{name} must be a path, not {type(given).__name__}.")
-    return Path(given)
+def as_path(value: Any, name: str = "This") -> Path:
+    """Convert a value to a path; a collection stands for its folder. Raises CairnError with `name` for anything
+    else.
+    """
+    value = getattr(value, "folder", value)
+    if not is_path(value):
+        raise CairnError(f"{name} must be a path, not {type(value).__name__}.")
+    return Path(value)
 
 
-def as_paths(given: Any, name: str) -> list[Path]:
-    """Return several paths where one is given or an iterable of them; raises CairnError if there is none."""
-    if is_path(given) or hasattr(given, "folder"):
-        return [as_path(given, name)]
-    if not isinstance(given, Iterable):
-        raise CairnError(f"{name} must be a path or a list of paths, not {type(given).__name__}.")
-    found = [as_path(one, f"Each of {name}") for one in given]
-    if not found:
+def as_paths(value: Any, name: str) -> list[Path]:
+    """Convert one path or an iterable of paths to a list; raises CairnError if it is empty."""
+    if is_path(value) or hasattr(value, "folder"):
+        return [as_path(value, name)]
+    if not isinstance(value, Iterable):
+        raise CairnError(f"{name} must be a path or a list of paths, not {type(value).__name__}.")
+    paths = [as_path(one, f"Each of {name}") for one in value]
+    if not paths:
         raise CairnError(f"{name} must be one path at least.")
-    return found
+    return paths

@@ -1,4 +1,4 @@
-"""`as_published`: all of a paper's choices at once, under those that are given."""
+"""`as_published`: all of a paper's choices at once; explicit arguments take precedence."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from learning.mining.mining import MiningOptions
 
 Choices = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Of the values of all options, the values that a paper has for some of them."""
+"""Maps the values of all options to the paper's values of some of them."""
 
 BROWN11 = "Brown11"
 SIMONYAN14 = "Simonyan14"
@@ -23,26 +23,26 @@ Result = TypeVar("Result")
 
 
 def published(choices: Choices) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Let a function with a parameter `as_published` take a paper's choices for keywords that are not given."""
+    """Decorate a function with a parameter `as_published`: missing keywords take a paper's choices."""
 
     def decorate(function: Callable[Given, Result]) -> Callable[Given, Result]:
         signature = inspect.signature(function)
 
         @wraps(function)
-        def called(*given: Given.args, **named: Given.kwargs) -> Result:
+        def called(*args: Given.args, **named: Given.kwargs) -> Result:
             if named.get("as_published"):
-                values = signature.bind(*given, **named)
+                values = signature.bind(*args, **named)
                 values.apply_defaults()
                 named.update({name: value for name, value in choices(values.arguments).items() if name not in named})
-            return function(*given, **named)
+            return function(*args, **named)
 
         return called
 
     return decorate
 
 
-# Of Simonyan14. The paper tries several μ₁, μ* and γ, and does not say which: ours are in units that suit any data
-# (`ring_selection.WeightUnits`, `projection.MetricUnits`), and so many that dimensions of all of figure 3 come out.
+# Of Simonyan14. The paper tries unspecified values of μ₁, μ* and γ. Ours are in units that suit any data
+# (`ring_selection.WeightUnits`, `projection.MetricUnits`), and cover all dimensions of figure 3.
 _POOLED = {"quantile": 0.8, "power": 1.0, "balanced": False, "keep": 0.0, "symmetric": True, "pool_step": 0.5}
 _POOLING_GRID = {
     "mu": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05],
@@ -63,26 +63,26 @@ def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
         raise CairnError("{--as-published} learns pooling regions and projections: the paper has no whitening.")
     unlabelled = is_unlabelled(values["sources"])
     pooled = values["base"] in (None, "pooled")
-    given = values["pooling"] is not None  # pooling regions, and how their patches were made
-    stage = values["stage"] or ("both" if pooled and not given else "projection")
-    found: dict[str, Any] = {"stage": stage}
-    if pooled and not given:
-        found |= _POOLED
+    has_pooling = values["pooling"] is not None  # pooling regions, and their patches
+    stage = values["stage"] or ("both" if pooled and not has_pooling else "projection")
+    choices: dict[str, Any] = {"stage": stage}
+    if pooled and not has_pooling:
+        choices |= _POOLED
     if stage in ("both", "pooling"):
-        found |= _POOLING_GRID if not unlabelled else {"mu": _POOLING_GRID["mu"][5:], "gamma": [0.01]}
+        choices |= _POOLING_GRID if not unlabelled else {"mu": _POOLING_GRID["mu"][5:], "gamma": [0.01]}
     if stage != "pooling" and not unlabelled:
-        found |= _PROJECTION_GRID
+        choices |= _PROJECTION_GRID
     if unlabelled:
-        # Patches of 31 x 31 (section 4: N = 4,650). N(x) is all of a photo: the nearest of it are looked for until
-        # no better model comes of it.
-        found |= {"samples": 100_000, "rounds": 6, "alternations": 10}
-        return found if values["sources"][0].suffix == ".npz" else {**found, "geometry": "homography"}
-    return {**found, **({"patch_size": 64} if pooled and not given else {}), "augment": 0}
+        # Patches of 31 x 31 (section 4: N = 4,650). N(x) is a whole photo: its nearest features are searched until
+        # the model no longer improves.
+        choices |= {"samples": 100_000, "rounds": 6, "alternations": 10}
+        return choices if values["sources"][0].suffix == ".npz" else {**choices, "geometry": "homography"}
+    return {**choices, **({"patch_size": 64} if pooled and not has_pooling else {}), "augment": 0}
 
 
 def of_mining(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Simonyan14 for matches of photos (sections 9 and 10.2.2); of views that are rendered it has none."""
-    dog = values["detector"] in (None, "dog-affine")  # of others, each has a scale of its own
+    """Choices of Simonyan14 for matches of photos (sections 9 and 10.2.2); the paper has no rendered views."""
+    dog = values["detector"] in (None, "dog-affine")  # other detectors have their own scale
     return {
         "geometry": "homography",
         **({"propose": "random"} if values["geometry"] != "views" else {}),
@@ -98,7 +98,9 @@ def of_mining(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def published_mining(options: "MiningOptions") -> "MiningOptions":
-    """Mine a collection's photos as Simonyan14 do, where a descriptor is learnt from them; its regions stay its own."""
+    """Choices of Simonyan14 for mining a collection's photos to learn a descriptor; the regions stay the
+    collection's.
+    """
     from dataclasses import replace
 
     return replace(
@@ -111,13 +113,15 @@ def published_mining(options: "MiningOptions") -> "MiningOptions":
 
 
 def of_blocks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Brown11; Powell's method ends where the area hardly changes (section IV), not after so many."""
+    """Choices of Brown11; Powell's method ends when the area hardly changes (section IV), not after a number of
+    evaluations.
+    """
     return {"centre": False, "patch_size": 64, **({"evaluations": 10_000} if values["powell"] else {})}
 
 
 def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Trzcinski12; `usual_comparison` has another one."""
-    found: dict[str, Any] = {
+    """Choices of Trzcinski12; see `usual_comparison` for the comparison."""
+    choices: dict[str, Any] = {
         "offset": False,
         "positive": False,
         "form": "inner",
@@ -126,10 +130,10 @@ def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:
         "step": 0.005,
     }
     if values["start"] is None:
-        found |= {"learners": 512, "smoothing": 0.0, "patch_size": 64}
+        choices |= {"learners": 512, "smoothing": 0.0, "patch_size": 64}
         if values["kind"] != "ssc":
-            found |= {"orientations": 24, "floor": 0.001}
-    return found
+            choices |= {"orientations": 24, "floor": 0.001}
+    return choices
 
 
 def of_embeddings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,6 +142,6 @@ def of_embeddings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usual_comparison(kind: str, form: str, keep: str, *, as_published: bool) -> str:
-    """How boosted descriptors are compared where that is not said: as in the paper where all that leads to it is."""
+    """Default comparison of boosted descriptors: the paper's if all related options are."""
     signed = kind in ("lbgm", "lbgm-diag") and (form, keep) == ("inner", "eigenvalues")
     return "inner" if as_published and signed else "distance"

@@ -193,11 +193,11 @@ def learn_similarity(
 
     began = perf_counter()
     data, choices = chosen(SimilarityData, options), chosen(SimilarityChoices, options)
-    asked = {**vars(data), "source": source, "labels": labels, "catalogue": catalogue}
-    asked |= {"vocabulary": vocabulary, "related": related}
+    arguments = {**vars(data), "source": source, "labels": labels, "catalogue": catalogue}
+    arguments |= {"vocabulary": vocabulary, "related": related}
     file = None if out is None else as_path(out, "out")
     of_arrays = isinstance(source, tuple | list)
-    _check(asked, data, of_arrays)
+    _check(arguments, data, of_arrays)
     if file is not None:
         check_similarity_path(file)
     if data.curve is not None:
@@ -205,10 +205,10 @@ def learn_similarity(
     how = similarity_options(choices, neighbours=data.neighbours, seed=data.seed, as_published=as_published)
     workers = processes(data.workers)
     with telling(progress, TITLES) as tell:
-        opened = problem_of_arrays(asked) if of_arrays else problem_of_collection(asked, workers, tell)
+        opened = problem_of_arrays(arguments) if of_arrays else problem_of_collection(arguments, workers, tell)
         with opened as problem:
-            given = problem.index, problem.vocabulary, problem.pairs, problem.relevance
-            learnt = learn(*given, how, test=problem.test, workers=workers, progress=tell)
+            training = problem.index, problem.vocabulary, problem.pairs, problem.relevance
+            learnt = learn(*training, how, test=problem.test, workers=workers, progress=tell)
     matrix = learnt.matrix
     matrix.provenance.update(problem.provenance)
     if as_published:
@@ -232,17 +232,17 @@ def learn_similarity(
     return NewSimilarity(file, matrix, learnt.history, learnt.chosen, verdict, problem.notes, facts)
 
 
-def _check(asked: Mapping[str, Any], data: SimilarityData, of_arrays: bool) -> None:
-    """Raise CairnError if what is learnt from does not go together."""
+def _check(arguments: Mapping[str, Any], data: SimilarityData, of_arrays: bool) -> None:
+    """Raise CairnError if the training data are inconsistent."""
     if of_arrays:
         _refuse(
-            asked, ("labels", "verified", "test_gt", "test_queries", "skip_missing", "catalogue"), "of a collection"
+            arguments, ("labels", "verified", "test_gt", "test_queries", "skip_missing", "catalogue"), "of a collection"
         )
         if data.share != 1:
             raise CairnError("share is of a collection: leave it out.")
     else:
-        _refuse(asked, ("vocabulary", "related"), "of arrays")
-        if (asked["labels"] is None) == (not data.verified):
+        _refuse(arguments, ("vocabulary", "related"), "of arrays")
+        if (arguments["labels"] is None) == (not data.verified):
             raise CairnError(
                 "Say what to learn from: labels ({--gt|labels}), or photos that geometry verifies ({--verified})."
             )
@@ -253,7 +253,7 @@ def _check(asked: Mapping[str, Any], data: SimilarityData, of_arrays: bool) -> N
 
 
 def _facts(learnt: "LearntSimilarity", problem: SimilarityProblem) -> dict[str, Any]:
-    """What `--json` reports of what was learnt, and of what from."""
+    """Report of the similarity and its training data for `--json`."""
     first, best = learnt.history[0], learnt.history[learnt.chosen]
     matrix, learnt_from = learnt.matrix, learnt.learnt_from
     return {
@@ -273,15 +273,17 @@ def _facts(learnt: "LearntSimilarity", problem: SimilarityProblem) -> dict[str, 
     }
 
 
-def _refuse(asked: Mapping[str, Any], names: Sequence[str], of: str) -> None:
-    """Raise CairnError if something is given that the source has no use for."""
-    given = [name for name in names if asked[name] is not None and asked[name] is not False and asked[name] != ()]
-    if given:
-        raise CairnError(f"{given[0]} is {of}: leave it out.")
+def _refuse(arguments: Mapping[str, Any], names: Sequence[str], of: str) -> None:
+    """Raise CairnError if arguments are set that the source does not use."""
+    unused = [
+        name for name in names if arguments[name] is not None and arguments[name] is not False and arguments[name] != ()
+    ]
+    if unused:
+        raise CairnError(f"{unused[0]} is {of}: leave it out.")
 
 
 def _tested(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any]:
-    """What `--json` reports of test queries."""
+    """Report of test queries for `--json`."""
     figures = [entry.test or 0.0 for entry in learnt.history]
     best = max(range(len(figures)), key=lambda number: figures[number])
     return {
@@ -293,7 +295,7 @@ def _tested(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any
 
 
 def _verdict(learnt: "LearntSimilarity", held_out: int) -> str:
-    """Say in plain words what came of it."""
+    """State the result in plain words."""
     first, chosen = learnt.history[0].held_out, learnt.history[learnt.chosen].held_out
     if first is None or chosen is None:
         return (

@@ -1,4 +1,4 @@
-"""How a similarity is learnt, from what is asked for."""
+"""Options of learning a similarity, from the user's choices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ _OBJECTIVE = {"margin": "margin", "smooth": "smooth", "ridge_words": "ridge_diag
 _TRIPLETS = {"total": "triplets", "hard": "hard", "lower": "lower", "random": "random"}
 
 ALL = -1
-"""What stands for all, of what may be a number."""
+"""Word for "all" in place of a number."""
 
 
 def _count(text: str) -> int:
-    """Read a number, 1 at least, or "all"."""
+    """Parse a number of at least 1, or "all"."""
     if text == "all":
         return ALL
     if not (text.isascii() and text.isdigit() and 0 < int(text[:18]) < 1 << 53):
@@ -35,7 +35,7 @@ def _count(text: str) -> int:
 
 @dataclass(frozen=True)
 class SimilarityData:
-    """What a similarity is learnt from and measured on, beside its labels."""
+    """Training and test data of a similarity, besides its labels."""
 
     verified: Annotated[
         bool,
@@ -96,7 +96,7 @@ class SimilarityData:
 
 @dataclass(frozen=True)
 class SimilarityChoices:
-    """How a similarity is learnt; what is None is as we choose it, or as the paper does."""
+    """Options of learning a similarity; None means our default, or the paper's."""
 
     iterations: Annotated[int | None, Option("Iterations, at most (default: 100).", TUNING, least=1)] = None
     margin: Annotated[
@@ -209,25 +209,25 @@ class SimilarityChoices:
 
 
 def similarity_options(
-    asked: SimilarityChoices, *, neighbours: int, seed: int, as_published: bool
+    choices: SimilarityChoices, *, neighbours: int, seed: int, as_published: bool
 ) -> "SimilarityOptions":
-    """Return the options of learning; what is left out is as we choose it, or as the paper does."""
+    """Return the options of learning, with our defaults, or the paper's."""
     from learning.similarity.options import SimilarityOptions
 
     base = SimilarityOptions.as_published() if as_published else SimilarityOptions()
-    given = {name: value for name, value in vars(asked).items() if value is not None}
-    triplets: dict[str, Any] = {name: given[option] for name, option in _TRIPLETS.items() if option in given}
+    values = {name: value for name, value in vars(choices).items() if value is not None}
+    triplets: dict[str, Any] = {name: values[option] for name, option in _TRIPLETS.items() if option in values}
     triplets = {name: None if value == ALL else value for name, value in triplets.items()}
-    objective = {name: given[option] for option, name in _OBJECTIVE.items() if option in given}
-    if asked.margin_on is not None:
-        objective["power"] = _power(asked.margin_on)
+    objective = {name: values[option] for option, name in _OBJECTIVE.items() if option in values}
+    if choices.margin_on is not None:
+        objective["power"] = _power(choices.margin_on)
     return replace(
         base,
         neighbours=neighbours,
         seed=seed,
         triplets=replace(base.triplets, **triplets),
         objective=replace(base.objective, **objective),
-        **{name: given[name] for name in _SAME if name in given},
+        **{name: values[name] for name in _SAME if name in values},
     )
 
 

@@ -1,4 +1,4 @@
-"""What a similarity of words is learnt from: the photos of a collection, or images whose words are in arrays."""
+"""Training data of a similarity of words: the photos of a collection, or images as arrays of words."""
 
 import tempfile
 from collections import defaultdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SimilarityProblem:
-    """What is learnt from."""
+    """Training data."""
 
     index: "InvertedIndex"
     vocabulary: str  # fingerprint
@@ -38,7 +38,7 @@ class SimilarityProblem:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of test figures should know."""
+        """Notes for readers of the test figures."""
         if self.test is None:
             return []
         to_find = np.intersect1d(np.concatenate(self.test.positives), self.relevance.queries)
@@ -52,8 +52,8 @@ class SimilarityProblem:
 
 
 @contextmanager
-def problem_of_collection(asked: Mapping[str, Any], workers: int, tell: "Progress") -> Iterator[SimilarityProblem]:
-    """Open a collection, and find out which of its photos are to be found by which."""
+def problem_of_collection(arguments: Mapping[str, Any], workers: int, tell: "Progress") -> Iterator[SimilarityProblem]:
+    """Open a collection, and determine the positives of its photos."""
     from index.similarity import nearest_pairs
     from learning.labels.files import read_labels
     from learning.labels.labels import split
@@ -62,51 +62,63 @@ def problem_of_collection(asked: Mapping[str, Any], workers: int, tell: "Progres
     from learning.similarity.pair_gradients import WordPairs
     from retrieval.collection.collection import Collection
 
-    folder, given, skip_missing = as_path(asked["source"], "source"), asked["labels"], asked["skip_missing"]
-    rng = np.random.default_rng(asked["seed"])
-    with Collection.open(folder, catalogue=asked["catalogue"]) as opened:
-        if given is None:
-            relevance = verified_relevance(opened, min_inliers=asked["inliers"], workers=workers, progress=tell)
+    folder, source_of_labels, skip_missing = (
+        as_path(arguments["source"], "source"),
+        arguments["labels"],
+        arguments["skip_missing"],
+    )
+    rng = np.random.default_rng(arguments["seed"])
+    with Collection.open(folder, catalogue=arguments["catalogue"]) as opened:
+        if source_of_labels is None:
+            relevance = verified_relevance(opened, min_inliers=arguments["inliers"], workers=workers, progress=tell)
         else:
             rows = opened.catalogue.read(all_indexed)
-            if is_path(given):
-                labels = read_labels(as_path(given), rows, skip_missing=skip_missing)
+            if is_path(source_of_labels):
+                labels = read_labels(as_path(source_of_labels), rows, skip_missing=skip_missing)
             else:
-                labels = _labels_of({row.name: row.number for row in rows}, given, skip_missing)
+                labels = _labels_of({row.name: row.number for row in rows}, source_of_labels, skip_missing)
             numbers = opened.index.image_numbers.astype(np.int64)
-            if asked["share"] < 1:
-                numbers, _ = split(labels, numbers, rng, share=asked["share"])
+            if arguments["share"] < 1:
+                numbers, _ = split(labels, numbers, rng, share=arguments["share"])
             relevance = labels.relevance(numbers, rng)
         test = None
-        if asked["test_gt"]:
-            beside = as_paths(asked["test_queries"], "test_queries") if asked["test_queries"] else ()
-            test = ask_ground_truths(opened, as_paths(asked["test_gt"], "test_gt"), beside, skip_missing=skip_missing)
+        if arguments["test_gt"]:
+            beside = as_paths(arguments["test_queries"], "test_queries") if arguments["test_queries"] else ()
+            test = ask_ground_truths(
+                opened, as_paths(arguments["test_gt"], "test_gt"), beside, skip_missing=skip_missing
+            )
             relevance = relevance.without(test.asked)
-        pairs = WordPairs(opened.vocabulary.words, *nearest_pairs(opened.vocabulary, asked["neighbours"]))
-        called = "verified" if given is None else as_path(given).name if is_path(given) else "names"
+        pairs = WordPairs(opened.vocabulary.words, *nearest_pairs(opened.vocabulary, arguments["neighbours"]))
+        called = (
+            "verified"
+            if source_of_labels is None
+            else as_path(source_of_labels).name
+            if is_path(source_of_labels)
+            else "names"
+        )
         provenance = {"labels": called, "collection": folder.resolve().name}
         yield SimilarityProblem(opened.index, opened.vocabulary.fingerprint, pairs, relevance, provenance, test)
 
 
 @contextmanager
-def problem_of_arrays(asked: Mapping[str, Any]) -> Iterator[SimilarityProblem]:
-    """Index images whose words are in arrays, for as long as is learnt from them."""
+def problem_of_arrays(arguments: Mapping[str, Any]) -> Iterator[SimilarityProblem]:
+    """Index images given as arrays of words, in a temporary folder."""
     from index.inverted import InvertedIndex
     from index.segments.writing import write_segment
 
-    if len(asked["source"]) != 2:
+    if len(arguments["source"]) != 2:
         raise CairnError("Arrays to learn from are (words, labels): the words of each image, and the object it shows.")
-    if any(isinstance(part, str) or not isinstance(part, Iterable) for part in asked["source"]):
+    if any(isinstance(part, str) or not isinstance(part, Iterable) for part in arguments["source"]):
         raise CairnError("(words, labels) are a row of words and a label for each image.")
-    images, objects = (list(part) for part in asked["source"])
+    images, objects = (list(part) for part in arguments["source"])
     if not images or len(images) != len(objects):
         raise CairnError(f"There must be one label for each image, not {len(objects)} for {len(images)}.")
     words = [checked_indices(row, "words") for row in images]
-    size, fingerprint, pairs = _words_of(asked, 1 + max((int(row.max()) for row in words if len(row)), default=0))
+    size, fingerprint, pairs = _words_of(arguments, 1 + max((int(row.max()) for row in words if len(row)), default=0))
     numbers = {str(number): number for number in range(len(images))}
     labelled = {str(number): str(label) for number, label in enumerate(objects) if label is not None}
     labels = _labels_of(numbers, labelled, False)
-    relevance = labels.relevance(np.arange(len(images)), np.random.default_rng(asked["seed"]))
+    relevance = labels.relevance(np.arange(len(images)), np.random.default_rng(arguments["seed"]))
     with tempfile.TemporaryDirectory(prefix="cairn-words-") as folder:
         segment = write_segment(
             Path(folder) / "segment",
@@ -119,13 +131,13 @@ def problem_of_arrays(asked: Mapping[str, Any]) -> Iterator[SimilarityProblem]:
         yield SimilarityProblem(InvertedIndex([segment], size), fingerprint, pairs, relevance, {"labels": "arrays"})
 
 
-def _words_of(asked: Mapping[str, Any], used: int) -> tuple[int, str, "WordPairs"]:
-    """Size and fingerprint of the vocabulary of arrays, and which of its words may mean the same."""
+def _words_of(arguments: Mapping[str, Any], used: int) -> tuple[int, str, "WordPairs"]:
+    """Size and fingerprint of the vocabulary of arrays, and the pairs of words that may have the same meaning."""
     from index.similarity import nearest_pairs
     from learning.similarity.pair_gradients import WordPairs
     from retrieval.library.parts.vocabulary import Vocabulary
 
-    vocabulary, related = asked["vocabulary"], asked["related"]
+    vocabulary, related = arguments["vocabulary"], arguments["related"]
     known = isinstance(vocabulary, Vocabulary)
     size = vocabulary.words if known else used if vocabulary is None else vocabulary
     if not isinstance(size, int | np.integer) or size < used:
@@ -134,8 +146,8 @@ def _words_of(asked: Mapping[str, Any], used: int) -> tuple[int, str, "WordPairs
     if related is not None:
         first, second = _pairs(related, size)
     elif known:
-        first, second = nearest_pairs(vocabulary.contract, asked["neighbours"])
-    elif asked["neighbours"]:
+        first, second = nearest_pairs(vocabulary.contract, arguments["neighbours"])
+    elif arguments["neighbours"]:
         raise CairnError(
             "Which words may mean the same? Give their vocabulary, or pairs of them as related; or neighbours=0, to "
             "learn the words' weights alone."
@@ -160,23 +172,23 @@ def _pairs(related: ArrayLike, size: int) -> tuple[NDArray[np.int32], NDArray[np
     return distinct[:, 0], distinct[:, 1]
 
 
-def _labels_of(numbers: Mapping[Any, int], given: Mapping[str, str], skip_missing: bool) -> "Labels":
-    """Labels by the names of photos; objects by their names."""
+def _labels_of(numbers: Mapping[Any, int], labels: Mapping[str, str], skip_missing: bool) -> "Labels":
+    """Labels by the names of photos, with objects in order of their names."""
     from learning.labels.labels import Labels, ObjectLabels
 
-    if not isinstance(given, Mapping):
+    if not isinstance(labels, Mapping):
         raise CairnError("labels is a path, or a dict of labels by the photos' names.")
-    missing = [name for name in given if name not in numbers]
+    missing = [name for name in labels if name not in numbers]
     if missing and not skip_missing:
         raise CairnError(
             f"{len(missing)} photos of the labels, such as {shown(str(missing[0]))}, are not in the collection: index "
             "them, or pass skip_missing=True."
         )
     photos: defaultdict[str, set[int]] = defaultdict(set)
-    for name, label in given.items():
+    for name, label in labels.items():
         if name in numbers:
             photos[str(label)].add(numbers[name])
-    if all(len(found) < 2 for found in photos.values()):
+    if all(len(numbers_of_object) < 2 for numbers_of_object in photos.values()):
         raise CairnError(
             "No object of the labels has two photos, and pairs are what is learnt from: label more photos."
         )

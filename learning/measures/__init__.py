@@ -1,1 +1,1 @@
-"""Figures that models are chosen by, of arrays alone: FPR95, AUC, average precision, differences beyond chance."""
+"""Measures for model selection, on plain arrays: FPR95, AUC, average precision, differences beyond chance."""

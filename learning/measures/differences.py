@@ -1,24 +1,24 @@
-"""Whether differences, each of an independent trial, are significant."""
+"""Significance of differences of independent trials."""
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 CHANCE = 0.05
-"""How often a difference may seem to be one where there is none."""
+"""Significance level: probability of a false positive."""
 
 
 def mean_and_error(differences: NDArray[np.floating]) -> tuple[float, float]:
-    """Mean of differences (K,), K above 0, and its standard error; infinite where there is one alone."""
+    """Mean of differences (K,), K above 0, and its standard error; infinite for a single difference."""
     error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
     return float(differences.mean()), float(error)
 
 
 def beyond_chance(differences: NDArray[np.floating]) -> int:
-    """1 where the mean of differences (K,) is above 0 beyond chance, -1 if it is below, 0 where neither shows.
+    """Sign of the mean of differences (K,) if it is significant, else 0.
 
-    By Student's t on both sides: about 2 standard errors for many differences, and far more for two or three. One
-    tells nothing.
+    Two-sided t-test: about 2 standard errors for many differences, and far more for two or three. A
+    single one is never significant.
     """
     mean, error = mean_and_error(differences)
     if not np.isfinite(error):

@@ -1,4 +1,4 @@
-"""Logistic regressions with non-negative weights, and how well they predict parts that were left out."""
+"""Logistic regression with non-negative weights, and cross-validated predictions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,7 @@ def fit_logistic(
     table: NDArray[np.float64], signs: NDArray[np.float64], shares: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Fit a logistic regression to a table (N, D) whose last column is 1, and signs (N,) of 1 and -1; `shares` (N,):
-    how much each sample counts. No weight but the last is negative: what speaks for something must not count against
-    it.
+    weights of the samples. All coefficients but the last are non-negative: evidence must not count against its label.
     """
     from scipy.optimize import minimize
 
@@ -34,9 +33,7 @@ def held_out(
     parts: NDArray[np.integer],
     shares: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Logarithms of the odds (N,) of samples, each by the weights that the other parts give. `parts` (N,): the part
-    that each sample is in.
-    """
+    """Log odds (N,) of samples, each predicted from the other parts. `parts` (N,): the part of each sample."""
     odds = np.zeros(len(table))
     for part in np.unique(parts).tolist():
         here = parts == part

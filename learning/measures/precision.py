@@ -13,10 +13,10 @@ def average_precision(
 ) -> float:
     """Area under the precision-recall curve by trapezoids, 0 to 1: the figure that Oxford5K and Paris6K report.
 
-    The curve starts at recall 0 and precision 1; each image that is not junk adds (recall - previous recall) *
-    (previous precision + precision) / 2. Junk takes no rank; a positive that is not ranked is never found. Source:
-    Philbin et al., CVPR 2007 (``compute_ap``). Raises ValueError if there are no positives, an image is ranked twice,
-    or it is positive and junk.
+    The curve starts at recall 0 and precision 1; each non-junk image adds (recall - previous recall) * (previous
+    precision + precision) / 2. Junk takes no rank; an unranked positive counts as not found. Source: Philbin et al.,
+    CVPR 2007 (``compute_ap``). Raises ValueError if there are no positives, an image is ranked twice, or it is positive
+    and junk.
     """
     hits, size = _hits(ranking, positives, junk)
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
@@ -48,7 +48,7 @@ def global_average_precision(right: Sequence[bool], positives: int) -> float:
     Parameters
     ----------
     right : sequence of bool
-        Whether each prediction is right, the surest first; one for a query without an answer is wrong.
+        Whether each prediction is right, most confident first; one for a query without an answer is wrong.
     positives : int
         Queries that have an answer, at least 1.
 
@@ -89,9 +89,7 @@ def precision_at(
 
 
 def mean_average_precision(values: Iterable[float]) -> float:
-    """Mean over queries of their average precisions. Raises ValueError if there are none, or one is not between 0 and
-    1.
-    """
+    """Mean of average precisions over queries. Raises ValueError without values, or if one is not between 0 and 1."""
     array = np.array(list(values), np.float64)
     if not array.size:
         raise ValueError("no query has an average precision, so there is no mean")
@@ -103,7 +101,7 @@ def mean_average_precision(values: Iterable[float]) -> float:
 def _hits(
     ranking: Sequence[Hashable], positives: Collection[Hashable], junk: Collection[Hashable]
 ) -> tuple[NDArray[np.bool_], int]:
-    """Return, for each ranked image that is not junk, whether it is a positive; and the number of positives."""
+    """Return, for each ranked non-junk image, whether it is a positive; and the number of positives."""
     wanted, ignored = frozenset(positives), frozenset(junk)
     if not wanted:
         raise ValueError("a query without positives has no average precision")

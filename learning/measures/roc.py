@@ -1,4 +1,4 @@
-"""Receiver operating characteristic of distances: how well a threshold tells matching pairs from others."""
+"""Receiver operating characteristic of distances: separation of matching pairs from others by a threshold."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def fpr_at_recall(distances: NDArray[np.floating], match: NDArray[np.bool_], rec
     if not 0 < recall <= 1:
         raise ValueError(f"recall must lie above 0 and be at most 1, and is {recall}.")
     fpr, tpr, _ = roc_curve(distances, match)
-    # A quotient of counts is rounded once, as a decimal like 0.95 is: 19 of 20 compare equal to it.
+    # A quotient of counts is rounded once, like the decimal 0.95, so 19 / 20 compares equal to it.
     return float(fpr[np.searchsorted(tpr, recall, side="left")])
 
 
@@ -38,7 +38,7 @@ def fpr95(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
 def auc(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
     """Return the area (0 to 1) under the ROC curve, straight between thresholds.
 
-    That is the probability that a matching pair is closer than another one, a tie counting half: the statistic of
+    The probability that a matching pair is closer than another one, with ties counting half: the statistic of
     Mann and Whitney over the number of pairs of pairs. Parameters and errors as those of `roc_curve`.
     """
     fpr, tpr, _ = roc_curve(distances, match)
@@ -58,7 +58,7 @@ def _counts(
         raise ValueError(f"{np.count_nonzero(match)} of {len(match)} pairs match; there must be both kinds.")
     order = np.argsort(distances)
     ranked = distances[order]
-    last = np.append(np.flatnonzero(ranked[1:] > ranked[:-1]), len(ranked) - 1)  # the last one of each distance
+    last = np.append(np.flatnonzero(ranked[1:] > ranked[:-1]), len(ranked) - 1)  # the last of each distance
     true_positives = np.cumsum(match[order])[last]
     return (
         np.concatenate([[0], true_positives]),

@@ -1,1 +1,1 @@
-"""Matches made from unlabelled photos: propose pairs and map them, or render views; overlap, assemble, the file."""
+"""Matches from unlabelled photos: propose and map pairs, or render views; compute overlaps; assemble a file."""

@@ -1,4 +1,4 @@
-"""From the results of image pairs to one file: which patches are used, their numbers, and the patches themselves."""
+"""Assembly of the results of image pairs into one file: select, number and cut patches."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ _ROWS = 4096  # patches at a time
 
 @dataclass(frozen=True)
 class KeptPair:
-    """An image pair that was kept, without its sets."""
+    """A kept image pair, without its sets."""
 
-    first: int  # photos, by their place in the source
+    first: int  # indices of the photos in the source
     second: int
     homography: NDArray[np.float64]
     inliers: int
@@ -41,8 +41,8 @@ class KeptPair:
 
 
 class Assembly:
-    """The file to be, laid out; one image pair's sets are in memory at a time. `photos`, rising: the order in which the
-    file has them.
+    """Layout of the file; the sets of only one image pair are in memory at a time. `photos`, ascending: their order in
+    the file.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class Assembly:
         self._place = {photo: place for place, photo in enumerate(self.photos)}
         self._starts = np.cumsum([0, *(np.count_nonzero(self._used[photo]) for photo in self.photos)])
         self.patches = int(self._starts[-1])
-        self.features = sum(kept.features for kept in self.kept)
-        self.positives = sum(kept.positives for kept in self.kept)
-        self.ambiguous = sum(kept.ambiguous for kept in self.kept)
-        there = sum(kept.features * len(self._used[kept.second]) for kept in self.kept)
+        self.features = sum(pair.features for pair in self.kept)
+        self.positives = sum(pair.positives for pair in self.kept)
+        self.ambiguous = sum(pair.ambiguous for pair in self.kept)
+        there = sum(pair.features * len(self._used[pair.second]) for pair in self.kept)
         self.negatives = there - self.positives - self.ambiguous
 
     def cut_patches(self, spool: Path, staging: Staging, workers: Workers, progress: Progress) -> None:
-        """Cut the patches of all used features, one photo's after another's, and append them to a file. What is there
-        of a run that was stopped is kept, up to the last whole photo.
+        """Cut the patches of all used features, photo by photo, and append them to a file. Complete photos of a stopped
+        run are kept.
         """
         ends = self._starts * _BYTES
         size = spool.stat().st_size if spool.is_file() else 0
@@ -143,7 +143,7 @@ class Assembly:
             yield from chunk.read()
 
     def _numbers(self, photo: int) -> NDArray[np.int64]:
-        """Patch numbers of the features of a photo; those of features that are not used mean nothing."""
+        """Patch numbers of the features of a photo; meaningless for unused features."""
         return np.asarray(self._starts[self._place[photo]] + np.cumsum(self._used[photo]) - 1)
 
     def _references(self, mined: MinedPair) -> NDArray[np.int64]:
@@ -156,7 +156,7 @@ class Assembly:
         return (get(mined) for mined in self._mined())
 
     def _row_starts(self, get: Callable[[MinedPair], NDArray[np.int32]]) -> Iterator[NDArray[np.int64]]:
-        """First row of each reference feature, and the end of the last one."""
+        """First row of each reference feature, and the end of the last."""
         total = 0
         yield np.zeros(1, np.int64)
         for mined in self._mined():
@@ -167,7 +167,7 @@ class Assembly:
 
 
 class _Samples:
-    """The patch itself as a descriptor: its grey values, which half precision holds exactly."""
+    """The grey values of a patch as its descriptor; exact in half precision."""
 
     name, dim, bytes = "samples", _BYTES, _BYTES
     patch_size = PATCH
@@ -187,8 +187,8 @@ class _Samples:
 def cut_photo(
     photo: MinedPhoto, used: NDArray[np.bool_], features: FeatureOptions, image: ImageOptions, extent: float = 1.0
 ) -> NDArray[np.uint8]:
-    """Cut the patches (N, 31, 31) uint8 of some features of a photo, given by a mask. They are ``extent`` times as
-    large as the detector's own measurement regions, unless the options give their scale.
+    """Cut the patches (N, 31, 31) uint8 of the features of a photo in the mask `used`. They are ``extent`` times as
+    large as the detector's own measurement regions, unless the options set their scale.
     """
     try:
         rows = Extractor(_Samples(extent), features).extract(read_photo(photo.path, image)).descriptors

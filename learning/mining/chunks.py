@@ -1,4 +1,4 @@
-"""Chunks of image pairs: mined together, and kept in one file, so that a run that was stopped goes on."""
+"""Chunks of image pairs, mined together and stored in one file, so that a stopped run can be resumed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,35 +19,35 @@ _ARRAYS = ("numbers", "homographies", "inliers", "positives", "ambiguous")
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some image pairs, whose results are kept in one file: a run that was stopped does not mine them again."""
+    """Some image pairs with results in one file, which a resumed run does not mine again."""
 
     file: Path
     numbers: list[int]  # of the pairs
     pairs: list[tuple[MinedPhoto, MinedPhoto]]
-    maps: list[NDArray[np.float64] | None]  # (3, 3) float64: how the photos of each pair map, if that is known
+    maps: list[NDArray[np.float64] | None]  # (3, 3) float64: map between the photos of each pair, if known
 
     def mine(self, staging: Staging, options: MapOptions, overlaps: Overlaps) -> int:
-        """Mine the pairs, unless that has been done; return their number."""
+        """Mine the pairs, unless already done; return their number."""
         try:
             next(self.read(), None)
             return len(self.pairs)
         except CairnError:
-            pass  # not there, or damaged: mine (again)
+            pass  # missing or damaged: mine (again)
 
         @lru_cache(maxsize=4)  # pairs are sorted by their first photo
         def features(photo: MinedPhoto) -> PhotoPoints:
             return PhotoPoints(staging.read(photo.key), photo.staged.width, photo.staged.height)
 
         scale = staging.extractor.measurement_scale
-        found = [
+        mined = [
             mine_pair(features(first), features(second), scale, options, overlaps, number, known)
             for number, (first, second), known in zip(self.numbers, self.pairs, self.maps, strict=True)
         ]
-        self._write([one for one in found if one is not None])
+        self._write([one for one in mined if one is not None])
         return len(self.pairs)
 
     def read(self) -> Iterator[MinedPair]:
-        """Read the pairs that were kept, one after another; raises CairnError if the file is missing or damaged."""
+        """Yield the stored pairs; raises CairnError if the file is missing or damaged."""
         try:
             with np.load(self.file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in _ARRAYS}
@@ -59,16 +59,16 @@ class Chunk:
             )
             yield MinedPair(number, arrays["homographies"][row], int(arrays["inliers"][row]), positives, ambiguous)
 
-    def _write(self, found: list[MinedPair]) -> None:
+    def _write(self, mined: list[MinedPair]) -> None:
         def rows(lists: list[NDArray[np.int32]]) -> NDArray[np.int32]:
             marked = [np.insert(pairs, 0, row, axis=1) for row, pairs in enumerate(lists)]
             return np.concatenate([np.zeros((0, 3), np.int32), *marked]).astype(np.int32)
 
         arrays = {
-            "numbers": np.array([one.number for one in found], np.int64),
-            "homographies": np.array([one.homography for one in found]).reshape(-1, 3, 3),
-            "inliers": np.array([one.inliers for one in found], np.int64),
-            "positives": rows([one.positives for one in found]),
-            "ambiguous": rows([one.ambiguous for one in found]),
+            "numbers": np.array([one.number for one in mined], np.int64),
+            "homographies": np.array([one.homography for one in mined]).reshape(-1, 3, 3),
+            "inliers": np.array([one.inliers for one in mined], np.int64),
+            "positives": rows([one.positives for one in mined]),
+            "ambiguous": rows([one.ambiguous for one in mined]),
         }
         save_arrays(self.file, arrays)

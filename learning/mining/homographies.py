@@ -22,12 +22,12 @@ _FEWEST = 12  # matches that fix a projective map
 
 @dataclass(frozen=True)
 class MapOptions:
-    """When two photos count as showing the same plane, and which map is taken from one to the other."""
+    """Options of accepting two photos of the same plane, and of the map between them."""
 
     inliers: int = 50  # fewest matches that agree on an affine map (Simonyan14, section 9)
-    model: str = "projective"  # what the affine map is refined to; "affine" refines it to a closer affine one
-    tolerance: float = 0.01  # largest error of a match that fixes the map, as a part of the photos' longer sides
-    strongest: int = 3000  # features of a photo that are matched, the strongest; 0: all
+    model: str = "projective"  # type of the refined map; "affine" refines it to a closer affine one
+    tolerance: float = 0.01  # largest error of an inlier of the refined map, relative to the photos' longer sides
+    strongest: int = 3000  # number of the strongest features of a photo to match; 0: all
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # of the affine map
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class MapOptions:
 
 @dataclass(frozen=True)
 class PhotoPoints:
-    """What is known of one photo."""
+    """Points and descriptors of one photo."""
 
     features: Features  # in pixels of the upright original, the strongest first
     width: int  # pixels of the upright original
@@ -65,9 +65,9 @@ class PhotoMap:
 
 def find_map(first: PhotoPoints, second: PhotoPoints, options: MapOptions) -> PhotoMap | None:
     """Find the map between two photos from matches of their descriptors; None if too few agree. Mutual nearest
-    neighbours are verified by an affine map, as in the paper, which fits a plane only roughly when it is seen from near
-    or at a slant: a projective one, fixed by the matches near the affine one, gives a fifth more features a positive
-    and a quarter fewer of them wrong ones.
+    neighbours are verified by an affine map, as in the paper, which fits a plane only roughly at close range or at a
+    slant. A projective one, estimated from the matches near the affine one, gives a fifth more features a positive,
+    with a quarter fewer wrong ones.
     """
     limit = options.strongest or None
     rows1, rows2 = first.features.descriptors[:limit], second.features.descriptors[:limit]
@@ -77,18 +77,18 @@ def find_map(first: PhotoPoints, second: PhotoPoints, options: MapOptions) -> Ph
             return None
         frames1 = frames_of(_take(first.features, pairs[:, 0]), first.side)
         frames2 = frames_of(_take(second.features, pairs[:, 1]), second.side)
-        found = verify(frames1, frames2, pairs, options.verification)
-        if found.transform is None or found.inliers < options.inliers:
+        match = verify(frames1, frames2, pairs, options.verification)
+        if match.transform is None or match.inliers < options.inliers:
             return None
         # Pairs are one-to-one and sorted by the first photo's feature, and inliers are some of them.
-        agreed = np.searchsorted(pairs[:, 0], found.matches[:, 0])
+        agreed = np.searchsorted(pairs[:, 0], match.matches[:, 0])
         source, target = frames1.centres.astype(np.float64), frames2.centres.astype(np.float64)
-        matrix = refine_map(source, target, found.transform, agreed, options)
-    # Verification works in units of the longer side, the corner of the top-left pixel at the origin.
+        matrix = refine_map(source, target, match.transform, agreed, options)
+    # Verification works in units of the longer side, with the corner of the top-left pixel at the origin.
     into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, first.side]]) / first.side
     out = np.array([[second.side, 0, -0.5], [0, second.side, -0.5], [0, 0, 1]])
     matrix = out @ matrix @ into
-    return PhotoMap(matrix / matrix[2, 2], found.inliers)
+    return PhotoMap(matrix / matrix[2, 2], match.inliers)
 
 
 def refine_map(
@@ -98,9 +98,9 @@ def refine_map(
     agreed: NDArray[np.int64],
     options: MapOptions,
 ) -> NDArray[np.float64]:
-    """Refine the affine map (2, 3) of a plane to the projective or affine map (3, 3) which the most matches (N, 2)
-    agree on; the given one if none does better. `agreed` (K,): the matches that agree on it by verification's own,
-    larger tolerance. `source`, `target`: points of all the tentative matches.
+    """Refine the affine map (2, 3) of a plane to the projective or affine map (3, 3) with most inliers (N, 2); return
+    the affine one if no other is better. `agreed` (K,): its inliers by verification's larger tolerance. `source`,
+    `target`: points of all the tentative matches.
     """
     best = np.vstack([affine, [0, 0, 1]])
     most = int(np.count_nonzero(_agreeing(best, source, target, options.tolerance)))
@@ -126,14 +126,14 @@ def _take(features: Features, rows: NDArray[np.int32]) -> Features:
 def _consensus(
     model: str, source: NDArray[np.float64], target: NDArray[np.float64], tolerance: float
 ) -> NDArray[np.float64] | None:
-    """Map (3, 3) that the most matches agree on (RANSAC, from the same random numbers each time)."""
+    """Map (3, 3) with most inliers (RANSAC with a fixed seed)."""
     if model == "projective":
         if len(source) < _FEWEST:
             return None
-        found: NDArray[Any] | None = cv2.findHomography(
+        estimate: NDArray[Any] | None = cv2.findHomography(
             source, target, cv2.RANSAC, tolerance, maxIters=2000, confidence=0.999
         )[0]
-        return found
+        return estimate
     matrix = cv2.estimateAffine2D(
         source, target, method=cv2.RANSAC, ransacReprojThreshold=tolerance, maxIters=2000, confidence=0.999
     )[0]
@@ -142,8 +142,8 @@ def _consensus(
 
 def _least_squares(model: str, source: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64] | None:
     if model == "projective":
-        found: NDArray[Any] | None = cv2.findHomography(source, target, 0)[0]
-        return found
+        estimate: NDArray[Any] | None = cv2.findHomography(source, target, 0)[0]
+        return estimate
     matrix = fit_affine(source, target)
     return None if matrix is None else np.vstack([matrix, [0, 0, 1]])
 
@@ -151,7 +151,7 @@ def _least_squares(model: str, source: NDArray[np.float64], target: NDArray[np.f
 def _agreeing(
     matrix: NDArray[np.float64], source: NDArray[np.float64], target: NDArray[np.float64], tolerance: float
 ) -> NDArray[np.bool_]:
-    """Mask (N,) of the matches whose error is within the tolerance both ways."""
+    """Mask (N,) of the matches whose error is within the tolerance in both directions."""
     if not np.isfinite(matrix).all() or abs(np.linalg.det(matrix)) < 1e-12:
         return np.zeros(len(source), bool)
     agree = np.ones(len(source), bool)
@@ -164,7 +164,9 @@ def _agreeing(
 
 
 def _is_view(matrix: NDArray[np.float64], source: NDArray[np.float64]) -> bool:
-    """Whether a camera can see the plane so: no mirror, and no matched point behind it or nearly in its plane."""
+    """Whether a map is a possible view of the plane: no mirroring, and no matched point behind the camera or nearly in
+    its plane.
+    """
     x0, y0 = source.min(axis=0)
     x1, y1 = source.max(axis=0)
     depth = matrix[2] @ np.array([[x0, x1, x1, x0], [y0, y0, y1, y1], [1, 1, 1, 1]])

@@ -1,4 +1,4 @@
-"""What image pairs give: a map between two photos, and by it the sets P(x) and N(x) (Simonyan14, section 9)."""
+"""Mining of an image pair: a map between two photos, and the sets P(x) and N(x) by it (Simonyan14, section 9)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +17,23 @@ class MinedPhoto:
     """A photo whose features have been extracted."""
 
     path: Path
-    key: str  # SHA-256 of its content, by which its features are kept
+    key: str  # SHA-256 of its content, which identifies its stored features
     staged: Staged
 
 
 @dataclass(frozen=True)
 class MinedPair:
-    """What one image pair gave. Features are numbered as the photos' own."""
+    """Result of one image pair. Features are numbered as in the photos."""
 
-    number: int  # of the pair, among all that were proposed
+    number: int  # of the pair, among all proposed ones
     homography: NDArray[np.float64]  # (3, 3) float64: pixels of the first upright original to those of the second
-    inliers: int  # matches that agree on an affine map; 0 where the map was known
+    inliers: int  # inliers of an affine map; 0 if the map was known
     positives: NDArray[np.int32]  # (N, 2) int32, sorted: x, and a member of P(x)
-    ambiguous: NDArray[np.int32]  # (M, 2) int32, sorted: x with a positive, and what is in neither P(x) nor N(x)
+    ambiguous: NDArray[np.int32]  # (M, 2) int32, sorted: x with a positive, and a feature in neither P(x) nor N(x)
 
     @property
     def references(self) -> NDArray[np.int32]:
-        """The features x of the first photo that have a positive (R,), rising."""
+        """The features x of the first photo with a positive (R,), ascending."""
         return np.unique(self.positives[:, 0])
 
 
@@ -60,26 +60,26 @@ def mine_pair(
     number: int = 0,
     known: NDArray[np.float64] | None = None,
 ) -> MinedPair | None:
-    """Mine one image pair, by its `known` map (3, 3) if there is one; None if the photos do not show the same, or no
-    feature has a positive.
+    """Mine one image pair, by its `known` map (3, 3) if there is one; None if the photos do not match, or no feature
+    has a positive.
     """
-    found = PhotoMap(known, 0) if known is not None else find_map(first, second, options)
-    if found is None:
+    photo_map = PhotoMap(known, 0) if known is not None else find_map(first, second, options)
+    if photo_map is None:
         return None
     regions1, regions2 = (measurement_regions(photo.features.ellipses, scale) for photo in (first, second))
-    # From here on nothing looks at descriptors: what is positive must not depend on what SIFT can match.
+    # Descriptors are not used from here on: positives must not depend on what SIFT can match.
     sets = overlap_sets(
-        regions1, regions2, found.homography, (second.height, second.width), overlaps.high, overlaps.low
+        regions1, regions2, photo_map.homography, (second.height, second.width), overlaps.high, overlaps.low
     )
     if not len(sets.positives):
         return None
     used = np.isin(sets.ambiguous[:, 0], sets.positives[:, 0])
     positives, ambiguous = sets.positives.astype(np.int32), sets.ambiguous[used].astype(np.int32)
-    return MinedPair(number, found.homography, found.inliers, positives, ambiguous)
+    return MinedPair(number, photo_map.homography, photo_map.inliers, positives, ambiguous)
 
 
 def measurement_regions(ellipses: NDArray[np.float32], scale: float) -> NDArray[np.float64]:
-    """Measurement regions (N, 5) float64 of detected ones: larger by a factor."""
+    """Measurement regions (N, 5) float64: detected regions enlarged by a factor."""
     regions = np.asarray(ellipses, np.float64).copy()
     regions[:, 2:] /= scale * scale
     return regions

@@ -1,14 +1,13 @@
-"""The file of mined matches: for each reference feature x its P(x), N(x) and what is ambiguous, and all the patches.
+"""The file of mined matches: for each reference feature x the sets P(x), N(x) and ambiguous, and all patches.
 
-A zip archive whose entries are stored as they are, so that the patches are mapped into memory where they lie:
-`meta.json`, and as .npy
+A zip archive of uncompressed entries, so that the patches can be memory-mapped: `meta.json`, and as .npy
 
 - of the P photos: `names` (P,), stems of their files;
 - of the K image pairs: `pairs` (K, 2) photos, `homographies` (K, 3, 3) from pixels of the first upright original to the
   second's, `inliers` (K,), and `target_starts` (K + 1,), `targets`: patches of all features of the second photo;
 - of the U patches: `patches` (U, 31, 31) uint8, `photos` (U,), `ellipses` (U, 5) detected regions, pixels;
 - of the F reference features: `reference` (F,) patches, `pair` (F,) image pairs, rising, and P(x) as `positive_starts`
-  (F + 1,), `positives`, what is ambiguous as `ambiguous_starts` (F + 1,), `ambiguous`: patches, rising in each row.
+  (F + 1,), `positives`, the ambiguous ones as `ambiguous_starts` (F + 1,), `ambiguous`: patches, rising in each row.
 """
 
 import hashlib
@@ -37,7 +36,7 @@ PATCH = 31
 
 _BLOCK = 1 << 22  # bytes of an entry at a time
 _META = "meta.json"
-_ROWS = {"positive": "positives", "ambiguous": "ambiguous", "target": "targets"}  # which have lists
+_ROWS = {"positive": "positives", "ambiguous": "ambiguous", "target": "targets"}  # entries with lists
 _SHAPES: dict[str, tuple[str, tuple[int | str, ...]]] = {  # by name: dtype, and shape in the letters used above
     "names": ("U", ("P",)),
     "pairs": ("<i4", ("K", 2)),
@@ -59,23 +58,21 @@ _SHAPES: dict[str, tuple[str, tuple[int | str, ...]]] = {  # by name: dtype, and
 
 @dataclass(frozen=True)
 class ArrayWriter:
-    """An array that is written piece by piece."""
+    """An array written piece by piece."""
 
     name: str
     shape: tuple[int, ...]
     pieces: Iterable[NDArray[Any]]  # along the first axis
-    dtype: str = ""  # for what is not in `_SHAPES`' form: text
+    dtype: str = ""  # for text, which is not in `_SHAPES`
 
 
 def write_mined(path: Path, entries: Iterable[ArrayWriter], meta: dict[str, Any]) -> None:
-    """Write a file of mined matches, so that it is there whole or not at all. Raises ValueError if the pieces of an
-    entry do not make its shape.
-    """
-    # Always the same name, so that a large unfinished file that a kill leaves is written over by the next run.
+    """Write a file of mined matches atomically. Raises ValueError if the pieces of an entry do not make its shape."""
+    # A fixed name, so that the next run overwrites a large unfinished file left by a killed process.
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
-            # By hand rather than by np.savez, which stamps each entry with the time and holds whole arrays.
+            # Not np.savez, which stamps each entry with the time and holds whole arrays.
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                 archive.writestr(zipfile.ZipInfo(_META), json.dumps({"format": FORMAT, **meta}, indent=2))
                 for entry in entries:
@@ -104,7 +101,7 @@ def _write_entry(stream: Any, entry: ArrayWriter) -> None:
 
 
 class MinedMatches:
-    """Mined matches, opened. Patches are mapped from the file, everything else is in memory.
+    """Opened mined matches. Patches are memory-mapped, everything else is in memory.
 
     Use `MinedMatches.open`. Attributes are the arrays of the file by their names, but for the lists of patches, which
     are `positive_patches`, `ambiguous_patches` and `target_patches`.
@@ -113,7 +110,7 @@ class MinedMatches:
     def __init__(self, path: Path, arrays: dict[str, NDArray[Any]], meta: dict[str, Any], fingerprint: str) -> None:
         self.path = path
         self.meta = meta
-        self.fingerprint = fingerprint  # SHA-256 of all that the file holds
+        self.fingerprint = fingerprint  # SHA-256 of the file's contents
         self.names = arrays["names"]
         self.pairs = arrays["pairs"]
         self.homographies = arrays["homographies"]
@@ -129,12 +126,12 @@ class MinedMatches:
 
     @staticmethod
     def open(path: Path) -> "MinedMatches":
-        """Open a file that `cairn mine` wrote."""
+        """Open a file written by `cairn mine`."""
         path = Path(path)
         with reading(path, "file of mined matches", "cairn mine"):
             with open_archive(path) as archive:
                 meta = archive.table(_META)
-                if "base" in meta:  # a descriptor file, whose formats are counted otherwise
+                if "base" in meta:  # a descriptor file, whose format numbers differ
                     raise ValueError("it is a descriptor")
                 check_format(path, meta.get("format"), FORMAT)
                 arrays = {name: _read_entry(path, archive, name) for name in _SHAPES}
@@ -146,7 +143,7 @@ class MinedMatches:
 
     @property
     def extent(self) -> float:
-        """Side of the patches over that of the detector's own measurement regions."""
+        """Ratio of the patches' side to that of the detector's own measurement regions."""
         return float(self.meta.get("extent", 1.0))
 
     @property
@@ -155,19 +152,19 @@ class MinedMatches:
         return len(self.reference)
 
     def positives(self, x: int) -> NDArray[np.int32]:
-        """P(x) of reference feature number x, 0 to F - 1: patches, rising."""
+        """P(x) of reference feature number x, 0 to F - 1: patches, ascending."""
         return self.positive_patches[self.positive_starts[x] : self.positive_starts[x + 1]]
 
     def ambiguous(self, x: int) -> NDArray[np.int32]:
-        """What is in neither P(x) nor N(x), though in the second photo: patches, rising."""
+        """Features of the second photo in neither P(x) nor N(x): patches, ascending."""
         return self.ambiguous_patches[self.ambiguous_starts[x] : self.ambiguous_starts[x + 1]]
 
     def targets(self, pair: int) -> NDArray[np.int32]:
-        """Return the features of the second photo of an image pair: patches, rising."""
+        """Return the features of the second photo of an image pair: patches, ascending."""
         return self.target_patches[self.target_starts[pair] : self.target_starts[pair + 1]]
 
     def negatives(self, x: int) -> NDArray[np.int32]:
-        """N(x): patches, rising."""
+        """N(x): patches, ascending."""
         others = np.setdiff1d(self.targets(int(self.pair[x])), self.positives(x), assume_unique=True)
         return np.setdiff1d(others, self.ambiguous(x), assume_unique=True)
 
@@ -177,15 +174,15 @@ class MinedMatches:
         return range(int(first), int(last))
 
     def pair_split(self, share: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Divide the image pairs into those to learn from and those to validate on; see `split_image_pairs`. Photos
-        serve both only where it cannot be helped. `share`: of the features, about, that is for validation.
+        """Split the image pairs into training and validation; see `split_image_pairs`. Photos are in both only if
+        unavoidable. `share`: approximate share of the features for validation.
         """
         sizes = np.bincount(self.pair, minlength=len(self.pairs))
         return split_image_pairs(self.pairs, sizes, share, np.random.default_rng(seed))
 
 
 class MinedPatches:
-    """The patches of a file of matches, under the protocol of `sources.Patches`."""
+    """The patches of a file of matches, with the protocol of `sources.Patches`."""
 
     def __init__(self, matches: MinedMatches) -> None:
         self.folder = matches.path
@@ -201,7 +198,7 @@ class MinedPatches:
 
 
 def _read_entry(path: Path, archive: Archive, name: str) -> NDArray[Any]:
-    """Read an array, or map the patches; any exception where the file is damaged."""
+    """Read an array, or memory-map the patches; may raise any exception if the file is damaged."""
     info = archive.zip.getinfo(f"{name}.npy")
     if info.compress_type != zipfile.ZIP_STORED:
         raise ValueError(f"{name} is packed")
@@ -212,7 +209,7 @@ def _read_entry(path: Path, archive: Archive, name: str) -> NDArray[Any]:
         header = stream.tell()
         if fortran or dtype != np.uint8:
             raise ValueError(f"{name} is not of the type it should be")
-        while stream.read(_BLOCK):  # to the end, where the archive compares checksums
+        while stream.read(_BLOCK):  # to the end, where the archive checks the checksum
             pass
     with path.open("rb") as file:
         file.seek(info.header_offset + 26)

@@ -27,41 +27,41 @@ from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.options import ImageOptions
 
 FEATURES = "features"
-"""Folder, within that of what is computed on the way, of the photos' features."""
+"""Subfolder of the work folder for the photos' features."""
 
 RENDERED = "views"
-"""Folder, beside it, of the views that are rendered."""
+"""Subfolder of the work folder for rendered views."""
 
 GEOMETRIES = ("homography", "views", "both")
-"""How it is known where a photo's regions are in another: by homographies that are found between photos that show the
-same, as in the paper; as the other is a view of it that was rendered (see `views`); or some of each."""
+"""Sources of the map between two photos: homographies estimated between overlapping photos, as in the paper; rendered
+views, whose map is known (see `views`); or both."""
 
-_CHUNK = 16  # image pairs whose results are kept in one file
+_CHUNK = 16  # image pairs per file of results
 _NAMED = 40  # letters of a photo's name in that of its view
 
 
 class TooLittle(CairnError):
-    """The photos do not overlap, or so little that nothing can be learnt from it."""
+    """The photos do not overlap, or too little to learn from."""
 
 
 @dataclass(frozen=True)
 class MiningOptions:
-    """What is mined, and how."""
+    """Options of mining."""
 
     geometry: str = "homography"  # one of `GEOMETRIES`
     pairs: int = 0  # image pairs to try; 0: see `photo_source.PAIRS`
-    views: int = 0  # photos to render a view of; 0: see `photo_source.VIEWS`
-    view: ViewOptions = field(default_factory=ViewOptions)  # how these differ from the photos
-    propose: str | None = None  # random or ranking; None: ranking where the source is a collection with a vocabulary
-    map: MapOptions = field(default_factory=MapOptions)  # which pairs are kept
-    overlaps: Overlaps = field(default_factory=Overlaps)  # what is positive, and what negative
-    least: int = 500  # fewest reference features that are worth a file
+    views: int = 0  # number of photos with a rendered view; 0: see `photo_source.VIEWS`
+    view: ViewOptions = field(default_factory=ViewOptions)  # how views differ from their photos
+    propose: str | None = None  # random or ranking; None: ranking if the source is a collection with a vocabulary
+    map: MapOptions = field(default_factory=MapOptions)  # thresholds for pairs
+    overlaps: Overlaps = field(default_factory=Overlaps)  # thresholds for positives and negatives
+    least: int = 500  # least reference features of a file
     seed: int = 0
-    descriptor: str = "rootsift"  # that finds the maps
+    descriptor: str = "rootsift"  # seed of estimating the maps
     features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
     image: ImageOptions = field(default_factory=ImageOptions)  # how photos are read
-    # Side of the patches over that of the measurement regions, whose overlap tells what is positive. More of what lies
-    # around tells features apart, up to a point: docs/measurements/without-labels.md.
+    # Ratio of the patches' side to that of the measurement regions, whose overlap defines positives. More surroundings
+    # distinguish features better, up to a point: docs/measurements/without-labels.md.
     extent: float = 1.45
 
     def __post_init__(self) -> None:
@@ -77,18 +77,18 @@ class MiningOptions:
 
 @dataclass(frozen=True)
 class MiningReport:
-    """What was mined."""
+    """Report of mining."""
 
-    proposals: str  # random, ranking, or views where these are all
+    proposals: str  # random, ranking, or views if there are only those
     tried: int  # image pairs
     kept: int
-    photos: int  # of the pairs that were kept
+    photos: int  # of the kept pairs
     patches: int
     features: int  # reference features
     positives: int  # of all reference features together
     negatives: int
     ambiguous: int
-    failed: list[dict[str, str]]  # path and reason of photos that cannot be used
+    failed: list[dict[str, str]]  # path and reason of unusable photos
 
 
 def mine_matches(
@@ -100,22 +100,22 @@ def mine_matches(
     workers: Workers = 1,
     progress: Progress = lambda step, done, of: None,
 ) -> MiningReport:
-    """Mine matches from photos, and write them to a file (see `learning.mining.matches`). Homographies are established
-    from matches of descriptors, or are those that views are rendered by; then P(x) and N(x) of each feature x of a
-    first photo follow from the overlap of measurement regions alone.
+    """Mine matches from photos, and write them to a file (see `learning.mining.matches`). Homographies are estimated
+    from matches of descriptors, or known from rendering views. Then P(x) and N(x) of each feature x of a first photo
+    follow from the overlap of measurement regions alone.
     """
     folder = work or out.with_name(f"{out.name}.mining")
-    how, proposed, seen = _propose(source, options)
+    how, proposed, viewed = _propose(source, options)
     extractor = Extractor(find_descriptor(options.descriptor), options.features)
     staging = Staging(folder / FEATURES, extractor, options.image)
     try:
-        paths = {int(at): source.paths[at] for at in np.unique(np.concatenate([proposed.ravel(), seen]))}
+        paths = {int(at): source.paths[at] for at in np.unique(np.concatenate([proposed.ravel(), viewed]))}
         photos, failed = _stage(paths, staging, workers, progress)
         _refuse_too_few(photos, failed, source, options)
         pairs = [(int(one), int(two)) for one, two in proposed if one in photos and two in photos]
         maps: list[NDArray[np.float64] | None] = [None] * len(pairs)
-        views = _render(photos, seen, folder / RENDERED, options, workers)
-        # Views are photos like others, numbered on from those of the source.
+        views = _render(photos, viewed, folder / RENDERED, options, workers)
+        # Views are treated as photos, numbered after those of the source.
         rendered = dict(enumerate(views, start=len(source.paths)))
         more, _ = _stage({at: view.path for at, (_, view) in rendered.items()}, staging, workers, progress, "views")
         pairs += ((rendered[number][0], number) for number in more)
@@ -123,13 +123,13 @@ def mine_matches(
         names = {at: printable(path.stem) for at, path in paths.items()}
         names |= {number: printable(rendered[number][1].path.stem) for number in more}
         photos |= more
-        # What depends on pairs and thresholds has a folder of its own; features depend on the extractor alone.
+        # Results that depend on pairs and thresholds have a separate folder; features depend only on the extractor.
         key = _key(pairs, photos, options, extractor)
         results = folder / f"pairs-{key[:16]}"
         results.mkdir(exist_ok=True)
         chunks = _chunks(results, [(photos[one], photos[two]) for one, two in pairs], maps)
         _mine(chunks, staging, options, workers, len(pairs), progress)
-        # A scale that was given is what the learnt descriptor will be used at, too.
+        # An explicit scale is also used by the learnt descriptor.
         extent = options.extent if options.features.measurement_scale is None else 1.0
         assembly = Assembly(chunks, photos, pairs, extent)
         _refuse_too_little(assembly, source, options, len(pairs))
@@ -155,19 +155,19 @@ def mine_matches(
 
 
 def _propose(source: PhotoSource, options: MiningOptions) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
-    """Propose image pairs (T, 2), and photos (V,) to render views of; and say how the pairs were found."""
-    how, pairs, seen = "views", np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    """Propose image pairs (T, 2), and photos (V,) for views; also return how the pairs were found."""
+    how, pairs, viewed = "views", np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     if options.geometry != "views":
         how, pairs = source.propose(options.propose, options.pairs, options.seed)
     if options.geometry != "homography":
-        seen = source.choose(options.views, options.seed)
-    return how, pairs, seen
+        viewed = source.choose(options.views, options.seed)
+    return how, pairs, viewed
 
 
 def _stage(
     paths: dict[int, Path], staging: Staging, workers: Workers, progress: Progress, step: str = "features"
 ) -> tuple[dict[int, MinedPhoto], list[tuple[str, str]]]:
-    """Extract the features of photos; give them by their numbers, and (path, reason) of the others."""
+    """Extract the features of photos; return them by number, and (path, reason) of failed photos."""
     keys: dict[int, str] = {}
     failed = []
     for at, path in paths.items():
@@ -191,7 +191,7 @@ def _stage(
 def _key(
     pairs: list[tuple[int, int]], photos: dict[int, MinedPhoto], options: MiningOptions, extractor: Extractor
 ) -> str:
-    """What tells a run from those of other pairs, photos or options."""
+    """Key of a run, by pairs, photos and options."""
     about = {
         "options": asdict(options),
         "extractor": extractor.fingerprint,
@@ -201,11 +201,11 @@ def _key(
 
 
 def _render(
-    photos: dict[int, MinedPhoto], seen: NDArray[np.int64], folder: Path, options: MiningOptions, workers: Workers
+    photos: dict[int, MinedPhoto], viewed: NDArray[np.int64], folder: Path, options: MiningOptions, workers: Workers
 ) -> list[tuple[int, RenderedView]]:
-    """Render a view of each photo that is chosen for that; give them with the photos' numbers."""
-    # Of a photo that is there twice there is one view: the other would tell in validation what was learnt.
-    chosen = sorted({photos[at].key: at for at in reversed(seen.tolist()) if at in photos}.values())
+    """Render a view of each chosen photo; return the views with the photos' numbers."""
+    # Only one view of duplicate photos: a second one would leak training data into validation.
+    chosen = sorted({photos[at].key: at for at in reversed(viewed.tolist()) if at in photos}.values())
     if not chosen:
         return []
     folder.mkdir(parents=True, exist_ok=True)
@@ -220,7 +220,7 @@ def _render(
 def _chunks(
     folder: Path, pairs: list[tuple[MinedPhoto, MinedPhoto]], maps: list[NDArray[np.float64] | None]
 ) -> list[Chunk]:
-    """Part image pairs into chunks, whose results lie in a folder."""
+    """Divide image pairs into chunks with results in a folder."""
     chunks = []
     for start in range(0, len(pairs), _CHUNK):
         part = slice(start, min(start + _CHUNK, len(pairs)))
@@ -249,8 +249,8 @@ def _refuse_too_few(
         raise CairnError(f"{source.name} has {few} that can be read ({path}: {reason}): add some that can.")
 
 
-def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, tried: int) -> None:
-    """Raise `TooLittle` if nothing, or not enough, was mined."""
+def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, pairs_tried: int) -> None:
+    """Raise `TooLittle` if too little was mined."""
     if options.geometry == "views":
         advice = "add photos with more to see, or make more views (cairn mine --views)"
     else:
@@ -262,7 +262,7 @@ def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningO
         what = "a feature that is found again in its view"
         if options.geometry != "views":
             what = f"{options.map.inliers} matches that agree on one map"
-        raise TooLittle(f"None of {tried} image pairs of {source.name} has {what}: {advice}.")
+        raise TooLittle(f"None of {pairs_tried} image pairs of {source.name} has {what}: {advice}.")
     if assembly.features < options.least:
         raise TooLittle(
             f"Only {assembly.features} features of {len(assembly.kept)} image pairs of {source.name} have a match, and "
@@ -271,6 +271,6 @@ def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningO
 
 
 def _leave(folder: Path, work: Path | None) -> None:
-    """Remove what was computed on the way, unless it is to be kept."""
+    """Remove intermediate results, unless they are to be kept."""
     if work is None:
         shutil.rmtree(folder, ignore_errors=True)

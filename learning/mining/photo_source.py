@@ -1,4 +1,4 @@
-"""Sources of photos to mine: a folder, or a collection, which can also say which photos may overlap."""
+"""Sources of photos to mine: a folder, or a collection, which can also propose overlapping photos."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +17,23 @@ from retrieval.shards.shards import Shards
 
 PROPOSALS = ("random", "ranking")
 PAIRS = {"random": 10_000, "ranking": 2_000}
-"""Image pairs that are proposed by default. Of random ones few overlap."""
+"""Default number of proposed image pairs. Few random pairs overlap."""
 
 VIEWS = 100
-"""Photos that a view is rendered of by default: more tell nothing more, see docs/measurements/without-labels.md."""
+"""Default number of photos with a rendered view: more do not help, see docs/measurements/without-labels.md."""
 
-_FEW = 10  # as many in any case, though it is more than half of the photos: else the others are left to judge by
+_FEW = 10  # least number, even if it is more than half of the photos; otherwise the other half is left for judging
 
 
 @dataclass(frozen=True)
 class PhotoSource:
-    """Photos, and what proposes pairs of them."""
+    """Photos, with proposals of pairs."""
 
     name: str
     paths: list[Path]
-    collection: Collection | None = None  # that they are in
+    collection: Collection | None = None  # their collection
     numbers: NDArray[np.int64] | None = None  # (P,) int64: their numbers in it
-    shards: Shards | None = None  # of it, where they are asked in place of its index
+    shards: Shards | None = None  # its shards, queried in place of its index
 
     @property
     def _ranker(self) -> Ranker:
@@ -53,12 +53,11 @@ class PhotoSource:
         return PhotoSource(path.resolve().name, [Path(row.path) for row in rows], collection, numbers)
 
     def propose(self, how: str | None, number: int, seed: int) -> tuple[str, NDArray[np.int64]]:
-        """Propose image pairs (T, 2) of places in `paths`, sorted, and say how they were found; `number` 0: those of
-        `PAIRS`. Where the ranking knows none they are drawn at random. Photos that somebody called no match are left
-        out.
+        """Propose image pairs (T, 2), sorted indices into `paths`, and return how they were found; `number` 0: those of
+        `PAIRS`. If the ranking has no pairs they are drawn at random. Photos marked as no match are left out.
 
-        `how`: one of `PROPOSALS`: at random, or by the tf-idf ranking of the collection. By default the latter, where
-        the source is a collection with a vocabulary.
+        `how`: one of `PROPOSALS`: at random, or by the tf-idf ranking of the collection. By default the latter if the
+        source is a collection with a vocabulary.
         """
         ranks = self.collection is not None and self.collection.has_vocabulary
         how = how or ("ranking" if ranks else "random")
@@ -71,30 +70,30 @@ class PhotoSource:
                 value=self.name,
             )
         if len(self.paths) < 2:
-            counted = "one photo" if self.paths else "no photos"
+            count = "one photo" if self.paths else "no photos"
             raise CairnError(
-                f"{self.name} has {counted}, and matches are mined from pairs: add photos that show the same things."
+                f"{self.name} has {count}, and matches are mined from pairs: add photos that show the same things."
             )
         rng = np.random.default_rng(seed)
         if how == "random":
             return how, self._allowed(random_pairs(len(self.paths), number or PAIRS[how], rng))
         ranked = ranked_pairs(self._ranker, len(self.paths), number or PAIRS[how], rng)
-        if not len(ranked):  # of two photos no word tells anything
+        if not len(ranked):  # with two photos words have no weight
             return "random", self._allowed(random_pairs(len(self.paths), number or PAIRS["random"], rng))
         return how, self._allowed(ranked)
 
     def _allowed(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Pairs (T, 2) of places without those that are no match."""
+        """Remove pairs (T, 2) marked as no match."""
         rejected = self.collection.catalogue.read(rejected_pairs) if self.collection is not None else frozenset()
         if not rejected or self.numbers is None:
             return pairs
-        named = np.sort(self.numbers[pairs], axis=1).tolist()
-        return pairs[[(one, other) not in rejected for one, other in named]]
+        numbers = np.sort(self.numbers[pairs], axis=1).tolist()
+        return pairs[[(one, other) not in rejected for one, other in numbers]]
 
     def choose(self, number: int, seed: int) -> NDArray[np.int64]:
-        """Choose photos to render views of: places in `paths`, rising; `number` 0: see `VIEWS`. Of a collection with a
-        vocabulary, photos that its ranking takes to show the same come together, so that of what the others show
-        nothing is learnt.
+        """Choose photos for rendered views: indices into `paths`, ascending; `number` 0: see `VIEWS`. In a collection
+        with a vocabulary, photos that its ranking relates are chosen together, so that the scenes of other photos stay
+        unseen.
         """
         if not self.paths:
             raise CairnError(f"{self.name} has no photos: add some.")

@@ -1,4 +1,4 @@
-"""Image pairs that are worth a look: drawn at random, or proposed by the tf-idf ranking of a collection."""
+"""Proposals of image pairs: drawn at random, or by the tf-idf ranking of a collection."""
 
 import itertools
 import math
@@ -16,16 +16,16 @@ from retrieval.search.views import indexed_view
 from retrieval.shards.joins import AT_ONCE, Joins
 from retrieval.shards.shards import Shards
 
-_DEEPEST = 50  # photos that a photo proposes, at most
-_TOGETHER = 4  # photos that are drawn with one
+_DEEPEST = 50  # most photos proposed for a photo
+_TOGETHER = 4  # photos drawn together with one
 _OPTIONS = SearchOptions(engine="tf-idf", turns=1, augmented=False)
 
 
 class Ranker(Protocol):
-    """The photos that a tf-idf index ranks highest for others, all by their places in a list."""
+    """Ranks photos for others by a tf-idf index; photos are indices into a list."""
 
     def best_of(self, photos: Sequence[int]) -> list[list[int]]:
-        """For each of some photos, others that have words in common with it, the best first."""
+        """For each of some photos, the others with common words, best first."""
 
 
 def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -41,24 +41,23 @@ def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[
 
 
 def ranked_pairs(ranker: Ranker, photos: int, pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Pair photos of a collection with those that its tf-idf index ranks highest for them: places (T, 2), sorted, no
-    two photos twice. Half as many photos are asked as pairs are wanted: each for its best other photo, then each for
-    its second, and so on.
+    """Pair photos of a collection with those that its tf-idf index ranks highest: indices (T, 2), sorted, no pair
+    twice. Half as many photos as pairs are queries: each contributes its best other photo, then its second, and so on.
     """
-    asked = rng.permutation(photos)[: math.ceil(pairs / 2)].tolist()
-    best = dict(zip(asked, ranker.best_of(asked), strict=True))
-    found: dict[tuple[int, int], tuple[int, int]] = {}
-    for depth, photo in itertools.product(range(_DEEPEST), asked):
-        if len(found) == pairs:
+    queries = rng.permutation(photos)[: math.ceil(pairs / 2)].tolist()
+    best = dict(zip(queries, ranker.best_of(queries), strict=True))
+    pairs_found: dict[tuple[int, int], tuple[int, int]] = {}
+    for depth, photo in itertools.product(range(_DEEPEST), queries):
+        if len(pairs_found) == pairs:
             break
         if depth < len(best[photo]):
             other = best[photo][depth]
-            found.setdefault((min(photo, other), max(photo, other)), (photo, other))
-    return _sorted(np.array(list(found.values()), np.int64).reshape(-1, 2))
+            pairs_found.setdefault((min(photo, other), max(photo, other)), (photo, other))
+    return _sorted(np.array(list(pairs_found.values()), np.int64).reshape(-1, 2))
 
 
 def together(ranker: Ranker, photos: int, wanted: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw places of photos of a collection, rising, each with those that its tf-idf index ranks highest for it."""
+    """Draw photos of a collection (ascending indices), each with those that its tf-idf index ranks highest."""
     chosen: dict[int, None] = {}
     for photo in rng.permutation(photos).tolist():
         if len(chosen) >= wanted:
@@ -101,20 +100,20 @@ class ShardedRanker:
 
     def best_of(self, photos: Sequence[int]) -> list[list[int]]:
         """Rank the others for each of some photos: see `Ranker.best_of`."""
-        found: list[list[int]] = []
+        ranked: list[list[int]] = []
         for start in range(0, len(photos), AT_ONCE):
             some = list(photos[start : start + AT_ONCE])
             images = self._features.features_of(self._numbers[some].tolist())
-            with self._joins.ask([indexed_view(image) for image in images]) as asked:
-                for photo, best in zip(some, asked.best(_DEEPEST + 1), strict=True):
-                    found.append(_others(photo, Scores(best.numbers, best.table[0]), self._places))
-        return found
+            with self._joins.ask([indexed_view(image) for image in images]) as searches:
+                for photo, best in zip(some, searches.best(_DEEPEST + 1), strict=True):
+                    ranked.append(_others(photo, Scores(best.numbers, best.table[0]), self._places))
+        return ranked
 
 
 def _others(photo: int, scores: Scores, places: dict[int, int]) -> list[int]:
-    """Places of the other photos that have a score, the best first."""
-    seen = scores.scores > 0
-    ranked = rank(Scores(scores.image_numbers[seen], scores.scores[seen]), _DEEPEST + 1)
+    """Indices of the other photos with a positive score, best first."""
+    scored = scores.scores > 0
+    ranked = rank(Scores(scores.image_numbers[scored], scores.scores[scored]), _DEEPEST + 1)
     others = [places[number] for number in ranked.image_numbers.tolist() if number in places]
     return [other for other in others if other != photo]
 

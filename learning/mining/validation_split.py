@@ -1,4 +1,4 @@
-"""Dividing image pairs into those to learn from and those to validate on, so that few photos serve both."""
+"""Split image pairs into training and validation, so that few photos are in both."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,11 @@ from index.errors import CairnError
 def split_image_pairs(
     pairs: NDArray[np.integer], sizes: NDArray[np.number], share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Divide image pairs (K, 2), which weigh `sizes` (K,), into those for training and those for validation, sorted,
-    neither empty. Photos that are linked through pairs go to one side. Only where one group has nearly all, that group
-    is divided: photos that grow from one of them, and the pairs among these, are for validation, and pairs across are
-    for training.
+    """Split image pairs (K, 2) with weights `sizes` (K,) into training and validation, sorted, neither empty. Connected
+    photos go to one side. Only if one group has nearly all pairs, it is divided: photos grown from one of them, with
+    the pairs among these, are for validation, and pairs across are for training.
 
-    `share`: of the whole that is wanted for validation, above 0 and below 1.
+    `share`: wanted share for validation, above 0 and below 1.
     """
     if len(pairs) < 2:
         raise CairnError(
@@ -37,10 +36,10 @@ def split_image_pairs(
             chosen[group] = True
     held_out = chosen[of_pair]
     if weight[chosen].sum() < wanted / 2:
-        # All the groups that are left are larger than what is missing.
-        left = np.flatnonzero(~chosen)
-        smallest, largest = left[weight[left].argmin()], left[weight[left].argmax()]
-        if len(left) > 1 and weight[chosen].sum() + weight[smallest] <= total / 2:
+        # All remaining groups are larger than the missing amount.
+        remaining = np.flatnonzero(~chosen)
+        smallest, largest = remaining[weight[remaining].argmin()], remaining[weight[remaining].argmax()]
+        if len(remaining) > 1 and weight[chosen].sum() + weight[smallest] <= total / 2:
             held_out |= of_pair == smallest
         else:
             members = np.flatnonzero(of_pair == largest)
@@ -58,7 +57,7 @@ def _grow(
     wanted: float,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Pairs of a group among photos that are added one by one, each a neighbour of those before it."""
+    """Pairs of a group among photos added one by one, each a neighbour of earlier ones."""
     edges = pairs[members]
     inside = np.zeros(int(pairs.max()) + 1, bool)
     inside[rng.choice(np.unique(edges))] = True
@@ -73,5 +72,5 @@ def _grow(
         if grown.all():
             break
         within = grown
-    # A group whose photos all see each other is whole at once: then a single pair is held out.
+    # A complete group would be added at once: then a single pair is held out.
     return members[within] if within.any() else members[:1]

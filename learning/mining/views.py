@@ -1,7 +1,7 @@
-"""Views of single photos, rendered at random: pairs of photos with a known map from one to the other.
+"""Random rendered views of photos: pairs of images with a known map.
 
-If photos that overlap are few, or to find them takes long, a photo and a view of itself tell what a change of the
-camera does to a region: how it moves the detector, and what light, blur, noise and compression do to the patch.
+If few photos overlap, or finding them takes long, a photo and a view of it show the effects of a camera change on a
+region: shifts of the detector, and light, blur, noise and compression in the patch.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from retrieval.photos.options import ImageOptions
 
 @dataclass(frozen=True)
 class ViewOptions:
-    """How views differ from their photos. All are standard deviations but where said otherwise."""
+    """How views differ from their photos. Standard deviations unless stated otherwise."""
 
     rotation: float = 9.0  # degrees
     scale: float = 0.2  # of the logarithm
     stretch: float = 0.15  # of the logarithm, along a random direction; the reverse across it
     slant: float = 0.15  # of the scale's change from one end of the photo to the other
-    gamma: float = 0.25  # of the logarithm of the exponent that light is taken to
+    gamma: float = 0.25  # of the logarithm of the gamma exponent
     blur: float = 1.5  # pixels, at most, for one view in two
     noise: float = 7.0  # grey values, at most, for one view in two
     quality: tuple[int, int] = (40, 95)  # of the JPEG, drawn evenly from these two on and below
@@ -36,7 +36,7 @@ class ViewOptions:
 
 @dataclass(frozen=True)
 class RenderedView:
-    """A view of a photo, in a file of its own."""
+    """A view of a photo, in a file."""
 
     path: Path
     homography: NDArray[np.float64]  # (3, 3) float64: pixels of the upright original to those of the view
@@ -45,16 +45,16 @@ class RenderedView:
 def write_view(
     path: Path, image: ImageOptions, target: Path, options: ViewOptions, seed: Sequence[int]
 ) -> RenderedView:
-    """Render a view of a photo, and write it as a JPEG, whole or not at all."""
+    """Render a view of a photo, and write it as a JPEG atomically."""
     try:
         photo = read_photo(path, image)
     except CairnError as error:
         raise CairnError(f"{path} can no longer be read ({error}): mine again.") from error
     rng = np.random.default_rng(seed)
     warp = draw_warp(photo.grey.shape, rng, options)
-    seen = render(photo.grey, warp, rng, options)
+    view = render(photo.grey, warp, rng, options)
     quality = int(rng.integers(options.quality[0], options.quality[1], endpoint=True))
-    done, encoded = cv2.imencode(".jpg", seen, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    done, encoded = cv2.imencode(".jpg", view, [cv2.IMWRITE_JPEG_QUALITY, quality])
     if not done:
         raise CairnError(f"No view of {path} can be written.")
     save_bytes(target, encoded.tobytes())
@@ -68,7 +68,7 @@ def draw_warp(shape: tuple[int, ...], rng: np.random.Generator, options: ViewOpt
     slant, towards = options.slant * np.clip(rng.standard_normal(), -2, 2), rng.uniform(0, 2 * np.pi)
     warp = np.eye(3)
     warp[:2, :2] = linear
-    # Relative change of depth from the middle to where half the diagonal ends.
+    # Relative change of depth from the middle to half the diagonal.
     warp[2, :2] = slant * np.array([np.cos(towards), np.sin(towards)]) / np.hypot(height, width)
     middle = np.array([[1, 0, (width - 1) / 2], [0, 1, (height - 1) / 2], [0, 0, 1.0]])
     return np.asarray(middle @ warp @ np.linalg.inv(middle))
@@ -77,16 +77,16 @@ def draw_warp(shape: tuple[int, ...], rng: np.random.Generator, options: ViewOpt
 def render(
     grey: NDArray[np.float32], warp: NDArray[np.float64], rng: np.random.Generator, options: ViewOptions
 ) -> NDArray[np.uint8]:
-    """Render a view (H, W) uint8 of a photo; what lies outside is its border continued."""
+    """Render a view (H, W) uint8 of a photo; the border is replicated outside."""
     height, width = grey.shape
-    # Where the view is smaller, what it cannot show is smoothed away first.
+    # Smooth before downscaling.
     shrink = 1 / np.sqrt(abs(np.linalg.det(warp[:2, :2])))
     source = cv2.GaussianBlur(grey, (0, 0), 0.5 * np.sqrt(shrink**2 - 1)) if shrink > 1.05 else grey
-    seen: NDArray[Any] = cv2.warpPerspective(source, warp, (width, height), borderMode=cv2.BORDER_REPLICATE)
-    return expose(seen, rng, options.blur, options.gamma, options.noise)
+    view: NDArray[Any] = cv2.warpPerspective(source, warp, (width, height), borderMode=cv2.BORDER_REPLICATE)
+    return expose(view, rng, options.blur, options.gamma, options.noise)
 
 
 def _to_working(photo: Photo) -> NDArray[np.float64]:
-    """Matrix (3, 3) that takes pixels of the upright original to those of the working image."""
+    """Matrix (3, 3) from pixels of the upright original to pixels of the working image."""
     across, down = photo.scale
     return np.array([[1 / across, 0, 0.5 / across - 0.5], [0, 1 / down, 0.5 / down - 0.5], [0, 0, 1]])

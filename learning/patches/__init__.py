@@ -1,1 +1,1 @@
-"""Labelled patches as every learner takes them: the PhotoTour format, sources, rows of pairs, distorted copies."""
+"""Labelled patches for all learners: the PhotoTour format, sources, rows of pairs, distorted copies."""

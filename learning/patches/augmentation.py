@@ -1,7 +1,7 @@
-"""Distorted copies of training patches: other views, focus, light and noise than the photos happened to have.
+"""Distorted copies of training patches: further views, focus, light and noise.
 
-Ours, not the paper's, whose 500,000 pairs are of many views. What is learnt from few sequences and scenes does better
-on others with it.
+Ours, not the paper's, whose 500,000 pairs cover many views. Models learnt from few sequences and scenes generalise
+better with it.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -18,14 +18,14 @@ from learning.patches.sources import Patches, PatchFolder
 
 @dataclass(frozen=True)
 class AugmentationOptions:
-    """How patches are distorted. All are standard deviations but where said otherwise."""
+    """How patches are distorted. Standard deviations unless stated otherwise."""
 
-    copies: int = 2  # of each training pair, each with one of its two patches distorted; 0: none
+    copies: int = 2  # copies of each training pair, each with one of its two patches distorted; 0: none
     rotation: float = 9.0  # degrees
     scale: float = 0.1  # of the logarithm
     stretch: float = 0.12  # of the logarithm, along a random direction; the reverse across it
     shift: float = 0.024  # of the patch's side
-    gamma: float = 0.25  # of the logarithm of the exponent that light is taken to
+    gamma: float = 0.25  # of the logarithm of the gamma exponent
     blur: float = 0.028  # of the patch's side, at most, for one patch in two
     noise: float = 7.0  # grey values, at most, for one patch in two
     seed: int = 0
@@ -46,17 +46,17 @@ class AugmentedPatches:
     def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
         """Read patches and copies (K,) as (K, S, S) uint8. A copy is always the same."""
         copies, originals = np.divmod(np.asarray(numbers), len(self.patches))
-        found = self.patches.read(originals)
+        patches = self.patches.read(originals)
         for place in np.flatnonzero(copies):
             rng = np.random.default_rng([self.options.seed, int(numbers[place])])
-            found[place] = distort(found[place], rng, self.options)
-        return found
+            patches[place] = distort(patches[place], rng, self.options)
+        return patches
 
 
 def augment(source: PatchFolder, options: AugmentationOptions) -> PatchFolder:
     """Add copies of the training pairs of a source, with the first or the second patch distorted.
 
-    Validation pairs stay as they are.
+    Validation pairs are unchanged.
     """
     if not options.copies:
         return source
@@ -71,7 +71,7 @@ def augment(source: PatchFolder, options: AugmentationOptions) -> PatchFolder:
 
 
 def distort(patch: NDArray[np.uint8], rng: np.random.Generator, options: AugmentationOptions) -> NDArray[np.uint8]:
-    """Return a patch (S, S) uint8 as another view of the same might look; what lies outside is its border continued."""
+    """Return a patch (S, S) uint8 as seen in another view; the border is replicated outside."""
     size = len(patch)
     centre = np.full(2, (size - 1) / 2)
     view = draw_linear(rng, options.rotation, options.stretch, options.scale)

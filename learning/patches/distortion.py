@@ -1,4 +1,4 @@
-"""What a change of the camera, its light, blur and noise do to a picture; drawn at random."""
+"""Random changes of camera, light, blur and noise of a picture."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from retrieval.regions.geometry import rotations
 
 def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale: float) -> NDArray[np.float64]:
     """Draw a linear map (2, 2) float64 of the plane. `rotation`: standard deviation of the turn, degrees. `stretch`: of
-    the logarithm of what is stretched along a random direction, and shrunk across it.
+    the logarithm of the stretch along a random direction, and of the shrinking across it.
     """
     turn, axes = rotations(np.array([np.deg2rad(rotation) * rng.standard_normal(), rng.uniform(0, np.pi)]))
     along = np.exp(stretch * rng.standard_normal())
@@ -20,15 +20,15 @@ def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale
 
 
 def expose(
-    seen: NDArray[np.floating], rng: np.random.Generator, blur: float, gamma: float, noise: float
+    picture: NDArray[np.floating], rng: np.random.Generator, blur: float, gamma: float, noise: float
 ) -> NDArray[np.uint8]:
-    """Take a picture (H, W), 0..255, in other light, as uint8; one in two is blurred, and one in two noisy. `seen` (H,
-    W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most. `noise`: standard deviation of the
-    noise, grey values, at most.
+    """Change the light of a picture (H, W), 0..255, and return uint8; blur every second one on average, and add noise
+    to every second. `picture` (H, W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most.
+    `noise`: standard deviation of the noise, grey values, at most.
 
-    `gamma`: standard deviation of the logarithm of the exponent that light is taken to.
+    `gamma`: standard deviation of the logarithm of the gamma exponent.
     """
-    light: NDArray[Any] = seen
+    light: NDArray[Any] = picture
     blurred, noisy = rng.random(2) < 0.5
     if blurred:
         light = cv2.GaussianBlur(light, (0, 0), max(blur * rng.random(), 0.1))

@@ -4,8 +4,8 @@ A folder holds bitmaps ``patches0000.bmp``, ``patches0001.bmp``, … of 16 x 16 
 (1024 x 1024 pixels, 8-bit grey; what follows the last patch is black); ``info.txt``, for each patch a line with the
 number of its 3-D point and that of its photo; and pair files ``m50_P_N_S.txt`` with lines
 ``patch1 point1 unused patch2 point2 unused unused``: a match if the points are the same. ``interest.txt``, with a line
-``photo x y orientation scale`` for each patch, may be there; nothing here needs it. The published sets have pair files
-with S = 0 alone, of several sizes; sets that are built here have one for each split: 0 train, 1 validation, 2 test.
+``photo x y orientation scale`` for each patch, is optional and unused here. The published sets have pair files only
+with S = 0, of several sizes; sets built here have one for each split: 0 train, 1 validation, 2 test.
 """
 
 import hashlib
@@ -31,10 +31,10 @@ ROW = 16
 """Patches along a side of a bitmap."""
 
 SPLITS = ("train", "validation", "test")
-"""What the last number of a pair file's name stands for in the sets that are built here."""
+"""Meaning of the last number of a pair file's name in sets built here."""
 
 PUBLISHED_TEST = "m50_100000_100000_0.txt"
-"""What results on the published sets are reported on."""
+"""Pair file for which results on the published sets are reported."""
 
 SIDE, PER_BITMAP = ROW * PATCH, ROW * ROW
 """Pixels along a side of a bitmap, and patches in one."""
@@ -71,7 +71,7 @@ class PatchSet:
 
     @classmethod
     def open(cls, folder: Path) -> "PatchSet":
-        """Open a folder; bitmaps are read when their patches are."""
+        """Open a folder; bitmaps are read on demand."""
         folder = Path(folder)
         info = folder / "info.txt"
         if not info.is_file():
@@ -90,12 +90,12 @@ class PatchSet:
                     f"{folder / bitmap_name(number)} is missing: info.txt has {len(points)} patches, which fill "
                     f"{bitmaps_of(len(points))} bitmaps."
                 )
-        found = sorted(
+        pair_files = sorted(
             (int(match[3]), int(match[1]) + int(match[2]), name)
             for name in names
             if (match := _PAIR_FILE.fullmatch(name))
         )
-        return cls(folder, points, photos, [name for *_, name in found])
+        return cls(folder, points, photos, [name for *_, name in pair_files])
 
     def __len__(self) -> int:
         return len(self.points)
@@ -109,7 +109,7 @@ class PatchSet:
         return digest.hexdigest()
 
     def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """Read patches (K, 64, 64) by their numbers, in any order, repeated or not; sorted ones are read fastest.
+        """Read patches (K, 64, 64) by their numbers, in any order, repeats allowed; sorted ones are read fastest.
         Raises IndexError if there is no such patch.
         """
         numbers = np.asarray(numbers, np.int64).reshape(-1)
@@ -131,7 +131,7 @@ class PatchSet:
         path = self.folder / bitmap_name(number)
         try:
             size_of_file(path)
-            # Bitmaps alone: Pillow reads some of the many formats it knows through other programs.
+            # Only bitmaps: Pillow reads some other formats through external programs.
             with Image.open(path, formats=("BMP",)) as image:
                 size = image.size
                 if size == (SIDE, SIDE):
@@ -152,8 +152,8 @@ class PatchSet:
 
     def pairs(self, name: str | None = None) -> PatchPairs:
         """Read a pair file by its name, or the largest of a split, ``train``, ``validation`` or ``test``. None: the
-        largest of the first split there is: ``train`` of a set that was built here, and of a published one, whose files
-        all end with 0, the largest.
+        largest of the first existing split, which is ``train`` of a set built here, and the largest file of a published
+        set, whose files all end with 0.
         """
         path = self.folder / self._pair_file(name)
         first, point1, second, point2 = _read_columns(path, (0, 1, 3, 4), "two patches with their points")
@@ -188,19 +188,19 @@ class PatchSet:
 
 
 def default_pair_file(patches: PatchSet) -> str:
-    """Choose the pair file to test on: the test part of a built set, or the one that published results are of."""
+    """Choose the pair file to test on: the test split of a built set, or the file of the published results."""
     built = [name for name in patches.pair_files if name.endswith(f"_{SPLITS.index('test')}.txt")]
     if built:
         return built[-1]  # the largest
     if PUBLISHED_TEST in patches.pair_files:
         return PUBLISHED_TEST
-    found = f"has {', '.join(patches.pair_files)}" if patches.pair_files else "has no pair file at all"
+    contents = f"has {', '.join(patches.pair_files)}" if patches.pair_files else "has no pair file at all"
     raise CairnError(
         "{folder} has neither test pairs (m50_…_2.txt) nor {published_test}: it {found}; name the pairs to take by "
         "{--pairs}.",
         folder=patches.folder,
         published_test=PUBLISHED_TEST,
-        found=found,
+        found=contents,
     )
 
 
@@ -210,7 +210,7 @@ def bitmap_name(number: int) -> str:
 
 
 def bitmaps_of(patches: int) -> int:
-    """How many bitmaps a number of patches takes."""
+    """Number of bitmaps for a number of patches."""
     return -(-patches // PER_BITMAP)
 
 
@@ -236,7 +236,7 @@ def _read_columns(path: Path, columns: tuple[int, ...], meaning: str) -> NDArray
 
 
 def _bad_line(path: Path, columns: tuple[int, ...]) -> int | None:
-    """The first line of a text file whose columns are no whole numbers, counted from 1; None if it is not known."""
+    """Number, from 1, of the first line of a text file whose columns are not whole numbers; None if unknown."""
     with path.open(encoding="ascii", errors="replace") as file:
         for number, line in enumerate(file, 1):
             cells = line.split()
@@ -256,7 +256,7 @@ def write_bitmaps(
     progress: Step = lambda done, of: None,
 ) -> None:
     """Write patches (N, 64, 64), which may be memory-mapped, as bitmaps, one bitmap's worth at a time; `order` (M,):
-    which, and in which order.
+    the patches to write, in this order.
     """
     order = np.arange(len(patches)) if order is None else order
     total = bitmaps_of(len(order))
@@ -283,7 +283,7 @@ def write_interest(folder: Path, photos: NDArray[np.int64], geometry: NDArray[np
 def write_pairs(
     folder: Path, split: int, first: NDArray[np.int64], second: NDArray[np.int64], points: NDArray[np.int64]
 ) -> str:
-    """Write a pair file, and give its name: ``m50_P_N_S.txt`` for P matches, N non-matches and the split S. (The two
+    """Write a pair file, and return its name: ``m50_P_N_S.txt`` for P matches, N non-matches and the split S. (The two
     numbers in the names of the published sets' files each give all their pairs.)
     """
     one, two = points[first], points[second]

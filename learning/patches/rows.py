@@ -6,21 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 BYTE_VALUES = np.concatenate([[0], 2.0 ** np.linspace(-16, 6, 255)]).astype(np.float32)
-"""What each byte stands for, rising, where rows are kept in bytes: a value up to 64 to within 3%, or 0 below 2^-16."""
+"""Values of the byte codes, ascending: up to 64 to within 3%, or 0 below 2^-16."""
 
-_BETWEEN = np.sqrt(BYTE_VALUES[1:-1] * BYTE_VALUES[2:])  # where one byte's values end and the next one's begin
+_BETWEEN = np.sqrt(BYTE_VALUES[1:-1] * BYTE_VALUES[2:])  # bounds between the values of adjacent codes
 _ROWS = 1_024  # of a block at a time
-_PAIRS = 8_192  # whose differences are made at a time
+_PAIRS = 8_192  # differences computed at a time
 
 
 def in_bytes(rows: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return the byte (…) uint8 that stands for each of some values (…), which are not negative."""
-    found = 1 + np.searchsorted(_BETWEEN, rows)
-    return np.asarray(np.where(rows < BYTE_VALUES[1] / 2, 0, found), np.uint8)
+    """Encode non-negative values (…) as bytes (…) uint8."""
+    codes = 1 + np.searchsorted(_BETWEEN, rows)
+    return np.asarray(np.where(rows < BYTE_VALUES[1] / 2, 0, codes), np.uint8)
 
 
 def values_of(rows: NDArray[np.floating | np.uint8]) -> NDArray[np.floating]:
-    """Return the values (…) of rows that are kept as they are, or in bytes."""
+    """Return the values (…) of rows, decoding bytes."""
     return BYTE_VALUES[rows] if rows.dtype == np.uint8 else rows  # type: ignore[return-value]
 
 
@@ -43,8 +43,8 @@ class ArrayRows:
 
 
 class BlockRows:
-    """Rows in blocks, as `ring_distances.write_ring_distances` leaves them on disk. `blocks` (any, N) uint8: at least
-    one row in all; of bytes where they are `in_bytes`. `scale` (N,): what each column is multiplied by as it is read.
+    """Rows in blocks on disk, written by `ring_distances.write_ring_distances`. `blocks` (any, N): at least one row in
+    all; uint8 if they are `in_bytes`. `scale` (N,): factor of each column, applied when read.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class BlockRows:
         return int(self._starts[-1])
 
     def scaled(self, scale: NDArray[np.float64]) -> "BlockRows":
-        """Return the same rows, their columns multiplied by ``scale`` (N,) instead."""
+        """Return the same rows with ``scale`` (N,) as the factors of columns."""
         return BlockRows(self.blocks, scale)
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -74,20 +74,20 @@ class BlockRows:
 
     def columns(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return some columns (M, K) float32 of all rows."""
-        found = np.empty((len(self), len(chosen)), np.float32)
+        values = np.empty((len(self), len(chosen)), np.float32)
         for block, first in zip(self.blocks, self._starts, strict=False):
             for start in range(0, len(block), _ROWS):
                 part = block[start : start + _ROWS]
-                found[first + start : first + start + len(part)] = values_of(part[:, chosen])
+                values[first + start : first + start + len(part)] = values_of(part[:, chosen])
         if self.scale is not None:
-            found *= self.scale[chosen]
-        return found
+            values *= self.scale[chosen]
+        return values
 
     def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
         """Return the product (M,) float32 of all rows with sparse weights (N,)."""
         used = np.nonzero(weights)[0]
         few = (weights[used] if self.scale is None else weights[used] * self.scale[used]).astype(np.float32)
-        # Some rows at a time: with many rings the columns of all rows would not fit in memory.
+        # In parts: with many rings the columns of all rows would not fit in memory.
         parts = [
             values_of(block[start : start + _ROWS][:, used]).astype(np.float32) @ few
             for block in self.blocks
@@ -106,7 +106,7 @@ class BlockRows:
 
 
 class DifferenceRows:
-    """Differences of the descriptors of pairs, made as they are read. `descriptors` (U, n) float32: of the patches.
+    """Differences of the descriptors of pairs, computed when read. `descriptors` (U, n) float32: of the patches.
     `first`, `second` (M,) int: rows of the patches of each pair.
     """
 
@@ -139,7 +139,7 @@ class DifferenceRows:
 def squared_distances(
     take: Callable[[NDArray[np.integer]], NDArray[np.float32]], first: NDArray[np.integer], second: NDArray[np.integer]
 ) -> NDArray[np.float32]:
-    """Squared distances (M,) float32 of pairs of rows (K, n), which `take` gives by their numbers, some at a time."""
+    """Squared distances (M,) float32 of pairs of rows (K, n), which `take` reads by number, in parts."""
     parts = [
         np.square(take(first[start : start + _PAIRS]) - take(second[start : start + _PAIRS])).sum(1)
         for start in range(0, len(first), _PAIRS)
@@ -153,7 +153,9 @@ def signed_products(
     second: NDArray[np.integer],
     signs: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Inner products (M,) float32 of pairs of rows (K, n), each entry's product times its sign (n,): see above."""
+    """Signed inner products (M,) float32 of pairs of rows (K, n), with a sign for each entry (n,); `take` as for
+    `squared_distances`.
+    """
     parts = [
         (take(first[start : start + _PAIRS]) * take(second[start : start + _PAIRS])) @ signs
         for start in range(0, len(first), _PAIRS)

@@ -1,4 +1,4 @@
-"""Labelled patches that a descriptor is learnt from: pairs for training, and pairs held out for validation."""
+"""Labelled patches for learning a descriptor: pairs for training, and pairs held out for validation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ _BATCH = 2_048  # patches described at a time
 
 
 class Patches(Protocol):
-    """Patches that are read by their numbers: a `PatchSet`, or one with distorted copies."""
+    """Patches read by number: a `PatchSet`, or one with distorted copies."""
 
     folder: Path
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what the patches are."""
+        """SHA-256 of the patches."""
 
     def __len__(self) -> int: ...
 
@@ -34,15 +34,15 @@ class Patches(Protocol):
 
 @dataclass(frozen=True)
 class PatchFolder:
-    """One folder of patches and what of it is used."""
+    """One folder of patches, and the pairs in use."""
 
     patches: Patches
     train: PatchPairs
     validation: PatchPairs
-    pair_file: str | None = None  # the one that was named to learn from
+    pair_file: str | None = None  # the file named for training
 
     def describe(self) -> dict[str, Any]:
-        """Tell what it is, for the provenance of what is learnt from it: JSON types only."""
+        """Describe it for the provenance of models: JSON types only."""
         return {
             "name": self.patches.folder.resolve().name,
             "fingerprint": self.patches.fingerprint,
@@ -55,7 +55,7 @@ class PatchFolder:
 def open_sources(
     folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0.2, seed: int = 0, pair_file: str | None = None
 ) -> list[PatchFolder]:
-    """Open folders in the PhotoTour layout. A set that `cairn patches build` made has pairs for validation; of a
+    """Open folders in the PhotoTour layout. A set made by `cairn patches build` has pairs for validation; for a
     published one a share of its largest file is held out (Simonyan14 10.1.2: 100,000 of 500,000). `pairs`: largest
     number of training pairs of each set, and half of that for validation, drawn at random; 0: all.
     """
@@ -82,8 +82,8 @@ def open_sources(
         sources.append(PatchFolder(patches, train, validation, pair_file))
     if not sources:
         raise CairnError("There is nothing to learn from: name a folder of labelled patches.")
-    found = np.concatenate([source.validation.match for source in sources])
-    if not found.any() or found.all():
+    labels = np.concatenate([source.validation.match for source in sources])
+    if not labels.any() or labels.all():
         raise CairnError(
             "The sources hold out no matches or no non-matches for validation: build them with more pairs."
         )
@@ -91,7 +91,7 @@ def open_sources(
 
 
 def _others(patches: PatchSet, train: PatchPairs, held_out: float, rng: np.random.Generator) -> PatchPairs | None:
-    """Draw pairs of a set's largest training file that are not learnt from; None if they are not of both kinds."""
+    """Draw validation pairs from the rest of a set's largest training file; None if they are not of both kinds."""
 
     def keys(pairs: PatchPairs) -> NDArray[np.int64]:
         low, high = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
@@ -107,7 +107,7 @@ def _others(patches: PatchSet, train: PatchPairs, held_out: float, rng: np.rando
 def patches_used(
     splits: Sequence[PatchPairs],
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """The patches that pairs of several sources name, rising in each; and all pairs, by places among all of these."""
+    """The patches in pairs of several sources, ascending in each; and all pairs as indices into all of these."""
     used = [np.unique(np.concatenate([pairs.first, pairs.second])) for pairs in splits]
     of_each = list(zip(np.cumsum([0, *map(len, used)]), used, splits, strict=False))
     first, second = (
@@ -126,7 +126,7 @@ def describe_patches(
     footprint: float = 1.0,
 ) -> NDArray[np.float32]:
     """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32; `describe` takes patches (N, size,
-    size). `footprint`: share of a patch's side, about its middle, that is described.
+    size). `footprint`: described share of a patch's side, about its middle.
     """
     rows = np.empty((0, 0), np.float32)
     with one_thread():
@@ -141,12 +141,12 @@ def describe_patches(
 
 
 def take_pairs(pairs: PatchPairs, rows: NDArray[np.int64]) -> PatchPairs:
-    """Take some pairs, by their places (K,)."""
+    """Select pairs by indices (K,)."""
     return PatchPairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
 
 
 def draw_pairs(pairs: PatchPairs, number: int, rng: np.random.Generator) -> PatchPairs:
-    """Draw pairs up to a limit, half of them matches if there are enough."""
+    """Draw at most `number` pairs, half of them matches if there are enough."""
     matches, others = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
     wanted = min(number // 2, len(matches))
     rows = [rng.permutation(matches)[:wanted], rng.permutation(others)[: number - wanted]]

@@ -1,1 +1,1 @@
-"""Pictures and pages of what was learnt."""
+"""Pictures and pages of learnt models."""

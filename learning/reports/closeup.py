@@ -18,25 +18,25 @@ from retrieval.regions.geometry import upright_frames
 from retrieval.regions.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
 
 KINDS = ("positive", "ambiguous", "negative")
-"""What a match can be, by falling overlap."""
+"""Kinds of matches, by falling overlap."""
 
-_DRAWN = 2  # matches of a kind, at most
-_PAIRS = 12  # image pairs looked at for each close-up that is wanted, at most
-_FEATURES = 20  # features of an image pair looked at, at most
-_SIZE = 0.1  # radius of a region that shows well, as a part of the photo's shorter side
-_REACH = 2.0  # size of a feature's surroundings in which matches are shown, over its region's extent
-_LIKE = 2.0  # negatives that are shown are no larger or smaller than by this
-_TOUCHING = 0.02  # overlap of negatives that are preferred: one far away tells nothing
-_MARGIN = 0.08  # of a crop, around what is drawn in it, as a part of its side
+_DRAWN = 2  # most matches of a kind
+_PAIRS = 12  # most image pairs tried for each wanted close-up
+_FEATURES = 20  # most features of an image pair tried
+_SIZE = 0.1  # good radius of a region, relative to the photo's shorter side
+_REACH = 2.0  # size of the window for matches, relative to the extent of the feature's region
+_LIKE = 2.0  # largest ratio of sizes of shown negatives
+_TOUCHING = 0.02  # overlap of preferred negatives: distant ones are trivial
+_MARGIN = 0.08  # margin of a crop around its drawings, relative to its side
 
 
 @dataclass(frozen=True)
 class Crop:
-    """A part of a photo, in coordinates of the upright original, pixel centres at integers."""
+    """A part of a photo, in coordinates of the upright original, with pixel centres at integers."""
 
     pixels: NDArray[np.uint8]  # (H, W, 3) uint8; may be fewer than the original has
     extent: tuple[float, float, float, float]  # left, right, bottom, top edge of the pixels
-    window: tuple[float, float, float, float]  # the same of the square that is to be seen, which may leave the photo
+    window: tuple[float, float, float, float]  # the same of the visible square, which may exceed the photo
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PutativeMatch:
     kind: str  # one of KINDS
     region: NDArray[np.float64]  # (5,) float64: measurement region, pixels of the target photo
     projected: NDArray[np.float64]  # (5,) float64: the same in the reference photo
-    overlap: float  # of the projection with the feature's measurement region: intersection over union
+    overlap: float  # intersection over union of the projection with the feature's measurement region
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Closeup:
     reference: str  # name of the photo
     target: str
     region: NDArray[np.float64]  # (5,) float64: measurement region of the feature, pixels of the reference photo
-    matches: tuple[PutativeMatch, ...]  # those that are shown, a kind after the other
-    counts: dict[str, int]  # by kind: how many there are in all
-    overlaps: Overlaps  # thresholds that tell the kinds apart
+    matches: tuple[PutativeMatch, ...]  # the matches shown, grouped by kind
+    counts: dict[str, int]  # total number by kind
+    overlaps: Overlaps  # thresholds between the kinds
     inliers: int  # of the map between the photos; 0 if it was known
     reference_crop: Crop
     target_crop: Crop
@@ -66,7 +66,7 @@ class Closeup:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What is to be shown of an image pair."""
+    """The feature and matches to show of an image pair."""
 
     pair: int
     x: int  # the feature
@@ -86,9 +86,9 @@ def find_closeups(
     number: int = 3,
     seed: int = 0,
 ) -> list[Closeup]:
-    """Choose features that show well what was mined, each of another image pair drawn at random; fewer if not enough
-    pairs have both their photos. Photos that no other close-up shows are preferred, and features that have all three
-    kinds of matches, texture, and a round region of a good size.
+    """Choose illustrative features, each of another random image pair; fewer if too few pairs have both photos. Photos
+    not in other close-ups are preferred, and features with all three kinds of matches, texture, and a round region of a
+    good size.
     """
     paths = _paths_by_place(matches, photos)
     read: dict[int, Photo | None] = {}
@@ -124,7 +124,7 @@ def project_matches(
     kinds: Sequence[str],
     homography: NDArray[np.floating],
 ) -> tuple[PutativeMatch, ...]:
-    """Project matches (M, 5) into the reference photo, and tell their overlap with the region ``x, y, a, b, c`` of a
+    """Project matches (M, 5) into the reference photo, and compute their overlap with the region ``x, y, a, b, c`` of a
     feature there (Simonyan14, section 9). `homography`: from the reference photo to the target photo.
     """
     projected = transfer_ellipses(targets, np.linalg.inv(homography))
@@ -140,16 +140,16 @@ def ellipse_points(region: NDArray[np.floating], count: int = 180) -> NDArray[np
 
 
 def _paths_by_place(matches: MinedMatches, photos: dict[str, Path] | Sequence[Path]) -> dict[int, Path]:
-    """Files of photos, by their place in ``matches.names``; only of those with a unique name."""
-    named = list(photos.items()) if isinstance(photos, dict) else [(printable(path.stem), path) for path in photos]
-    given = Counter(name for name, _ in set(named))
+    """Files of photos with unique names, by index in ``matches.names``."""
+    stems = list(photos.items()) if isinstance(photos, dict) else [(printable(path.stem), path) for path in photos]
+    counts = Counter(name for name, _ in set(stems))
     mined = Counter(matches.names.tolist())
-    paths = {name: path for name, path in named if given[name] == mined[name] == 1}
+    paths = {name: path for name, path in stems if counts[name] == mined[name] == 1}
     return {place: paths[name] for place, name in enumerate(matches.names.tolist()) if name in paths}
 
 
 def _read_as_mined(matches: MinedMatches, place: int, path: Path, image: ImageOptions) -> Photo | None:
-    """Read a photo; None if that cannot be done, or features lie beyond it: it is another one by now."""
+    """Read a photo; None if it is unreadable, or features lie outside: the file has changed."""
     try:
         photo = read_photo(path, image)
     except CairnError:
@@ -159,7 +159,7 @@ def _read_as_mined(matches: MinedMatches, place: int, path: Path, image: ImageOp
 
 
 def _choose(matches: MinedMatches, pair: int, photos: tuple[Photo, Photo], scale: float) -> _Choice | None:
-    """Choose a feature of an image pair, and what of its matches is shown; None if none fits the photos."""
+    """Choose a feature of an image pair, and its matches to show; None if no feature fits the photos."""
     features = np.array(matches.of_pair(pair))
     references = matches.reference[features]
     regions = measurement_regions(matches.ellipses[references], scale)
@@ -171,19 +171,19 @@ def _choose(matches: MinedMatches, pair: int, photos: tuple[Photo, Photo], scale
     patches = matches.targets(pair)
     targets = measurement_regions(matches.ellipses[patches], scale)
     projected = transfer_ellipses(targets, np.linalg.inv(matches.homographies[pair]))
-    shown = _fits(targets, photos[1]) & _fits(projected, photos[0])
+    visible = _fits(targets, photos[1]) & _fits(projected, photos[0])
     best = None
     for row in order[:_FEATURES].tolist():
         x, region = int(features[row]), regions[row]
-        near = np.flatnonzero(shown & _surround(region, projected))
+        near = np.flatnonzero(visible & _surround(region, projected))
         kinds, rows = _shown_matches(matches, x, region, patches[near], projected[near])
         if "positive" not in kinds:
             continue
-        found = project_matches(region, targets[near[rows]], kinds, matches.homographies[pair])
-        choice = _Choice(pair, x, region, found)
+        projection = project_matches(region, targets[near[rows]], kinds, matches.homographies[pair])
+        choice = _Choice(pair, x, region, projection)
         if choice.complete:
             return choice
-        if best is None or len({match.kind for match in found}) > len({match.kind for match in best.matches}):
+        if best is None or len({match.kind for match in projection}) > len({match.kind for match in best.matches}):
             best = choice
     return best
 
@@ -195,7 +195,7 @@ def _shown_matches(
     patches: NDArray[np.int32],
     projected: NDArray[np.float64],
 ) -> tuple[list[str], list[int]]:
-    """Kinds and rows of the matches that are shown of a feature, among those in its surroundings."""
+    """Kinds and rows of the matches to show of a feature, among those in its surroundings."""
     overlap = _overlaps(region, projected)
     positive, ambiguous = np.isin(patches, matches.positives(x)), np.isin(patches, matches.ambiguous(x))
     size = mean_radii(projected) / mean_radii(region[None])
@@ -208,13 +208,13 @@ def _shown_matches(
     for kind, members in zip(KINDS, (positive, ambiguous, negative), strict=True):
         candidates = np.flatnonzero(members)
         for _ in range(min(_DRAWN, len(candidates))):
-            # Each is as far as possible from those chosen before.
+            # Choose each as far as possible from earlier ones.
             centres = np.concatenate([region[None, :2], projected[rows, :2]])
             apart = np.linalg.norm(projected[candidates, None, :2] - centres, axis=2).min(axis=1)
-            taken = candidates[np.argmax(overlap[candidates] if kind == "positive" else apart)]
-            candidates = candidates[candidates != taken]
+            choice = candidates[np.argmax(overlap[candidates] if kind == "positive" else apart)]
+            candidates = candidates[candidates != choice]
             kinds.append(kind)
-            rows.append(int(taken))
+            rows.append(int(choice))
     return kinds, rows
 
 
@@ -252,11 +252,11 @@ def _show(
 
 
 def _crop(pixels: NDArray[np.uint8], photo: Photo, regions: NDArray[np.float64]) -> Crop:
-    """Cut what shows all the regions out of a photo, given as its working image in colour."""
+    """Crop a photo (its working image in colour) to all the regions."""
     extents = _extents(regions)
     low, high = (regions[:, :2] - extents).min(axis=0), (regions[:, :2] + extents).max(axis=0)
     middle, half = (low + high) / 2, (high - low).max() * (0.5 + _MARGIN)
-    # Away from the photo's border, as far as the photo goes.
+    # Away from the photo's border, if possible.
     least, most = half - 0.5, np.array([photo.width, photo.height]) - 0.5 - half
     middle = np.where(least <= most, np.clip(middle, least, np.maximum(least, most)), middle)
     corners = photo.to_working(np.array([middle - half, middle + half]))
@@ -269,21 +269,21 @@ def _crop(pixels: NDArray[np.uint8], photo: Photo, regions: NDArray[np.float64])
 
 
 def _surround(region: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether ellipses (M, 5) lie in the square around a region (5,) that is shown with it."""
+    """Whether ellipses (M, 5) lie in the visible square around a region (5,)."""
     reach = _REACH * _extents(region[None]).max()
     return np.asarray((np.abs(others[:, :2] - region[:2]) + _extents(others) <= reach).all(axis=1))
 
 
 def _fits(regions: NDArray[np.float64], photo: Photo) -> NDArray[np.bool_]:
-    """Whether ellipses (N, 5) lie in a photo as a whole; NaN does not."""
+    """Whether ellipses (N, 5) lie wholly in a photo; False for NaN."""
     low, high = regions[:, :2] - _extents(regions), regions[:, :2] + _extents(regions)
     return np.asarray(((low >= -0.5) & (high <= (photo.width - 0.5, photo.height - 0.5))).all(axis=1))
 
 
 def _extents(regions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far (N, 2) ellipses reach from their centres along x and along y."""
+    """Half extents (N, 2) of ellipses along x and y."""
     a, b, c = regions[:, 2:].T
-    with np.errstate(all="ignore"):  # what is projected from near the horizon has no finite size
+    with np.errstate(all="ignore"):  # projections from near the horizon have no finite size
         return np.asarray(np.sqrt(np.column_stack([c, a]) / (a * c - b * b)[:, None]))
 
 

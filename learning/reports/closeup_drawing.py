@@ -23,20 +23,20 @@ _PLACES = 36  # around an ellipse, where its label can stand
 
 def closeup_figure(closeup: Closeup) -> "Figure":
     """Draw a close-up: reference photo with projections on the left, target photo on the right, without the photos'
-    names, which may hold any characters.
+    names, which may contain any characters.
     """
     figure = new_figure(12.5, 7.5)
     left, right = figure.subplots(1, 2)
     _show(left, closeup.reference_crop, "reference photo")
     _show(right, closeup.target_crop, "target photo")
     _outline(left, closeup.region, COLOURS["feature"], "solid")
-    taken: dict[str, list[NDArray[np.float64]]] = {"left": [], "right": []}
+    labelled: dict[str, list[NDArray[np.float64]]] = {"left": [], "right": []}
     for match in closeup.matches:
         colour, ratio = COLOURS[match.kind], f"{match.overlap:.2f}"
         _outline(left, match.projected, colour, _DASHES)
         _outline(right, match.region, colour, "solid")
-        _label(left, match.projected, ratio, colour, closeup.reference_crop, taken["left"])
-        _label(right, match.region, ratio, colour, closeup.target_crop, taken["right"])
+        _label(left, match.projected, ratio, colour, closeup.reference_crop, labelled["left"])
+        _label(right, match.region, ratio, colour, closeup.target_crop, labelled["right"])
     _legend(figure, closeup)
     return figure
 
@@ -51,25 +51,25 @@ def _show(axes: "Axes", crop: Crop, title: str) -> None:
 def _outline(axes: "Axes", region: NDArray[np.float64], colour: str, style: Any) -> None:
     points = ellipse_points(region)
     points = np.concatenate([points, points[:1]])
-    # White beneath, so that a line is seen on any ground.
+    # White underneath, so that lines are visible on any background.
     axes.plot(*points.T, color="white", alpha=0.6, linewidth=2 * _LINE, linestyle="solid")
     axes.plot(*points.T, color=colour, linewidth=_LINE, linestyle=style)
 
 
 def _label(
-    axes: "Axes", region: NDArray[np.float64], text: str, colour: str, crop: Crop, taken: list[NDArray[np.float64]]
+    axes: "Axes", region: NDArray[np.float64], text: str, colour: str, crop: Crop, labelled: list[NDArray[np.float64]]
 ) -> None:
-    """Write a text next to an ellipse, where the labels before it leave most room."""
+    """Write a text next to an ellipse, where earlier labels leave most room."""
     x0, x1, y1, y0 = crop.window
     side = x1 - x0
     rim = ellipse_points(region, _PLACES)
     away = rim - region[:2]
     places = rim + away / np.linalg.norm(away, axis=1, keepdims=True) * 0.035 * side
     edge = np.minimum(places - (x0, y0), (x1, y1) - places).min(axis=1)
-    room = np.min([np.linalg.norm(places - other, axis=1) for other in taken] or [np.full(_PLACES, side)], axis=0)
+    room = np.min([np.linalg.norm(places - other, axis=1) for other in labelled] or [np.full(_PLACES, side)], axis=0)
     score = np.minimum(room, 2 * _ROOM * side) + 10 * np.minimum(edge - 0.04 * side, 0)
     place = places[int(np.argmax(score))]
-    taken.append(place)
+    labelled.append(place)
     axes.text(
         float(place[0]),
         float(place[1]),

@@ -1,4 +1,4 @@
-"""Figures by the optional matplotlib, to be saved as plots or put into a report."""
+"""Figures with the optional matplotlib, for plots and reports."""
 
 import io
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure, in inches; by itself, so that no window system and no state of pyplot is touched."""
+    """An empty figure, in inches, without pyplot, so that no window system and no global state is used."""
     require_matplotlib()
     from matplotlib.figure import Figure
 

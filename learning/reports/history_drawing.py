@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LOOKS = {  # of each step: marker, colour, what is said about it
+_LOOKS = {  # of each step: marker, colour, label
     "negatives": ("v", "#666666", "negatives looked for: a new round"),
     "rings": ("^", "#9467bd", "rings dropped: a new round"),
     "parameters": ("o", "#d62728", "1. parameters learnt"),
@@ -24,8 +24,8 @@ _LOOKS = {  # of each step: marker, colour, what is said about it
 
 
 def history_figure(history: Sequence[LogEntry]) -> "Figure":
-    """Draw objective and recall against the steps, a column for each stage. The line of the objective is broken where a
-    round begins, for it is another objective then.
+    """Draw objective and recall against the steps, a column for each stage. The line of the objective is broken at each
+    new round, which has another objective.
     """
     stages = list(dict.fromkeys(entry.stage for entry in history))
     figure = new_figure(6.5 * len(stages), 7.4)
@@ -69,7 +69,7 @@ def _recall(axes: "Axes", entries: list[LogEntry]) -> None:
 
 
 def _begins(entries: list[LogEntry]) -> list[int]:
-    """Beginnings of rounds, without the first."""
+    """Starts of rounds, without the first."""
     return [at for at in range(1, len(entries)) if entries[at].round != entries[at - 1].round]
 
 

@@ -1,4 +1,4 @@
-"""Pages of one HTML file each: where they may be written, and what each promises: it loads nothing and runs nothing."""
+"""Self-contained HTML pages that load nothing and run nothing."""
 
 from collections.abc import Sequence
 from html import escape
@@ -12,7 +12,7 @@ _SUFFIXES = (".html", ".htm")
 
 
 def check_html(path: Path, kind: str) -> None:
-    """Refuse a path to which no page can be written, before the work that it is to show."""
+    """Refuse a path to which no page can be written; called before the work."""
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
         raise CairnError(f"{path.name} is no name for a {kind}: let it end with .html.")
@@ -23,7 +23,7 @@ def check_html(path: Path, kind: str) -> None:
 
 
 def write_html(path: Path, page: str, kind: str) -> None:
-    """Write a page, so that it is there whole or not at all; raises CairnError if it cannot be written."""
+    """Write a page atomically; raises CairnError if it cannot be written."""
     try:
         save_bytes(Path(path), page.encode())
     except OSError as error:
@@ -32,7 +32,7 @@ def write_html(path: Path, page: str, kind: str) -> None:
 
 def document(title: str, style: str, body: Sequence[str]) -> str:
     """Return a whole page: its title as plain text, its style sheet, and the HTML of its parts."""
-    # The policy makes a browser keep to what the file promises: nothing is loaded, nothing runs.
+    # The policy makes the browser enforce it: nothing is loaded, nothing runs.
     head = [
         '<meta charset="utf-8">',
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '

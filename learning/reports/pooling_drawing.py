@@ -1,4 +1,4 @@
-"""Pooling regions, and what each pixel contributes to them, drawn."""
+"""Drawing of pooling regions, and of each pixel's contribution."""
 
 from typing import TYPE_CHECKING
 
@@ -24,18 +24,18 @@ def pooling_figure(regions: NDArray[np.float32], weights: NDArray[np.float32], r
     left, right = figure.subplots(1, 2)
     scale = Normalize(0, float(np.max(weights, initial=0)) or 1.0)
     colours = ScalarMappable(scale, "turbo")
-    for row in np.argsort(weights, kind="stable"):  # the heaviest on top
+    for row in np.argsort(weights, kind="stable"):  # largest weights on top
         x, y, sigma = map(float, regions[row])
         colour = colours.cmap(scale(float(weights[row])))
         left.add_patch(Circle((x, y), sigma, fill=False, color=colour, linewidth=1.2))
     left.set(title=f"{len(regions)} pooling regions and their weights")
     figure.colorbar(colours, ax=left)
 
-    shown = right.imshow(
+    image = right.imshow(
         pixel_contribution(regions, weights, radius), cmap="turbo", extent=(-radius, radius, radius, -radius)
     )
     right.set(title="relative contribution of pixels")
-    figure.colorbar(shown, ax=right)
+    figure.colorbar(image, ax=right)
     for axes in (left, right):
         axes.set(xlim=(-radius, radius), ylim=(radius, -radius), aspect="equal", xlabel="pixels")
     return figure
@@ -45,8 +45,8 @@ def pixel_contribution(
     regions: NDArray[np.floating], weights: NDArray[np.floating], radius: float
 ) -> NDArray[np.float64]:
     """Share (S, S) of each pixel in a descriptor: the weighted mean of the regions' Gaussians (Fig. 4, right), each of
-    unit mass on the patch; the sum is 1, or 0 where all the weights are. S is the whole number next to twice the
-    radius; the centre of pixel 0 lies at (1 - S) / 2.
+    unit mass on the patch; the sum is 1, or 0 if all weights are. S is twice the radius, rounded; the centre of pixel 0
+    lies at (1 - S) / 2.
     """
     size = max(1, round(2 * radius))
     total = np.sum(weights, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The report of what was learnt: one HTML file with all its pictures in it, that loads nothing and runs nothing."""
+"""The report of a learnt model: one self-contained HTML file that loads nothing and runs nothing."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _HEADINGS = {  # of the table of models, by the key of a model's entry
     "recall": "recall, training",
     "validation": "recall, validation",
 }
-_SHARES = ("recall", "validation")  # are shown in percent
+_SHARES = ("recall", "validation")  # shown in percent
 _CHOSEN = "chosen"
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 72rem; margin: 2rem auto;
@@ -47,7 +47,7 @@ th { overflow-wrap: normal; }
 
 
 def check_report(path: Path) -> None:
-    """Raise CairnError if no report can be written to a path: before the work that it reports."""
+    """Raise CairnError if no report can be written to a path; called before the work."""
     check_html(path, "report")
     require_matplotlib()
 
@@ -63,9 +63,9 @@ def write_report(
     tried: Sequence[dict[str, Any]],
     closeups: Sequence[Closeup],
 ) -> None:
-    """Write a report, so that it is there whole or not at all; the same content gives the same file. `tried`: models as
-    they are listed; the columns are the keys of all of them, of which ``stage``, ``share``, ``mu``, ``gamma``, ``dim``,
-    ``recall`` (None: not measured) and ``validation`` are known, and ``chosen`` marks one.
+    """Write a report atomically; the same content gives the same file. `tried`: rows of the table of models. The
+    columns are all their keys; ``stage``, ``share``, ``mu``, ``gamma``, ``dim``, ``recall`` (None: not measured) and
+    ``validation`` have titles, and ``chosen`` marks one row.
     """
     check_report(path)
     parts = [
@@ -101,8 +101,8 @@ def _closeups(closeups: Sequence[Closeup]) -> list[str]:
         f"{low:g} it is none (red), and what lies between is left out (magenta).</p>"
     ]
     for closeup in closeups:
-        shown = {kind: sum(match.kind == kind for match in closeup.matches) for kind in KINDS}
-        counts = ", ".join(f"{closeup.counts[kind]:,} {kind} ({shown[kind]} shown)" for kind in KINDS)
+        numbers = {kind: sum(match.kind == kind for match in closeup.matches) for kind in KINDS}
+        counts = ", ".join(f"{closeup.counts[kind]:,} {kind} ({numbers[kind]} shown)" for kind in KINDS)
         caption = (
             f"Left <strong>{_text(closeup.reference)}</strong>, right <strong>{_text(closeup.target)}</strong>. "
             f"Regions of the right photo: {counts}. {_told_of_map(closeup)}"
@@ -149,29 +149,29 @@ def _history(history: Sequence[LogEntry]) -> list[str]:
     return [_figure(history_figure(history), "png", "Objective and recall, step by step", caption)]
 
 
-def _tried(tried: Sequence[dict[str, Any]]) -> str:
-    if not tried:
+def _tried(rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
         return "<p>Not recorded.</p>"
-    columns = list(dict.fromkeys(key for model in tried for key in model if key != _CHOSEN))
+    columns = list(dict.fromkeys(key for model in rows for key in model if key != _CHOSEN))
     lines = ["<table>", "<tr>"]
     for key in columns:
-        kind = ' class="number"' if _numeric(tried, key) else ""
+        kind = ' class="number"' if _numeric(rows, key) else ""
         lines.append(f'<th scope="col"{kind}>{_text(_HEADINGS.get(key, key.replace("_", " ")))}</th>')
     lines.append("</tr>")
-    for model in tried:
+    for model in rows:
         cells = []
         for key in columns:
-            kind = ' class="number"' if _numeric(tried, key) else ""
+            kind = ' class="number"' if _numeric(rows, key) else ""
             cells.append(f"<td{kind}>{_text(_value(key, model.get(key)))}</td>")
         lines.append(('<tr class="chosen">' if model.get(_CHOSEN) else "<tr>") + "".join(cells) + "</tr>")
     lines.append("</table>")
-    if any(model.get(_CHOSEN) for model in tried):
+    if any(model.get(_CHOSEN) for model in rows):
         lines.append("<p>The marked one was chosen, by its recall on validation features.</p>")
     return "\n".join(lines)
 
 
-def _numeric(tried: Sequence[dict[str, Any]], key: str) -> bool:
-    return all(isinstance(model.get(key, 0), int | float | None) for model in tried)
+def _numeric(rows: Sequence[dict[str, Any]], key: str) -> bool:
+    return all(isinstance(model.get(key, 0), int | float | None) for model in rows)
 
 
 def _value(key: str, value: Any) -> str:
@@ -193,5 +193,5 @@ def _figure(drawn: "Figure", kind: str, alternative: str, caption: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A text as HTML, whatever characters it has."""
+    """Escape text for HTML."""
     return escape(printable(text))

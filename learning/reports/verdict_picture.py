@@ -1,4 +1,4 @@
-"""What a descriptor learnt from a collection's own photos is worth, as a picture: an SVG file without scripts."""
+"""Picture of the verdict on a descriptor learnt from a collection's own photos: an SVG file without scripts."""
 
 from collections.abc import Mapping
 from html import escape
@@ -26,28 +26,28 @@ text { fill: #e8ecec; }
 """
 
 
-def draw_verdict(found: Mapping[str, Any]) -> str:
-    """Draw what searches found before and with what was learnt, and how many were won and lost: an SVG of 640 × 300
-    pixels, which says so where no searches were measured.
+def draw_verdict(verdict: Mapping[str, Any]) -> str:
+    """Draw the precision of searches before and after, and the numbers won and lost: an SVG of 640 × 300 pixels. It has
+    a note if no searches were measured.
     """
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
-        f"<title>{escape(str(found['sentence']))}</title>",
+        f"<title>{escape(str(verdict['sentence']))}</title>",
         f"<style>{_STYLE}</style>",
         f'<rect class="paper" width="{_WIDTH}" height="{_HEIGHT}"/>',
     ]
-    told, before, after = found["searches"], found["before"], found["after"]
-    if told is None or after is None or not told["queries"] or before["map"] is None or after["map"] is None:
+    searches, before, after = verdict["searches"], verdict["before"], verdict["after"]
+    if searches is None or after is None or not searches["queries"] or before["map"] is None or after["map"] is None:
         parts.append(_text(_WIDTH / 2, _HEIGHT / 2, "No searches could be measured", anchor="middle"))
         return "\n".join([*parts, "</svg>"])
-    queries, scenes = told["queries"], told["scenes"]
+    queries, scenes = searches["queries"], searches["scenes"]
     earlier, learnt = before["descriptor"], after["descriptor"]
     parts += [
         _text(20, 28, f"Mean average precision; searches: {queries:,}, in held-out scenes: {scenes:,}", kind="faint"),
         _text(20, 64, "Verified searches"),
-        *_row(48, before["map"]["verified"], after["map"]["verified"], told["verified"], queries),
+        *_row(48, before["map"]["verified"], after["map"]["verified"], searches["verified"], queries),
         _text(20, 174, "By words alone"),
-        *_row(158, before["map"]["words"], after["map"]["words"], told["words"], queries),
+        *_row(158, before["map"]["words"], after["map"]["words"], searches["words"], queries),
         _box(20, 272, 12, "before"),
         _text(38, 283, f"before: {earlier}", kind="faint"),
         _box(250, 272, 12, "after"),
@@ -58,18 +58,18 @@ def draw_verdict(found: Mapping[str, Any]) -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def _row(top: int, before: float, after: float, told: Mapping[str, Any], queries: int) -> list[str]:
-    """Two bars of precision, and one of searches won, alike and lost."""
+def _row(top: int, before: float, after: float, searches: Mapping[str, Any], queries: int) -> list[str]:
+    """Two bars of precision, and one of searches won, equal and lost."""
     width = _RIGHT - _LEFT
-    margin = told["standard_error"]
-    change = f"{100 * told['difference']:+.1f}" + (f" ± {196 * margin:.1f}" if margin is not None else "")
+    margin = searches["standard_error"]
+    change = f"{100 * searches['difference']:+.1f}" + (f" ± {196 * margin:.1f}" if margin is not None else "")
     parts = [_text(20, top + 38, f"{change} points", kind="faint")]
     for place, (share, kind) in enumerate(((before, "before"), (after, "after"))):
         y = top + 24 * place
         parts.append(_box(_LEFT, y, width, "even", 20))
         parts.append(_box(_LEFT, y, width * share, kind, 20))
         parts.append(_text(_RIGHT + 10, y + 15, f"{100 * share:.1f}"))
-    won, lost = told["won"] or 0, told["lost"] or 0
+    won, lost = searches["won"] or 0, searches["lost"] or 0
     y = top + 56
     parts.append(_text(20, y + 13, "Searches", kind="faint"))
     at = float(_LEFT)
@@ -86,5 +86,5 @@ def _box(x: float, y: float, width: float, kind: str, height: float = 12) -> str
 
 
 def _text(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
-    # The server says it in the visitor's language: `text` is one literal, which scripts/languages.py looks for.
+    # The server translates it: `text` is one literal, which scripts/languages.py looks for.
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

@@ -1,4 +1,4 @@
-"""Test queries: what a ground truth asks a collection, as words (Fig. 6 of Yan13)."""
+"""Test queries of a ground truth as words (Fig. 6 of Yan13)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ def ask_ground_truths(
     for _, path in list_photos(photos) if photos else ():
         paths.setdefault(path.stem, path)
     searcher = Searcher(collection, SearchOptions(engine="tf-idf", turns=1))
-    words, asked, taken = [], set[int](), []
+    words, query_numbers, kept_queries = [], set[int](), []
     for query in queries:
         for stem in (query.stem, *query.positives, *query.junk):
             if len(numbers.get(stem, ())) > 1:
@@ -53,25 +53,25 @@ def ask_ground_truths(
                 stem=shown(query.stem),
                 query=shown(query.name),
             )
-        found = make_query(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
-        words.append(np.asarray(found.views[0].words))
-        asked.update(numbers.get(query.stem, ()))
-        taken.append(query)
-    if not taken:
+        query_view = make_query(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
+        words.append(np.asarray(query_view.views[0].words))
+        query_numbers.update(numbers.get(query.stem, ()))
+        kept_queries.append(query)
+    if not kept_queries:
         raise CairnError(f"No photo that {', '.join(map(str, folders))} asks with is in the collection.")
-    one = {stem: found[0] for stem, found in numbers.items()}
+    one = {stem: query_view[0] for stem, query_view in numbers.items()}
     return MeasuredQueries(
-        tuple(query.name for query in taken),
+        tuple(query.name for query in kept_queries),
         tuple(words),
         np.sort(collection.index.image_numbers.astype(np.int64)),
-        tuple(_numbers(one, query.positives, missing=True) for query in taken),
-        tuple(_numbers(one, query.junk, missing=False) for query in taken),
-        np.array(sorted(asked), np.int64),
+        tuple(_numbers(one, query.positives, missing=True) for query in kept_queries),
+        tuple(_numbers(one, query.junk, missing=False) for query in kept_queries),
+        np.array(sorted(query_numbers), np.int64),
     )
 
 
 def _numbers(known: dict[str, int], stems: frozenset[str], *, missing: bool) -> NDArray[np.int64]:
-    """Image numbers of photos; those that are not in the collection are distinct negative ones, or left out."""
-    found = [known[stem] for stem in stems if stem in known]
-    lost = range(-1, len(found) - len(stems) - 1, -1) if missing else ()
-    return np.array(sorted([*found, *lost]), np.int64)
+    """Image numbers of photos; photos not in the collection get distinct negative numbers, or are left out."""
+    numbers = [known[stem] for stem in stems if stem in known]
+    lost = range(-1, len(numbers) - len(stems) - 1, -1) if missing else ()
+    return np.array(sorted([*numbers, *lost]), np.int64)

@@ -1,4 +1,4 @@
-"""The iterations of learning a similarity as a table: what Fig. 6 of Yan13 draws."""
+"""The iterations of learning a similarity as a table, the data of Fig. 6 of Yan13."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, fields
@@ -10,7 +10,7 @@ from learning.similarity.learning import Iteration
 
 
 def check_curve(path: Path) -> None:
-    """Raise CairnError if no table can be written to a path, so that it is known before any work."""
+    """Raise CairnError if no table can be written to a path; called before any work."""
     if path.suffix != ".csv":
         raise CairnError(f"{path} must end with .csv: choose {path.with_suffix('.csv')}.")
     if path.is_dir() or not path.parent.is_dir():
@@ -18,5 +18,5 @@ def check_curve(path: Path) -> None:
 
 
 def write_curve(path: Path, history: Sequence[Iteration]) -> None:
-    """Write a line an iteration, that of tf-idf first: what is not known is empty."""
+    """Write a line per iteration, tf-idf first; unknown values are empty."""
     save_rows(path, [["iteration", *(field.name for field in fields(Iteration)[1:])], *map(astuple, history)])

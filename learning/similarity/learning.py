@@ -1,4 +1,4 @@
-"""Learn which words mean the same, and what each is worth (Yan13)."""
+"""Learn pairs of words with the same meaning, and weights of words (Yan13)."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -27,26 +27,26 @@ class Iteration:
     """The state after an iteration."""
 
     number: int  # 0: tf-idf, before the first
-    objective: float  # of the active triplets and the ridge, 1 at tf-idf; of all of them where they were looked at
+    objective: float  # of the active triplets and the ridge, 1 at tf-idf; of all triplets at a refresh
     active: int  # triplets
-    held_out: float | None  # mean average precision of held-out photos, where there are any
-    test: float | None = None  # the same of test queries in the whole collection, where there are any
+    held_out: float | None  # mean average precision of held-out photos, if any
+    test: float | None = None  # the same of test queries in the whole collection, if any
 
 
 @dataclass(frozen=True)
 class LearntSimilarity:
-    """A similarity, and how it came about."""
+    """A similarity, and a record of its learning."""
 
     matrix: SimilarityMatrix
     history: list[Iteration]  # without the held-out photos
-    chosen: int  # iteration that did best on them; 0: tf-idf, nothing being better
-    learnt_from: Relevance  # what the matrix was learnt from in the end
+    chosen: int  # best iteration on them; 0: tf-idf, if no other is better
+    learnt_from: Relevance  # final training data of the matrix
     held_out: Relevance
-    triplets: int  # that the matrix was learnt from
-    hard: int  # of the triplets: those that tf-idf gets wrong
+    triplets: int  # in the final training data
+    hard: int  # of the triplets: those wrong with tf-idf
     image_pairs: int  # in the triplets
-    test: float | None = None  # mean average precision of test queries by the matrix, where there are any
-    test_seconds: float = 0.0  # what measuring test queries took, which is no part of learning
+    test: float | None = None  # mean average precision of test queries by the matrix, if any
+    test_seconds: float = 0.0  # time of measuring test queries, not part of learning
 
 
 def learn_similarity(
@@ -60,11 +60,11 @@ def learn_similarity(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntSimilarity:
-    """Learn a sparse similarity matrix from what photos are to be found by which. Some are held out, and decide which
-    iteration is best (section IV.D); if objects have too few photos to hold any out, the last iteration counts.
+    """Learn a sparse similarity matrix from queries and their positives. Some photos are held out to choose the best
+    iteration (section IV.D); if objects have too few photos, the last iteration is taken.
 
-    `relevance`: queries that are in the database themselves, their positives, and what is ignored. `test`: measured at
-    each iteration, as in Fig. 6; they decide nothing. The photos that they ask with are not to be in `relevance`: see
+    `relevance`: queries in the database, their positives, and ignored photos. `test`: queries measured at each
+    iteration, as in Fig. 6; they do not affect the result. Their photos must not be in `relevance`: see
     `Relevance.without`.
     """
     options = options or SimilarityOptions()
@@ -79,7 +79,7 @@ def learn_similarity(
         descent = _descend(fit, judge, tested, options, tell)
         values, learnt_from = descent.best, training
         if judge is not None and options.refit and descent.chosen:
-            del fit, judge  # gradients take much memory: never those of two problems at once
+            del fit, judge  # gradients take much memory: free those of one problem before the next
             learnt_from = relevance
             fit = _Fit(index, pairs, relevance, options, workers, tell)
             values = _descend(fit, None, None, replace(options, iterations=descent.chosen), tell).best
@@ -102,7 +102,7 @@ def learn_similarity(
 def _provenance(
     options: SimilarityOptions, learnt_from: Relevance, held_out: Relevance, fit: "_Fit", descent: "_Descent"
 ) -> dict[str, Any]:
-    """What a similarity says of how it was learnt."""
+    """Provenance of a similarity."""
     return {
         "neighbours": options.neighbours,
         "options": asdict(options),
@@ -112,7 +112,7 @@ def _provenance(
         "triplets": len(fit.triplets),
         "hard": fit.triplets.hard,
         "iteration": descent.chosen,
-        # Of the photos that chose the iteration, before they were learnt from too.
+        # Of the photos that chose the iteration, before they were added to the training data.
         "held_out": {
             "photos": len(held_out.queries),
             "tf-idf": descent.history[0].held_out,
@@ -122,7 +122,7 @@ def _provenance(
 
 
 class _Tested:
-    """What test queries find, and the time that it takes to measure that."""
+    """Measures test queries, and the time spent on it."""
 
     def __init__(self, index: InvertedIndex, test: MeasuredQueries, pairs: WordPairs, workers: int) -> None:
         began = perf_counter()
@@ -138,7 +138,7 @@ class _Tested:
 
 
 class _Fit:
-    """Photos to learn from, made into a problem."""
+    """Training photos as a problem."""
 
     def __init__(
         self,
@@ -159,14 +159,14 @@ class _Fit:
         self.problem = TripletProblem(
             self.vectors, pairs, self.triplets, options.objective, workers, lambda done, of: tell("gradients", done, of)
         )
-        self.scale = np.ones(pairs.parameters)  # what R is multiplied with to be what is descended in
+        self.scale = np.ones(pairs.parameters)  # factor from R to the parameters of the descent
         if not options.relative:
             scale = np.concatenate([np.square(index.idf), index.idf[pairs.first] * index.idf[pairs.second]])
             self.scale = np.where(scale > 0, scale, 1)
 
 
 class _Descent:
-    """The best point so far, and the way there."""
+    """The best point so far, and the history."""
 
     def __init__(self, start: NDArray[np.float64]) -> None:
         self.best = start
@@ -174,13 +174,13 @@ class _Descent:
         self.history: list[Iteration] = []
 
     def note(self, point: NDArray[np.float64], entry: Iteration) -> None:
-        """Note an iteration; of equally good ones the later counts, as its objective is lower."""
+        """Record an iteration; of equally good ones the later wins, as its objective is lower."""
         self.history.append(entry)
         if entry.held_out is None or entry.held_out >= (self.history[self.chosen].held_out or 0):
             self.best, self.chosen = point.copy(), len(self.history) - 1
 
     def settle(self, start: NDArray[np.float64]) -> None:
-        """Choose tf-idf, the start, where no iteration found more."""
+        """Choose tf-idf, the start, if no iteration found more."""
         before, chosen = self.history[0].held_out, self.history[self.chosen].held_out
         if before is not None and chosen is not None and chosen <= before:
             self.best, self.chosen = start, 0
@@ -219,7 +219,7 @@ def _descend(
     note(point, problem.refresh(point), problem.active)
     while len(descent.history) <= options.iterations:
         before = len(descent.history)
-        found = minimize(
+        result = minimize(
             evaluate,
             point * scale,
             jac=True,
@@ -233,7 +233,7 @@ def _descend(
                 "gtol": 0,
             },
         )
-        point = np.asarray(found.x) / scale
+        point = np.asarray(result.x) / scale
         problem.refresh(point)
         patient = len(descent.history) - 1 - descent.chosen < options.patience
         if not patient or len(descent.history) == before or not problem.active:

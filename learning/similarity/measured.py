@@ -1,4 +1,4 @@
-"""How well queries find what they are to find, by parameters that are being learnt."""
+"""Mean average precision of queries during learning."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ _SCORES = 1 << 22  # of photos, computed at a time
 
 @dataclass(frozen=True)
 class MeasuredQueries:
-    """Queries that measure what is learnt, iteration by iteration, and are not learnt from (Fig. 6 of Yan13)."""
+    """Test queries measured at each iteration, not used for learning (Fig. 6 of Yan13)."""
 
     names: tuple[str, ...]
     words: tuple[NDArray[np.int32], ...]  # of each query's features
-    database: NDArray[np.int64]  # (N,) int64 ascending, image numbers that are searched
-    positives: tuple[NDArray[np.int64], ...]  # of each query: image numbers to be found; one lost is negative
+    database: NDArray[np.int64]  # (N,) int64 ascending, image numbers of the database
+    positives: tuple[NDArray[np.int64], ...]  # of each query: image numbers to be found; negative if missing
     ignored: tuple[NDArray[np.int64], ...]  # of each query: image numbers that take no rank
-    asked: NDArray[np.int64]  # image numbers of the photos that are asked with, of those in the collection
+    asked: NDArray[np.int64]  # image numbers of the query photos in the collection
 
 
 class RankingMeasure:
-    """Mean average precision of queries that search photos."""
+    """Mean average precision of queries in a database of photos."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class RankingMeasure:
     def of_photos(
         index: InvertedIndex, vectors: "csr_matrix", held_out: Relevance, pairs: WordPairs
     ) -> "RankingMeasure":
-        """Photos held out that search those of `vectors`."""
+        """Measure of held-out photos as queries in the database of `vectors`."""
         return RankingMeasure(
             unit_vectors(index, held_out.queries),
             vectors,
@@ -63,31 +63,31 @@ class RankingMeasure:
         )
 
     def measure(self, values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-        """Return the figure for parameters (K + P,); `norms` (N,) are √S_jj of the photos that are searched."""
+        """Return the figure for parameters (K + P,); `norms` (N,): √S_jj of the photos of the database."""
         from scipy.sparse import coo_matrix, diags
 
         words, first, second = self.pairs.words, self.pairs.first, self.pairs.second
         apart = coo_matrix((values[words:], (first, second)), shape=(words, words)).tocsr()
         expanded = self.queries @ (diags(values[:words]) + apart + apart.T).tocsr()
         images = self.vectors.shape[0]
-        found = []
+        precisions = []
         for start in range(0, expanded.shape[0], max(1, _SCORES // images)):
             block = slice(start, start + max(1, _SCORES // images))
             scores = np.asarray((expanded[block] @ self.vectors.T).todense())
-            # The query's own norm makes no difference to its ranking.
+            # The query's own norm does not affect its ranking.
             scores = np.divide(scores, norms, out=np.zeros(scores.shape), where=norms > 0)
             order = np.lexsort((np.broadcast_to(np.arange(images), scores.shape), -scores), axis=1)
-            found += [
+            precisions += [
                 average_precision(ranking, positives, ignored)
                 for ranking, positives, ignored in zip(
                     order.tolist(), self.positives[block], self.ignored[block], strict=True
                 )
             ]
-        return float(np.mean(found))
+        return float(np.mean(precisions))
 
 
 class CollectionMeasure(RankingMeasure):
-    """The same of test queries, whose photos are others than those that are learnt from."""
+    """Mean average precision of test queries, whose photos differ from the training photos."""
 
     def __init__(self, index: InvertedIndex, queries: MeasuredQueries, pairs: WordPairs, workers: int = 1) -> None:
         def found(numbers: NDArray[np.int64]) -> list[int]:

@@ -1,4 +1,4 @@
-"""How a similarity is learnt: our choices, and those of the paper (Yan13)."""
+"""Options of learning a similarity: our choices, and those of the paper (Yan13)."""
 
 from dataclasses import dataclass, field, replace
 
@@ -9,18 +9,18 @@ from learning.similarity.triplets import TripletOptions
 
 @dataclass(frozen=True)
 class SimilarityOptions:
-    """What is learnt, and how long."""
+    """Options of learning."""
 
-    neighbours: int = 2  # k: nearest words that a word may mean the same as; 0: words' own weights alone
-    iterations: int = 100  # of L-BFGS-B, at most
-    full_every: int = 10  # iterations between two looks at all triplets, N of section IV.C
-    patience: int = 20  # iterations without a better figure on held-out photos before it ends
-    memory: int = 10  # steps that L-BFGS-B remembers
-    relative: bool = True  # descend in R, what is learnt relative to tf-idf; False: in M = diag(idf) R diag(idf)
-    hold_out: int = 4  # photos of each object, at most, that choose the iteration; 0: none, the last one counts
-    thirds: bool = True  # hold out a third of an object's photos at most; False: of small objects none, see `hold_out`
-    refit: bool = True  # learn again for the best number of iterations, from the held-out photos too
-    seed: int = 0  # share of photos held out, and of triplets
+    neighbours: int = 2  # k: number of nearest words that may have the same meaning; 0: only weights of words
+    iterations: int = 100  # most iterations of L-BFGS-B
+    full_every: int = 10  # iterations between two passes over all triplets, N of section IV.C
+    patience: int = 20  # iterations without improvement on held-out photos before it ends
+    memory: int = 10  # memory of L-BFGS-B, in steps
+    relative: bool = True  # descend in R, relative to tf-idf; False: in M = diag(idf) R diag(idf)
+    hold_out: int = 4  # most held-out photos of each object; 0: none, the last iteration is taken
+    thirds: bool = True  # hold out at most a third of an object's photos; False: none of small objects, see `hold_out`
+    refit: bool = True  # learn again for the best number of iterations, including the held-out photos
+    seed: int = 0  # seed of held-out photos and triplets
     triplets: TripletOptions = field(default_factory=TripletOptions)
     objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
 
@@ -32,14 +32,13 @@ class SimilarityOptions:
 
     @staticmethod
     def as_published(seed: int = 0) -> "SimilarityOptions":
-        """The choices of Yan13, sections III to V, and ours where it says none.
+        """The choices of Yan13, sections III to V, and ours if the paper states none.
 
-        The paper parts Ŝ of equation 3 by a hinge with a corner, pulls to nothing, descends in M, whose diagonal begins
-        as tf-idf, takes all true positives below each false one, holds out four photos of every object that has more,
-        looks at every iteration's figure on them and takes the best as it is. It states neither the margin γ, nor how
-        many random triplets and iterations there are, nor N, nor which solver of Matlab's took what steps. That a
-        query has no more hard triplets than its equal share of 20 million is ours: the paper's are 19.1 million in all,
-        random ones among them.
+        The paper uses a plain hinge on Ŝ of equation 3 without a ridge, descends in M, starting at a diagonal of
+        tf-idf, takes all true positives below each false one, holds out four photos of every object that has more, and
+        takes the best iteration on them. It does not state the margin γ, the numbers of random triplets and iterations,
+        N, or the solver and its steps. The limit of hard triplets of a query, its equal share of 20 million, is ours:
+        the paper has 19.1 million triplets in all, including random ones.
         """
         return SimilarityOptions(
             neighbours=2,

@@ -15,13 +15,13 @@ from index.progress import Step
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix, csr_matrix
 
-_BLOCK = 1 << 21  # entries of a block of gradients, about: its sums are made in single precision
-_GATHERED = 1 << 22  # postings looked at in one go
+_BLOCK = 1 << 21  # approximate entries of a block of gradients: its sums are in single precision
+_GATHERED = 1 << 22  # postings processed at a time
 
 
 @dataclass(frozen=True)
 class WordPairs:
-    """The mask Bˢ of section III.B without its diagonal: which different words may mean the same."""
+    """The mask Bˢ of section III.B without its diagonal: pairs of words that may have the same meaning."""
 
     words: int  # K
     first: NDArray[np.int32]  # (P,) int32: u of each pair, u < v
@@ -64,7 +64,7 @@ class PairGradients:
         slopes = slopes.astype(np.float32)
         total = np.zeros(self.parameters)
         jobs = list(zip(self.blocks, self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True))
-        # A few at a time, as each result is as long as all parameters; in the order of the blocks.
+        # A few at a time, as each result has the length of all parameters; in the order of the blocks.
         for at in range(0, len(jobs), 4 * self.workers):
             some = jobs[at : at + 4 * self.workers]
             for part in _map(lambda job: job[0].T @ slopes[job[1] : job[2]], some, self.workers):
@@ -72,7 +72,7 @@ class PairGradients:
         return total
 
     def subset(self, rows: NDArray[np.bool_]) -> "PairGradients":
-        """Copy some of the pairs, given as a mask (M,), in their order."""
+        """Copy the pairs of a mask (M,), in order."""
         parts = [
             block[rows[start:stop]]
             for block, start, stop in zip(self.blocks, self.starts, self.starts[1:], strict=False)
@@ -88,8 +88,8 @@ def pair_gradients(
     workers: int = 1,
     progress: Step | None = None,
 ) -> PairGradients:
-    """Compute ∂S_ij/∂R of distinct image pairs, rows of `vectors` sorted by i, then j. `pairs`: off-diagonal entries of
-    R that are free.
+    """Compute ∂S_ij/∂R of distinct image pairs, rows of `vectors` sorted by i, then j. `pairs`: free off-diagonal
+    entries of R.
     """
     gather = _Gather(vectors, pairs)
     images, starts = np.unique(left, return_index=True)
@@ -127,7 +127,7 @@ def self_gradients(vectors: "csr_matrix", pairs: WordPairs, workers: int = 1) ->
 
 
 class _Gather:
-    """Words besides their neighbours, and images by word."""
+    """Words with their neighbours, and images by word."""
 
     def __init__(self, vectors: "csr_matrix", pairs: WordPairs) -> None:
         self.vectors = vectors
@@ -142,7 +142,7 @@ class _Gather:
         beyond = words + np.arange(many)
         self.entries = np.concatenate([own, beyond, beyond])[order].astype(np.int32)
         self.offsets = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=words))]).astype(np.int64)
-        # Where a neighbour's list has no images, there is nothing to gather.
+        # Skip neighbours without images.
         self.lengths = np.diff(self.postings.indptr).astype(np.int64)
 
     def expand(self, image: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
@@ -160,7 +160,7 @@ class _Gather:
         slot = np.full(self.vectors.shape[0], -1, np.int32)
         slot[others] = np.arange(len(others), dtype=np.int32)
         ends = np.cumsum(self.lengths[words])
-        found: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]] = []
+        rows_found: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]] = []
         first = 0
         while first < len(words):
             done = int(ends[first - 1]) if first else 0
@@ -170,12 +170,14 @@ class _Gather:
             rows = slot[self.postings.indices[at]]
             keep = np.flatnonzero(rows >= 0)
             values = np.repeat(weights[part], many)[keep] * self.postings.data[at[keep]]
-            found.append((rows[keep], np.repeat(entries[part], many)[keep], values))
+            rows_found.append((rows[keep], np.repeat(entries[part], many)[keep], values))
             first = last
-        rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True)) if found else _NOTHING
+        rows, columns, values = (
+            (np.concatenate(parts) for parts in zip(*rows_found, strict=True)) if rows_found else _NOTHING
+        )
         order = np.argsort(rows, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(others)))])
-        # R(u, v) stands in a row once for w_i(u) w_j(v) and once for w_i(v) w_j(u): products add them up.
+        # R(u, v) occurs in a row once for w_i(u) w_j(v) and once for w_i(v) w_j(u): products add them up.
         return csr_matrix((values[order], columns[order], starts), shape=(len(others), self.parameters))
 
     def own(self, image: int) -> "csr_matrix":
@@ -195,7 +197,7 @@ _NOTHING = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 
 def _ranges(starts: NDArray[np.integer], stops: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Concatenate the ranges [start, stop); and give their lengths."""
+    """Concatenate the ranges [start, stop); also return their lengths."""
     many = (stops - starts).astype(np.int64)
     return concatenated_ranges(starts, many), many
 

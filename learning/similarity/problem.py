@@ -1,4 +1,4 @@
-"""The objective of similarity learning (Yan13 equation 4), over all triplets or over those that are active."""
+"""The objective of similarity learning (Yan13 equation 4), over all triplets or over the active ones."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ObjectiveOptions:
-    """Which objective is minimised."""
+    """Options of the objective."""
 
     margin: float = 0.1  # γ of equation 4
-    power: int = 1  # what the margin parts: 2, Ŝ of equation 3 as in the paper; 1, its square root, a cosine
-    smooth: float = 0.5  # the hinge's corner is a parabola of this width, in margins; 0: the paper's hinge
-    ridge_diagonal: float = 1e-5  # pull of R(u, u) to tf-idf, relative to a loss that is 1 at the start; 0: the paper
-    ridge_pairs: float = 1e-3  # pull of R(u, v) to 0
+    power: int = 1  # margin on 2: Ŝ of equation 3, as in the paper; 1: its square root, a cosine
+    smooth: float = 0.5  # width of the parabola that rounds the hinge's corner, in margins; 0: the paper's hinge
+    ridge_diagonal: float = 1e-5  # ridge of R(u, u) towards tf-idf, relative to an initial loss of 1; 0: the paper
+    ridge_pairs: float = 1e-3  # ridge of R(u, v) towards 0
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1 or self.power not in (1, 2):
@@ -35,15 +35,15 @@ class ObjectiveOptions:
 class TripletProblem:
     """Σ w_ijl [Ŝ_il - Ŝ_ij + γ]₊ (equation 4) by the parameters of R, with the mask of equation 5.
 
-    In each iteration only the active triplets count, those whose loss is not 0; `refresh` looks at all of them
-    (section IV.C). Parameters are R relative to tf-idf: all triplets have loss 1 in the mean at R = I.
+    In each iteration only active triplets, those with nonzero loss, count; `refresh` evaluates all of them
+    (section IV.C). Parameters are R relative to tf-idf: at R = I the mean loss of all triplets is 1.
 
     Parameters
     ----------
     vectors : csr_matrix, shape (N, K), float32
         Unit tf-idf vectors of the images.
     pairs : WordPairs
-        Off-diagonal entries of R that are free.
+        Free off-diagonal entries of R.
     triplets : Triplets
         At least one.
     options : ObjectiveOptions
@@ -51,7 +51,7 @@ class TripletProblem:
     workers : int
         Threads; the result does not depend on it.
     progress : callable, optional
-        Told how many images' gradients are computed, and of how many.
+        Called with the number of images whose gradients are computed, and the total.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TripletProblem:
 
     @property
     def active(self) -> int:
-        """Triplets that count at present."""
+        """Number of active triplets."""
         return len(self._active.near)
 
     def norms(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -99,9 +99,9 @@ class TripletProblem:
         return np.sqrt(self._selves.similarities(matrix))
 
     def refresh(self, matrix: NDArray[np.float64]) -> float:
-        """Look at all triplets, keep those that are active, and give the whole objective."""
+        """Evaluate all triplets, keep the active ones, and return the whole objective."""
         value, hinge = self._hinges(self._all, matrix)[:2]
-        # Those that are nearly violated may be so after the next step.
+        # Nearly violated triplets may be violated after the next step.
         self._active = self._all.where(hinge > -0.5 * self.options.margin)
         return value / self._unit + self._ridge(matrix)[0]
 
@@ -139,7 +139,7 @@ class TripletProblem:
         value, hinge, cross, scale, own = self._hinges(part, matrix)
         corner = self.options.smooth * self.options.margin
         slopes = part.weights * (np.clip(hinge / corner, 0, 1) if corner > 0 else hinge > 0)
-        # Of each image pair: the slope of the loss by Ŝ.
+        # Slope of the loss by Ŝ, for each image pair.
         by_pair = np.bincount(part.far, slopes, len(cross)) - np.bincount(part.near, slopes, len(cross))
         power = self.options.power
         inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
@@ -154,7 +154,7 @@ class TripletProblem:
 
 @dataclass(frozen=True)
 class _TripletPart:
-    """Some triplets, and the image pairs they are made of."""
+    """Some triplets, and their image pairs."""
 
     gradients: PairGradients  # of each image pair
     left: NDArray[np.int64]  # (M,) int64: image i of each image pair
@@ -163,13 +163,13 @@ class _TripletPart:
     far: NDArray[np.int32]  # (T,) int32: image pair (i, l)
     weights: NDArray[np.float64]  # (T,) float64
 
-    def where(self, kept: NDArray[np.bool_]) -> "_TripletPart":
-        """Take the triplets of a mask (T,), with the image pairs they are made of."""
-        near, far = self.near[kept], self.far[kept]
+    def where(self, mask: NDArray[np.bool_]) -> "_TripletPart":
+        """Take the triplets of a mask (T,), with their image pairs."""
+        near, far = self.near[mask], self.far[mask]
         rows = np.zeros(len(self.left), bool)
         rows[near] = rows[far] = True
         if rows.mean() > 0.5:  # a copy would take more memory than it saves time
-            return _TripletPart(self.gradients, self.left, self.right, near, far, self.weights[kept])
+            return _TripletPart(self.gradients, self.left, self.right, near, far, self.weights[mask])
         renumbered = np.cumsum(rows, dtype=np.int32) - 1
         return _TripletPart(
             self.gradients.subset(rows),
@@ -177,5 +177,5 @@ class _TripletPart:
             self.right[rows],
             renumbered[near],
             renumbered[far],
-            self.weights[kept],
+            self.weights[mask],
         )

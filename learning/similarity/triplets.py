@@ -1,4 +1,4 @@
-"""Triplets of images to learn a similarity from (Yan13 section IV.B)."""
+"""Training triplets of images for a similarity (Yan13 section IV.B)."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TripletOptions:
-    """Which triplets are collected."""
+    """Options of collecting triplets."""
 
-    lower: int | None = 50  # true positives ranked below a false one that make a triplet with it, at most; None: all
-    hard: int | None = 20_000  # hard triplets of a query, at most; None: all
+    lower: int | None = 50  # most triplets of a false positive with true ones ranked below it; None: all
+    hard: int | None = 20_000  # most hard triplets of a query; None: all
     random: int = 400  # random triplets of a query
-    # Of all queries, half of them hard: with many queries each has fewer; None: all that there are.
+    # Most triplets of all queries, half of them hard: with many queries each has fewer; None: all.
     total: int | None = 10_000_000
-    seed: int = 0  # of what is drawn
+    seed: int = 0  # of random draws
 
     def __post_init__(self) -> None:
         if any(most is not None and most < 1 for most in (self.lower, self.hard, self.total)) or self.random < 0:
@@ -33,20 +33,20 @@ class TripletOptions:
 class Triplets:
     """Image i is to be more similar to j than to l."""
 
-    query: NDArray[np.int32]  # (T,) int32: i, a place in the database
+    query: NDArray[np.int32]  # (T,) int32: i, an index into the database
     positive: NDArray[np.int32]  # (T,) int32: j
     negative: NDArray[np.int32]  # (T,) int32: l
-    weights: NDArray[np.float32]  # (T,) float32: max N(t) / N(i), N the queries issued of an object
-    hard: int  # the first `hard` are hard: tf-idf gets them wrong
+    weights: NDArray[np.float32]  # (T,) float32: max N(t) / N(i), N the number of queries of an object
+    hard: int  # the first `hard` are hard: wrong with tf-idf
 
     def __len__(self) -> int:
         return len(self.query)
 
 
 def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: TripletOptions) -> Triplets:
-    """Collect triplets from the ranked lists of the training queries. Hard: l is no positive, and ranked by tf-idf
-    above the positive j. Random: any positive j and any l that is neither positive nor ignored. `relevance`: queries
-    that are themselves in the database, with their positives and what is ignored.
+    """Collect triplets from the ranked lists of the training queries. Hard: l is no positive, and tf-idf ranks it above
+    the positive j. Random: any positive j and any l that is neither positive nor ignored. `relevance`: queries in the
+    database, with their positives and ignored photos.
     """
     rng = np.random.default_rng(options.seed)
     options = _shared(options, len(relevance.queries))
@@ -87,7 +87,7 @@ def places(relevance: Relevance, numbers: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _shared(options: TripletOptions, queries: int) -> TripletOptions:
-    """Bound what each query may have by its share of all triplets."""
+    """Limit the triplets of each query to its share of all triplets."""
     if options.total is None:
         return options
     share = max(1, options.total // (2 * max(1, queries)))

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_matrix":
     """Images' tf-idf vectors, each divided by its Euclidean norm, sorted by word, without words of weight 0; an image
-    that has none is an empty row.
+    without words is an empty row.
     """
     return word_vectors(index, (np.asarray(index.images.features(number).words) for number in numbers.tolist()))
 
 
 def word_vectors(index: InvertedIndex, images: Iterable[NDArray[np.integer]]) -> "csr_matrix":
-    """Return the same of images, or parts of some, by the words (M,) of their features."""
+    """Return the same for images, or parts of them, by the words (M,) of their features."""
     from scipy.sparse import csr_matrix
 
     columns, values, ends = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], [0]

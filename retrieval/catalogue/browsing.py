@@ -1,7 +1,7 @@
-"""Pages of a catalogue: its photos by name, filtered (see `retrieval.catalogue.filters`), all decided in SQL.
+"""Pages of a catalogue: its photos by name, filtered (see `retrieval.catalogue.filters`), in SQL.
 
-A photo's name is its path below what was indexed, with slashes; its folder is what comes before the last slash. And
-what is seen of a catalogue at a glance, without opening it.
+A photo's name is its path below the indexed folder, with slashes; its folder is the part before the last slash. Also a
+quick summary of a catalogue without opening it.
 """
 
 import bisect
@@ -50,13 +50,13 @@ NAME, NEWEST, OLDEST, ADDED, ALBUM = "name", "newest", "oldest", "added", "album
 the album that they are of."""
 LONGEST_FILTER = 1024
 """Characters; no name has more."""
-_MOST_FILTERS = 64  # whose pages are known
-_MOST_ENDS = 256  # of pages that are known of each
+_MOST_FILTERS = 64  # filters whose pages are cached
+_MOST_ENDS = 256  # ends of pages cached for each
 
 
 @dataclass
 class _Passing:
-    """What is known of the photos that pass a filter, while nothing is written."""
+    """Cached facts on the photos that pass a filter, at one revision."""
 
     total: int
     ends: list[tuple[int, str]] = field(default_factory=lambda: [(0, "")])  # photos up to a name, and that name
@@ -66,7 +66,7 @@ class _Passing:
         return self.ends[bisect.bisect_right(self.ends, offset, key=lambda end: end[0]) - 1]
 
     def add(self, offset: int, name: str) -> None:
-        """Keep where a page ends."""
+        """Store the end of a page."""
         place = bisect.bisect_left(self.ends, offset, key=lambda end: end[0])
         if place == len(self.ends) or self.ends[place][0] != offset:
             self.ends.insert(place, (offset, name))
@@ -75,10 +75,9 @@ class _Passing:
 
 
 class Pages:
-    """How many photos pass the filters that were asked for last, and where their pages end, of one revision.
+    """Cache of the numbers of photos that pass recent filters, and of the ends of their pages, of one revision.
 
-    So turning a page reads only the photos of the next one, and counts none. What is kept is bounded, and may be
-    used by several threads.
+    Turning a page then reads only the photos of the next one, and counts none. The cache is bounded and thread-safe.
     """
 
     def __init__(self) -> None:
@@ -87,13 +86,13 @@ class Pages:
         self._passing: OrderedDict[PhotoFilter, _Passing] = OrderedDict()
 
     def find(self, revision: int, wanted: PhotoFilter, offset: int) -> tuple[int, tuple[int, str]] | None:
-        """How many photos pass, and the last known end of a page at or before an offset; None if it is not known."""
+        """Number of photos that pass, and the last known end of a page at or before an offset; None if unknown."""
         with self._lock:
             known = self._passing.get(wanted) if revision == self._revision else None
             return None if known is None else (known.total, known.nearest(offset))
 
     def keep(self, revision: int, wanted: PhotoFilter, total: int, end: tuple[int, str] | None) -> None:
-        """Keep how many photos pass and where a page ends; what is of an earlier revision is forgotten."""
+        """Store the number of photos that pass and the end of a page; drops entries of earlier revisions."""
         with self._lock:
             if revision < self._revision:
                 return
@@ -109,22 +108,21 @@ class Pages:
 
 
 def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, pages: Pages) -> tuple[int, list[ImageRow]]:
-    """Indexed photos by name, byte by byte: those of one page.
+    """One page of indexed photos, by name in byte order.
 
-    To skip the pages before, an index on the names is read, and no row: from the last known end of a page, or from the
-    end of all names if that is nearer.
+    Earlier pages are skipped by an index on the names, without reading rows: from the last known end of a page, or from
+    the end of all names if that is nearer.
 
     Parameters
     ----------
     session : Session
     offset : int
-        Photos that come before the page.
+        Number of photos before the page.
     limit : int
         Photos on the page, at most.
     wanted : PhotoFilter
-        Which photos.
     pages : Pages
-        What is known of their pages.
+        Cache.
 
     Returns
     -------
@@ -144,16 +142,16 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
     if known is None:
         known = _count(session, wanted), (0, "")
     total, (start, last) = known
-    left = total - offset
+    remaining = total - offset
     rows: list[ImageRow] = []
-    if left > 0 and limit:
-        # Whether as many pass that a page of them is found sooner by going through the names than by finding all.
+    if remaining > 0 and limit:
+        # If many pass, scanning the names finds a page sooner than finding all.
         by_name = bool(wanted.words) and total**2 > (offset - start + limit) * count_indexed(session)
         passing = passing_conditions(session, wanted, by_name)
         there = sa.select(ImageRow.name).where(ImageRow.name.is_not(None), *passing)
-        after_page = left - min(limit, left)
+        after_page = remaining - min(limit, remaining)
         if after_page < offset - start:
-            there = there.order_by(ImageRow.name.desc()).offset(after_page).limit(left - after_page)
+            there = there.order_by(ImageRow.name.desc()).offset(after_page).limit(remaining - after_page)
         else:
             if start:
                 there = there.where(ImageRow.name > last)
@@ -166,9 +164,9 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
 
 
 def page_after(session: Session, name: str, limit: int, wanted: PhotoFilter = SHOWN) -> list[ImageRow]:
-    """The first photos that pass a filter and are behind a name ("": behind none), in the order of the names.
+    """The first photos after a name ("": from the beginning) that pass a filter, by name.
 
-    Successive pages neither miss nor repeat a photo, whatever is added and removed meanwhile.
+    Successive pages neither miss nor repeat a photo, even if photos are added and removed meanwhile.
     """
     query = sa.select(ImageRow).where(ImageRow.name > name, *passing_conditions(session, wanted))
     return list(session.scalars(query.order_by(ImageRow.name).limit(limit)))
@@ -180,29 +178,29 @@ def numbers_of(session: Session, wanted: PhotoFilter = EVERY) -> NDArray[np.int6
         return np.sort(_columns(session, with_words, np.int64)[0])
     others, having = _without_tags(wanted)
     passing = [_is_indexed(others), *passing_conditions(session, others)]
-    found = _numbers(session, passing)
-    return np.setdiff1d(found, _numbers(session, [*passing, *having]), assume_unique=True) if having else found
+    numbers = _numbers(session, passing)
+    return np.setdiff1d(numbers, _numbers(session, [*passing, *having]), assume_unique=True) if having else numbers
 
 
 def _numbers(session: Session, passing: list[sa.ColumnElement[bool]]) -> NDArray[np.int64]:
-    # Sorted here: a database would rather read the rows in the order of the numbers than sort what it has found.
+    # Sorted here: with ORDER BY a database would read all rows by number rather than sort the few results.
     (numbers,) = _columns(session, sa.select(ImageRow.number).where(*passing), np.int64)
     return np.sort(numbers)
 
 
 def _columns(session: Session, query: sa.Select[*tuple[Any, ...]], *kinds: type[np.generic]) -> list[NDArray[Any]]:
-    """What a query of numbers gives: of each column an array, of a kind, in the query's order.
+    """Results of a query of numbers: an array of the given kind for each column, in the query's order.
 
-    Each column is one text that the database makes: of a hundred thousand rows this takes a third of the time.
+    The database concatenates each column to one text: for a hundred thousand rows this takes a third of the time.
     """
     rows = query.subquery()
     columns = [sa.func.aggregate_strings(sa.cast(column, sa.Text), ",") for column in rows.c]
-    found = session.execute(sa.select(*columns)).one()
-    return [np.fromstring(text or "", kind, sep=",") for text, kind in zip(found, kinds, strict=True)]
+    texts = session.execute(sa.select(*columns)).one()
+    return [np.fromstring(text or "", kind, sep=",") for text, kind in zip(texts, kinds, strict=True)]
 
 
 def shapes_of(session: Session, wanted: PhotoFilter = SHOWN, order: str = NAME) -> NDArray[np.int64]:
-    """Number, width and height (pixels; 0: not known) of the indexed photos that pass a filter, in an order.
+    """Number, width and height (pixels; 0: unknown) of the indexed photos that pass a filter, in an order.
 
     Returns
     -------
@@ -215,7 +213,7 @@ def shapes_of(session: Session, wanted: PhotoFilter = SHOWN, order: str = NAME) 
 
 
 def _order(order: str, wanted: PhotoFilter) -> Sequence[Any]:
-    """What photos are put in order by."""
+    """Columns to order photos by."""
     if order != ALBUM or wanted.album is None:
         return _ORDER_BY[NAME if order == ALBUM else order]()  # type: ignore[no-any-return]
     place = sa.select(AlbumPhotoRow.position).where(AlbumPhotoRow.album == wanted.album)
@@ -231,7 +229,7 @@ _ORDER_BY: dict[str, Any] = {
 
 
 def months_of(session: Session, wanted: PhotoFilter = SHOWN) -> list[tuple[str, int]]:
-    """Months (YYYY-MM, or YYYY; "": no date) and how many of the photos that pass were taken in each, in order."""
+    """Months (YYYY-MM, or YYYY; "": no date) of the photos that pass, and their numbers of photos, in order."""
     month = sa.func.substr(ImageRow.taken, 1, 7)
     query = sa.select(month, sa.func.count()).where(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
     return sorted((text or "", int(count)) for text, count in session.execute(query.group_by(month)))
@@ -248,7 +246,7 @@ def positions_of(session: Session, wanted: PhotoFilter = SHOWN) -> tuple[NDArray
 
 
 def values_of(session: Session, field: str) -> list[tuple[str, int]]:
-    """Values of a field, by its key, those of the most photos first, and how many that are not hidden have each."""
+    """Values of a field, by its key, and their numbers of photos that are not hidden, the most frequent first."""
     if field in COLUMNS:
         counted = _counted(session, getattr(ImageRow, field), ImageRow.name.is_not(None))
     else:
@@ -260,10 +258,10 @@ def values_of(session: Session, field: str) -> list[tuple[str, int]]:
 
 
 def _counted(session: Session, column: sa.SQLColumnExpression[Any], *which: sa.ColumnElement[bool]) -> Counter[str]:
-    """How many photos have each value of a column, without those that are hidden."""
+    """Number of photos of each value of a column, without hidden ones."""
     query = sa.select(column, sa.func.count()).where(column.is_not(None), *which).group_by(column)
     counted = Counter({str(value): int(count) for value, count in session.execute(query)})
-    # All are counted in an index; those that are hidden are few, and taken off.
+    # All are counted in an index; the few hidden ones are subtracted.
     hidden = session.execute(query.where(ImageRow.number.in_(sa.select(HiddenRow.number))))
     return counted - Counter({str(value): int(count) for value, count in hidden})
 
@@ -271,17 +269,17 @@ def _counted(session: Session, column: sa.SQLColumnExpression[Any], *which: sa.C
 def rows_there(session: Session, numbers: Sequence[int]) -> list[ImageRow]:
     """Those of some photos that are indexed, in the order of the numbers."""
     query = sa.select(ImageRow).where(ImageRow.name.is_not(None))
-    found = {
+    rows = {
         row.number: row
         for chunk in chunks(sorted(set(numbers)))
         for row in session.scalars(query.where(ImageRow.number.in_(chunk)))
     }
-    return [found[number] for number in numbers if number in found]
+    return [rows[number] for number in numbers if number in rows]
 
 
 def rows_of_content(session: Session, beginning: str) -> list[ImageRow]:
-    """Photos that are indexed whose SHA-256 begins so, in hexadecimal digits, in the order of their numbers."""
-    begins = (ImageRow.sha256 >= beginning, ImageRow.sha256 < f"{beginning}g")  # what follows f
+    """Indexed photos whose SHA-256 begins with these hexadecimal digits, by number."""
+    begins = (ImageRow.sha256 >= beginning, ImageRow.sha256 < f"{beginning}g")  # g follows f
     query = sa.select(ImageRow).where(ImageRow.name.is_not(None), *begins)
     return list(session.scalars(query.order_by(ImageRow.number)))
 
@@ -293,56 +291,57 @@ def _count(session: Session, wanted: PhotoFilter) -> int:
     others, having = _without_tags(wanted)
     passing = [_is_indexed(others), *passing_conditions(session, others)]
     query = sa.select(sa.func.count()).select_from(ImageRow).where(*passing)
-    found = int(session.scalar(query) or 0) if len(passing) > 1 else count_indexed(session)
-    return found - int(session.scalar(query.where(*having)) or 0) if having else found
+    count = int(session.scalar(query) or 0) if len(passing) > 1 else count_indexed(session)
+    return count - int(session.scalar(query.where(*having)) or 0) if having else count
 
 
 def _with_words_alone(session: Session, wanted: PhotoFilter) -> sa.Select[Any] | None:
-    """Numbers of the photos that pass a filter that asks for words and nothing else, as a query; None of another."""
+    """Numbers of the photos that pass a filter with only words, as a query; None for another filter."""
     if not wanted.words or replace(wanted, words="") not in (SHOWN, EVERY):
         return None
-    found = numbers_with_words(session, wanted.words)
+    numbers = numbers_with_words(session, wanted.words)
     hidden = sa.select(HiddenRow.number)
-    if found is None or wanted.hidden is None or session.scalar(hidden.limit(1)) is None:
-        return found
-    (number,) = found.selected_columns
-    return found.where(number.not_in(hidden))
+    if numbers is None or wanted.hidden is None or session.scalar(hidden.limit(1)) is None:
+        return numbers
+    (number,) = numbers.selected_columns
+    return numbers.where(number.not_in(hidden))
 
 
 def _without_tags(wanted: PhotoFilter) -> tuple[PhotoFilter, list[sa.ColumnElement[bool]]]:
-    """A filter but for the tags that a photo may not have, and what photos fulfil that have one of these.
+    """A filter without its excluded tags, and conditions for photos that have one of these.
 
-    Those that have one are found by an index, and taken from the others; to look at all for a tag takes long.
+    An index finds those photos, which are subtracted from the others; checking all photos for a tag is slow.
     """
     having = [has_any_tag(wanted.without_tags)] if wanted.without_tags else []
     return replace(wanted, without_tags=()), having
 
 
 def folders_of(session: Session) -> list[tuple[str, int]]:
-    """Folders of the names of indexed photos ("" for a name without one), in order, and how many each holds.
+    """Folders of the names of indexed photos ("" for names without one), in order, and their numbers of photos.
 
-    Photos in the folders below one do not count for it, nor do those that are hidden.
+    Photos in subfolders and hidden photos do not count.
     """
     return sorted(_counted(session, ImageRow.folder).items())
 
 
 def _is_indexed(wanted: PhotoFilter) -> sa.ColumnElement[bool]:
-    """That a photo is indexed, said so that an index says it: indexed photos alone have names.
+    """Condition that a photo is indexed, in a form that an index can answer: only indexed photos have names.
 
-    The index of the numbers has the states too, those of names, dates, cameras and places are of photos with names.
+    The index of numbers includes the states; those of names, dates, cameras and places are limited to photos with
+    names.
     """
     by_number = replace(wanted, words="", tags=(), without_tags=(), where=(), album=None)
     return ImageRow.name.is_not(None) if by_number else ImageRow.state == INDEXED
 
 
 def passing_conditions(session: Session, wanted: PhotoFilter, by_name: bool = False) -> list[sa.ColumnElement[bool]]:
-    """What the row of an indexed photo has to fulfil; `by_name`: see `have_words`."""
+    """Conditions on the row of an indexed photo; `by_name`: see `have_words`."""
     name, folder = wanted.name, wanted.folder.strip("/")
     if any(len(text) > LONGEST_FILTER or printable(text) != text for text in (name, folder)):
-        return [sa.false()]  # no such name is ever stored, and no database takes it
+        return [sa.false()]  # no such name is stored, and databases reject it
     passing: list[sa.ColumnElement[bool]] = []
     if folder:
-        # From "folder/" to the character after the slash: a range of the index, and nothing in it is a wildcard.
+        # From "folder/" to the character after the slash: a range of the index, without wildcards.
         passing += [ImageRow.name >= f"{folder}/", ImageRow.name < f"{folder}0"]
     if name:
         passing += [ImageRow.name.is_not(None), _contains(session, ImageRow.name, name)]
@@ -357,7 +356,7 @@ def passing_conditions(session: Session, wanted: PhotoFilter, by_name: bool = Fa
     passing += [has_value(TAG, tag) for tag in wanted.tags]
     if wanted.without_tags:
         passing.append(lacks_tags(session, wanted.without_tags))
-    # A column that is called as a field is may be kept as it is, where another column was for the field.
+    # A column with the name of a field may be stored as text, if another column was for the field.
     for called, value in wanted.where:
         passing.append(sa.or_(*(has_value(key, value) for key in sorted({called, column_key(called)}))))
     if wanted.near is not None:
@@ -385,38 +384,38 @@ def _page_number() -> sa.ColumnElement[int]:
 
 
 def _number_at_end(text: sa.SQLColumnExpression[str], before: str) -> sa.ColumnElement[int]:
-    """The whole number that a text ends in, after what is like `before`; NULL without one."""
+    """The whole number at the end of a text, after a part that is like `before`; NULL without one."""
     head = sa.func.rtrim(text, "0123456789")
     digits = sa.func.substr(text, sa.func.length(head) + 1)
     return sa.case((head.like(before) & sa.func.length(digits).between(1, 7), sa.cast(digits, sa.Integer)))
 
 
-def _of_field(session: Session, row: Field, asked: Any) -> list[sa.ColumnElement[bool]]:
-    """What is asked of a field: of a text a part, of stars the least, of a mark that it is set."""
-    if isinstance(asked, str) and row.key in COLUMNS:
+def _of_field(session: Session, row: Field, wanted: Any) -> list[sa.ColumnElement[bool]]:
+    """Condition on a field: a part of a text, the least number of stars, or a mark that is set."""
+    if isinstance(wanted, str) and row.key in COLUMNS:
         column = getattr(ImageRow, row.key)
-        return [column.is_not(None), _contains(session, column, asked)]
-    if isinstance(asked, str):
-        return [has_such(row.key, lambda value: _contains(session, value, asked))]
-    values = [asked] if isinstance(asked, bool) else range(asked, MOST_STARS + 1)
+        return [column.is_not(None), _contains(session, column, wanted)]
+    if isinstance(wanted, str):
+        return [has_such(row.key, lambda value: _contains(session, value, wanted))]
+    values = [wanted] if isinstance(wanted, bool) else range(wanted, MOST_STARS + 1)
     return [has_value(row.key, *(text for value in values for text in row.kind.write(value)))]
 
 
 def _contains(session: Session, column: sa.SQLColumnExpression[Any], part: str) -> sa.ColumnElement[bool]:
     if _is_sqlite(session) and not part.isascii():
-        # SQLite's own functions know the case of ASCII letters alone: `casefold` is Python's (see `database`).
+        # SQLite's own functions fold only ASCII letters: `casefold` is Python's (see `database`).
         return sa.func.casefold(column).contains(part.casefold(), autoescape=True)
     if session.get_bind().dialect.name == "postgresql":
-        column = column.collate("default")  # compared byte by byte, only letters of ASCII would have a lower case
+        column = column.collate("default")  # in byte order only ASCII letters would have a lower case
     return column.icontains(part, autoescape=True)
 
 
 def _taken(first: str, last: str) -> list[sa.ColumnElement[bool]]:
-    """That a photo may have been taken in a time: its date, or the time that its date leaves open, is in it."""
+    """Condition that a photo may have been taken in a period, which contains its date or overlaps an incomplete one."""
     passing: list[sa.ColumnElement[bool]] = []
     if first:
         begun = beginnings(first)
-        # All of them are in one range, which is read of an index.
+        # All of them are in one range of an index.
         passing += [ImageRow.taken >= min([first, *begun]), sa.or_(ImageRow.taken >= first, ImageRow.taken.in_(begun))]
     if last:
         passing.append(ImageRow.taken < after(last))
@@ -424,7 +423,7 @@ def _taken(first: str, last: str) -> list[sa.ColumnElement[bool]]:
 
 
 def _near(session: Session, near: Near) -> list[sa.ColumnElement[bool]]:
-    """That a photo was taken near a place: in a box, which an index may help with, and then within the distance."""
+    """Condition that a photo was taken near a place: in a box, for the index, and within the distance."""
     ranges = [ImageRow.longitude.between(*one) for one in near.longitudes]
     return [
         ImageRow.latitude.between(*near.latitudes),
@@ -436,7 +435,7 @@ def _near(session: Session, near: Near) -> list[sa.ColumnElement[bool]]:
 def _distance(session: Session, near: Near) -> sa.ColumnElement[float]:
     """Kilometres from a place to a photo's."""
     if _is_sqlite(session):
-        # Python's, for SQLite may be built without sines (see `database`).
+        # Python's, as SQLite may be built without sines (see `database`).
         return sa.func.great_circle_km(near.latitude, near.longitude, ImageRow.latitude, ImageRow.longitude)
     here, there = sa.func.radians(near.latitude), sa.func.radians(ImageRow.latitude)
     across = sa.func.sin(sa.func.radians(ImageRow.longitude - near.longitude) / 2)
@@ -451,7 +450,7 @@ def _is_sqlite(session: Session) -> bool:
 
 @dataclass(frozen=True)
 class CoverPhoto:
-    """A photo that stands for a collection."""
+    """The cover photo of a collection."""
 
     number: int
     name: str
@@ -463,17 +462,16 @@ class CoverPhoto:
 
 @dataclass(frozen=True)
 class Glance:
-    """What is seen of a catalogue at a glance."""
+    """Quick summary of a catalogue."""
 
     photos: int
-    cover: CoverPhoto | None  # None if there is no photo
+    cover: CoverPhoto | None  # None without photos
 
 
 def glance(file: Path, chosen: int | None = None) -> Glance:
-    """Look at a catalogue that is an SQLite file, of any version, without opening it: nothing is migrated or checked.
+    """Summarise a catalogue that is an SQLite file, of any version, without opening it: no migration, no checks.
 
-    The cover is the photo whose number was chosen, where it is there. Else it is one of the first photos, and wide
-    where one of them is.
+    The cover is the chosen photo, if it exists. Otherwise it is one of the first photos, preferably a wide one.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""The catalogue: which photos a collection has, where their features are, and which photos failed and why.
+"""The catalogue: photos of a collection, places of their features, and failures with reasons.
 
-The segments hold the features and the catalogue holds everything else, in any database that SQLAlchemy speaks to. A
-segment belongs to the collection from the moment its row is committed: a process that is killed before leaves a folder
-that `orphans_in` finds, and nothing else.
+Segments hold the features, and the catalogue everything else, in any database that SQLAlchemy supports. A segment
+belongs to the collection once its row is committed: a process killed before that only leaves a folder, which
+`orphans_in` finds.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,23 +29,23 @@ P = ParamSpec("P")
 
 
 class Catalogue:
-    """The rows of one collection, read and written by functions of the modules of this room, each in a transaction.
+    """The rows of one collection, read and written by functions of the modules of this package, in transactions.
 
-    Such a function takes a session first: `catalogue.read(count_indexed)` calls one in a transaction of its own,
-    `with catalogue.reading() as session` is one transaction for several. All raise CairnError if the database fails.
-    What is here itself takes several transactions, or remembers something from one to the next.
+    Such a function takes a session first: `catalogue.read(count_indexed)` calls one in its own transaction, `with
+    catalogue.reading() as session` is one transaction for several. All raise CairnError if the database fails. Methods
+    of this class need several transactions, or cache results between them.
 
-    Use `Catalogue.open`. It may be shared by threads, and by processes that each open it.
+    Use `Catalogue.open`. Threads may share it; each process opens its own.
 
     Parameters
     ----------
     address : str or sqlalchemy.URL
-        Any SQLAlchemy address. It is not touched before the first transaction.
+        Any SQLAlchemy address. It is not used before the first transaction.
 
     Raises
     ------
     CairnError
-        The address is not one, or its driver is not installed.
+        The address is invalid, or its driver is not installed.
     """
 
     def __init__(self, address: str | sa.URL) -> None:
@@ -62,14 +62,14 @@ class Catalogue:
         where : Path or str
             The collection's folder, whose catalogue is the SQLite file `catalogue.sqlite`; or an SQLAlchemy address.
         create : bool
-            Make it, and its folder, if it is missing.
+            Create it, and its folder, if missing.
         before_migration : callable, optional
-            Called before a catalogue of an earlier format is migrated; what it raises leaves that as it is.
+            Called before a catalogue of an earlier format is migrated; if it raises, the catalogue is not changed.
 
         Raises
         ------
         CairnError
-            It is missing, cannot be reached, is damaged, is another program's, or of a later version.
+            It is missing, unreachable, damaged, another program's, or of a later version.
         """
         if isinstance(where, str) and "://" in where:
             catalogue = cls(where)
@@ -85,7 +85,7 @@ class Catalogue:
     def _open(self, create: bool, before_migration: Callable[[], None] | None) -> None:
         file = self._database.file
         if file is not None:
-            # SQLite would make an empty file if there is no file.
+            # SQLite would create a missing file.
             try:
                 if create:
                     file.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class Catalogue:
         prepare(self._database, create, before_migration)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -126,51 +126,51 @@ class Catalogue:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A transaction that reads: all statements see the catalogue as it was at the first one."""
+        """A transaction that reads: all statements see the state of the catalogue at the first one."""
         with self._database.transaction() as session:
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """A transaction that writes, committed at the end, undone where an error leaves it; it counts as a revision."""
+        """A transaction that writes, committed at the end or rolled back on an error; it counts as a revision."""
         with self._database.transaction(write=True) as session:
             count_writing(session)
             yield session
 
     def read(self, function: Callable[Concatenate[Session, P], T], *arguments: P.args, **options: P.kwargs) -> T:
-        """What a function gives that takes a session first, in a transaction that reads."""
+        """Call a function that takes a session first in a transaction that reads."""
         with self.reading() as session:
             return function(session, *arguments, **options)
 
     def write(self, function: Callable[Concatenate[Session, P], T], *arguments: P.args, **options: P.kwargs) -> T:
-        """What a function gives that takes a session first, in a transaction that writes."""
+        """Call a function that takes a session first in a transaction that writes."""
         with self.writing() as session:
             return function(session, *arguments, **options)
 
     def setting(self, key: str) -> str | None:
-        """The text kept under one of the keys of the schema, or None."""
+        """The text stored under one of the keys of the schema, or None."""
         return read_setting(self._database, key)
 
     def revision(self) -> int:
-        """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
+        """Number of writes to the catalogue: if it is the same twice, nothing was written in between."""
         return read_revision(self._database)
 
     def known(self) -> KnownPhotos:
-        """What is known of each path that is indexed or failed, at this moment: see `known_photos`.
+        """Facts of each path that is indexed or failed, at this moment: see `known_photos`.
 
-        The paths themselves are read later, where they are asked for, in transactions of their own.
+        The paths themselves are read later, on demand, in other transactions.
         """
         return self.read(known_photos, lambda numbers: self.read(paths_of, numbers))
 
     def seen_images(self, numbers: Sequence[int]) -> list[ImageRow]:
-        """Indexed images as `rows_of` gives them, from memory if nothing was written since they were read last.
+        """Rows of indexed images like those of `rows_of`, cached until the next write.
 
-        They are shared: not to be changed.
+        They are shared: do not change them.
 
         Raises
         ------
         KeyError
-            One of the numbers is not that of an indexed image.
+            A number is not that of an indexed image.
         """
         wanted = [int(number) for number in numbers]
         rows = self._seen.rows_at(self.revision())
@@ -182,13 +182,13 @@ class Catalogue:
         return [rows[number] for number in wanted]
 
     def page(self, offset: int, limit: int, wanted: PhotoFilter = SHOWN) -> tuple[int, list[ImageRow]]:
-        """How many photos pass a filter, and those of one page by name: see `page_of`; ends of pages are remembered."""
+        """Number of photos that pass a filter, and those of one page by name: see `page_of`, with cached page ends."""
         return self.read(page_of, offset, limit, wanted, self._pages)
 
     def places(self) -> Iterator[tuple[int, str, str]]:
         """Number, name and path of all indexed images, by ascending number.
 
-        They are read part by part, each of its own moment: no transaction is open between them.
+        They are read in parts, each in its own transaction.
         """
         first = 0
         while some := self.read(places_of_photos, first):
@@ -198,15 +198,15 @@ class Catalogue:
     def next_folder(self, segments_dir: Path) -> str:
         """A name for the next segment's folder, above every number that a segment or an orphan has.
 
-        On a database server, no other writer is given the same, whichever folder its segments lie in.
+        On a database server it is unique among all writers, whatever their folders of segments.
         """
         if self.file is not None:
             return next_folder_in(segments_dir, self.read(segments_in))
         return self.write(reserve_folder, segments_dir)
 
     def shrink(self) -> None:
-        """Give room that is no longer used back to the file system, where the database is a file of SQLite's."""
-        # Counted before and afterwards: the file is another one, also where this process is killed between.
+        """Return unused space to the file system, if the database is an SQLite file."""
+        # A revision before and after: the file changes, even if this process is killed in between.
         with self.writing():
             pass
         self._database.shrink()

@@ -1,4 +1,4 @@
-"""Changes to photos that a catalogue holds: they move, go missing, come back, and their segments are rewritten."""
+"""Changes to photos of a catalogue: they move, go missing, come back, and their segments are rewritten."""
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,34 +37,34 @@ from retrieval.catalogue.settings import keep_setting
 from retrieval.catalogue.words import write_words
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
-# What was decided about single photos.
+# Tables of decisions on single photos.
 _OF_ONE: tuple[type[Any], ...] = (AlbumPhotoRow, HiddenRow, QueryRejectionRow, SavedFindRow)
 
 
 class PhotoMove(NamedTuple):
-    """A photo that was found as it is, at a path of its own or at another one."""
+    """An unchanged photo that was found at its path or at another one."""
 
     number: int
     path: str
-    name: str | None  # a wish; None: the name it has
+    name: str | None  # desired name; None: no change
     size: int
     mtime_ns: int
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A published segment that takes the place of others, and what it holds."""
+    """A published segment that replaces others, and its images."""
 
     row: SegmentRow  # without `id`
     numbers: NDArray[np.integer]  # (n,) of its images, by position
-    errors: NDArray[np.float64] | None = None  # (n,) their new quantisation errors; None: as they were
+    errors: NDArray[np.float64] | None = None  # (n,) their new quantisation errors; None: unchanged
 
 
 def move_photos(session: Session, moves: Sequence[PhotoMove]) -> list[str]:
-    """Write where indexed photos are now, none of them missing; return the names of those that wish for one.
+    """Store new paths of indexed photos, and mark them as not missing; return the names of those with a desired name.
 
-    Two photos may take each other's place: all names are free before the first is given. A photo that was known where
-    another is found now, and is not among those that move, becomes a tombstone: its file was overwritten.
+    Photos may swap places: all old names are freed before new ones are given. A photo whose path another photo takes,
+    and that is not among the moves, becomes a tombstone: its file was overwritten.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def move_photos(session: Session, moves: Sequence[PhotoMove]) -> list[str]:
 
 
 def rename_photos(session: Session, wishes: Mapping[int, str]) -> dict[str, str]:
-    """Give indexed photos other names, as far as these are free; return the new ones by those that they had."""
+    """Rename indexed photos, as far as names are free; return the new names by the old ones."""
     before: dict[int, tuple[str, str]] = {}
     for chunk in chunks([*wishes]):
         query = sa.select(ImageRow.number, ImageRow.path, ImageRow.name)
@@ -110,7 +110,7 @@ def rename_photos(session: Session, wishes: Mapping[int, str]) -> dict[str, str]
 
 
 def _give_names(session: Session, photos: Mapping[int, tuple[str, str]]) -> dict[int, str]:
-    """Choose names for photos, by their paths and wishes, after they gave up those that they had."""
+    """Choose names for photos, by their paths and desired names, after freeing their old names."""
     for chunk in chunks([*photos]):
         session.execute(
             sa.update(ImageRow).where(ImageRow.number.in_(chunk)).values(name=None, folder=None),
@@ -130,10 +130,10 @@ def rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, str
 
 
 def paths_of_pages(session: Session, file: str) -> list[str]:
-    """Paths of the images that are pages of a file and are not removed, but for the one that stands for it."""
+    """Paths of the images that are pages of a file and not removed, except the one that has the name of the file."""
     is_page = ImageRow.path.startswith(f"{file}#", autoescape=True)
     paths = session.scalars(sa.select(ImageRow.path).where(is_page, ImageRow.state != REMOVED))
-    return [path for path in paths if path.startswith(f"{file}#")]  # SQLite takes upper for lower case
+    return [path for path in paths if path.startswith(f"{file}#")]  # LIKE of SQLite ignores case
 
 
 def make_tombstones(session: Session, numbers: Iterable[int], for_good: bool = False) -> None:
@@ -161,17 +161,17 @@ def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
 
 
 def unbury(session: Session, names: Mapping[int, str]) -> list[int]:
-    """Make images of tombstones again that are in a segment still, by names to wish for; return their numbers.
+    """Restore tombstones that are still in a segment, by number and desired name; return their numbers.
 
-    One whose path another image has by now stays a tombstone.
+    A tombstone whose path another image has by now is not restored.
     """
     back = []
     for chunk in chunks(sorted(names)):
         wanted = (ImageRow.number.in_(chunk), ImageRow.state == REMOVED, ImageRow.segment_id.is_not(None))
         rows = list(session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number)))
         rows = [row for row in rows if not rows_of_paths(session, [row.path])]
-        given = free_names(session, [(row.path, names.get(row.number)) for row in rows])
-        for row, name in zip(rows, given, strict=True):
+        new_names = free_names(session, [(row.path, names.get(row.number)) for row in rows])
+        for row, name in zip(rows, new_names, strict=True):
             row.state, row.name, row.missing_since = INDEXED, name, None
             row.derive()
             session.flush()
@@ -181,7 +181,7 @@ def unbury(session: Session, names: Mapping[int, str]) -> list[int]:
 
 
 def mark_missing(session: Session, numbers: Sequence[int], missing: bool = True) -> None:
-    """Write that the files of indexed photos have gone, from now on, or that they are back."""
+    """Mark indexed photos as missing since now, or as no longer missing."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     for chunk in chunks(list(numbers)):
         session.execute(
@@ -193,7 +193,7 @@ def mark_missing(session: Session, numbers: Sequence[int], missing: bool = True)
 
 
 def forget_photos(session: Session, numbers: Sequence[int]) -> None:
-    """Forget photos, with all that is known of them."""
+    """Delete photos with all data on them."""
     for some in chunks(numbers):
         session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(some)), execution_options=_BULK)
         session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(some)), execution_options=_BULK)
@@ -201,20 +201,20 @@ def forget_photos(session: Session, numbers: Sequence[int]) -> None:
 
 
 def decided_numbers() -> sa.Select[Any]:
-    """Numbers of the photos that somebody decided something about, as a query."""
+    """Numbers of the photos with decisions, as a query."""
     columns = [*(kind.number for kind in _OF_ONE), RejectionRow.one, RejectionRow.other]
     return sa.select(sa.union_all(*(sa.select(column.label("number")) for column in columns)).subquery().c.number)
 
 
 def inherit_decisions(session: Session, origins: Mapping[int, int]) -> None:
-    """Give photos what was decided about others, whose place they take: albums, what is hidden, what is no match.
+    """Copy decisions (albums, hidden, no match) to photos from others that they replace.
 
     Parameters
     ----------
     session : Session
-        A transaction that writes, in which all of them are there.
+        A transaction that writes, in which all of them exist.
     origins : mapping of int to int
-        By the number of a photo that is new, that of the one whose place it takes.
+        By the number of a new photo, that of the photo that it replaces.
     """
     heirs: dict[int, list[int]] = {}
     for new, old in origins.items():
@@ -222,29 +222,31 @@ def inherit_decisions(session: Session, origins: Mapping[int, int]) -> None:
     pairs: dict[tuple[int, int], str] = {}
     for some in chunks(list(heirs)):
         for kind in _OF_ONE:
-            found = session.execute(sa.select(kind.__table__).where(kind.number.in_(some))).mappings().all()
-            if found:
-                rows = [{**row, "number": new} for row in found for new in heirs[row["number"]]]
+            decisions = session.execute(sa.select(kind.__table__).where(kind.number.in_(some))).mappings().all()
+            if decisions:
+                rows = [{**row, "number": new} for row in decisions for new in heirs[row["number"]]]
                 session.execute(sa.insert(kind), rows)
         either = sa.or_(RejectionRow.one.in_(some), RejectionRow.other.in_(some))
         query = sa.select(RejectionRow.one, RejectionRow.other, RejectionRow.since).where(either)
         pairs.update(((one, other), since) for one, other, since in session.execute(query))
         for row in session.scalars(sa.select(AlbumRow).where(AlbumRow.cover.in_(some))):
             row.cover = heirs[row.cover][0] if row.cover is not None else None
-    made = {
+    inherited = {
         (min(a, b), max(a, b)): since
         for (one, other), since in pairs.items()
         for a in (one, *heirs.get(one, ()))
         for b in (other, *heirs.get(other, ()))
     }
-    rows = [{"one": one, "other": other, "since": made[one, other]} for one, other in made.keys() - pairs.keys()]
+    rows = [
+        {"one": one, "other": other, "since": inherited[one, other]} for one, other in inherited.keys() - pairs.keys()
+    ]
     if rows:
         session.execute(sa.insert(RejectionRow), rows)
     session.flush()
 
 
 def forget_decisions_on_none(session: Session) -> None:
-    """Forget what was decided about photos that are not there, or belongs to albums and searches that are not there."""
+    """Delete decisions on photos, albums and searches that do not exist."""
     images = sa.select(ImageRow.number)
     columns: list[tuple[type[Any], Any, Any]] = [(kind, kind.number, images) for kind in _OF_ONE]
     columns += [(RejectionRow, column, images) for column in (RejectionRow.one, RejectionRow.other)]
@@ -257,7 +259,7 @@ def forget_decisions_on_none(session: Session) -> None:
 
 
 def correct_photos(session: Session, photos: Sequence[ImageRow]) -> None:
-    """Write of photos that are in the catalogue what never changes, as segments note it."""
+    """Correct the constant values of photos in the catalogue from the notes of segments."""
     for photo in photos:
         values = {key: getattr(photo, key) for key in ("features", "sha256", "width", "height")}
         session.execute(
@@ -266,10 +268,10 @@ def correct_photos(session: Session, photos: Sequence[ImageRow]) -> None:
 
 
 def restore_photos(session: Session, photos: Sequence[ImageRow]) -> None:
-    """Add photos that segments note and the catalogue lacks, as indexing did."""
+    """Add photos that are in the notes of segments but missing in the catalogue, as indexing does."""
     gone = set(session.scalars(sa.select(ExcludedRow.number)))
     there = list(session.execute(sa.select(ImageRow.number, ImageRow.path).where(ImageRow.state == INDEXED)))
-    # Of two photos of one path the later one counts: the earlier is as it was before the file changed.
+    # If two photos have one path, the later one counts: the earlier is the file before it changed.
     numbers = sorted([(number, path) for number, path in there] + [(photo.number, photo.path) for photo in photos])
     latest = {path: number for number, path in numbers}
     bury(session, [number for number, path in there if latest[path] != number])
@@ -286,7 +288,7 @@ def restore_photos(session: Session, photos: Sequence[ImageRow]) -> None:
         )
     )
     for photo in photos:
-        photo.position = None  # until its segment is there
+        photo.position = None  # until its segment exists
         photo.name = names.get(photo.number)
         photo.state = INDEXED if photo.number in names else REMOVED
         photo.derive()
@@ -301,9 +303,9 @@ def replace_segments(
     settings: Mapping[str, str] | None = None,
     leave_out: Sequence[int] = (),
 ) -> list[int]:
-    """Put rewritten segments in the place of others, and forget the tombstones that no new one holds.
+    """Replace segments by rewritten ones, and delete the tombstones that are in no new segment.
 
-    An image that was removed while its segment was rewritten stays a tombstone, in the new one.
+    An image that was removed while its segment was rewritten stays a tombstone in the new one.
 
     Parameters
     ----------
@@ -311,21 +313,21 @@ def replace_segments(
     old : sequence of int
         Segments' ids.
     new : iterable of Rewritten
-        Together they hold every indexed image of the old ones, and no other.
+        Together they have every indexed image of the old ones, and no other.
     settings : mapping of str to str, optional
-        Texts to keep with them, by key.
+        Settings to store in the same transaction, by key.
     leave_out : sequence of int
-        Numbers of images that are removed with this, and need be in none.
+        Numbers of images that are removed at the same time, and need not be in a new segment.
 
     Returns
     -------
     list of int
-        Numbers of the tombstones that are gone.
+        Numbers of the deleted tombstones.
 
     Raises
     ------
     CairnError
-        An old segment is not there any more, or holds an indexed image that no new one does.
+        An old segment no longer exists, or has an indexed image that is in no new one.
     """
     there = set(session.scalars(sa.select(SegmentRow.id).where(SegmentRow.id.in_(old))))
     if there != set(old):
@@ -343,8 +345,8 @@ def replace_segments(
             rows = [{**row, "error": float(error)} for row, error in zip(rows, one.errors, strict=True)]
         if rows:
             session.execute(sa.update(images).where(images.c.number == sa.bindparam("of")).values(changes), rows)
-    left = sa.select(ImageRow.number, ImageRow.state).where(ImageRow.segment_id.in_(old))
-    dropped = {number: state for number, state in session.execute(left)}
+    remaining = sa.select(ImageRow.number, ImageRow.state).where(ImageRow.segment_id.in_(old))
+    dropped = {number: state for number, state in session.execute(remaining)}
     if any(state != REMOVED for state in dropped.values()):
         raise CairnError("Some photos of the old segments are in none of the new ones: run {cairn check}.")
     for numbers in chunks(list(dropped)):
@@ -357,17 +359,17 @@ def replace_segments(
 
 
 def quantisation_errors(session: Session, since: int) -> tuple[tuple[int, float], tuple[int, float]]:
-    """How far features lie from their words: of images before a number, and of those from it on.
+    """Quantisation errors: of images before a number, and of those from it on.
 
     Returns
     -------
     tuple of (images, mean squared distance of their features), twice
-        Only images count that have features and whose error is known; the distance is 0.0 if there are no such images.
+        Only images with features and a known error count; the distance is 0.0 if there are no such images.
     """
     measured = (ImageRow.state == INDEXED, ImageRow.features > 0, ImageRow.quantisation_error.is_not(None))
     sums = (sa.func.sum(ImageRow.features * ImageRow.quantisation_error), sa.func.sum(ImageRow.features))
-    found = []
+    errors = []
     for part in (ImageRow.number < since, ImageRow.number >= since):
         count, total, features = session.execute(sa.select(sa.func.count(), *sums).where(*measured, part)).one()
-        found.append((int(count), float(total) / int(features) if count else 0.0))
-    return found[0], found[1]
+        errors.append((int(count), float(total) / int(features) if count else 0.0))
+    return errors[0], errors[1]

@@ -1,4 +1,4 @@
-"""A database behind an SQLAlchemy address: its set-up, its transactions and how it is named to people."""
+"""A database at an SQLAlchemy address: its set-up, its transactions and its printable name."""
 
 import logging
 import os
@@ -23,12 +23,12 @@ from retrieval.metadata.places import great_circle_km
 BUSY_TIMEOUT_MS = 60_000
 # Values in one `IN (…)`: below the limit of every database (SQLite 32,766, PostgreSQL 65,535).
 CHUNK = 5000
-# How long a server that was reached before is tried for again, before a transaction begins: while it restarts.
+# How long to retry connecting to a server that was reached before, as it may be restarting.
 RECONNECT_SECONDS = 10.0
-_FIRST_WAIT = 0.1  # seconds, twice as long after each try
-_SCHEMA = "schema"  # what an address calls the schema that a catalogue lies in
-# As it comes, PostgreSQL takes disks for such that turn, and would read a whole table rather than its index; and it
-# compiles statements for longer than they take.
+_FIRST_WAIT = 0.1  # seconds, doubled after each try
+_SCHEMA = "schema"  # parameter of an address that names the schema of a catalogue
+# By default PostgreSQL assumes rotating disks, and reads whole tables rather than indexes; and it compiles statements
+# for longer than they take.
 _POSTGRESQL = (
     "SELECT set_config('random_page_cost', '1.1', false) WHERE current_setting('random_page_cost') = '4'",
     "SET jit TO off",
@@ -39,16 +39,16 @@ T = TypeVar("T")
 
 
 class ForeignObject(DatabaseError):
-    """A catalogue that is an SQLite file holds what Cairn has not made, such as a trigger or a view."""
+    """A catalogue that is an SQLite file has a foreign object, such as a trigger or a view."""
 
 
 class _WithoutLog(sqlite3.Connection):
     """A connection to an SQLite file in a folder that may not be written; see `connect_for_reading`."""
 
-    seen: tuple[Path, os.stat_result] | None = None  # the file, and how it was; None: SQLite itself looks for changes
+    seen: tuple[Path, os.stat_result] | None = None  # the file and its status; None: SQLite itself detects changes
 
     def is_outdated(self) -> bool:
-        """Whether another has written to the file that this one takes for one that never changes."""
+        """Whether another process has changed the file, which this connection treats as immutable."""
         if self.seen is None:
             return False
         path, before = self.seen
@@ -62,18 +62,18 @@ class _WithoutLog(sqlite3.Connection):
 
 
 class Database:
-    """The connections to one database. It may be shared by threads, and by processes that each make their own.
+    """The connections to one database. Threads may share it; each process makes its own.
 
     Parameters
     ----------
     address : str or sqlalchemy.URL
-        Any SQLAlchemy address. It is not touched before the first transaction. With `?schema=NAME`, PostgreSQL keeps
-        and looks for all tables in that schema alone.
+        Any SQLAlchemy address. It is not used before the first transaction. With `?schema=NAME`, PostgreSQL uses only
+        tables in that schema.
 
     Raises
     ------
     CairnError
-        The address or the schema is not one, or the driver is not installed.
+        The address or the schema is invalid, or the driver is not installed.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Database:
             self.address = sa.make_url(address)
             self.schema = _schema_of(self.address)
             self._is_sqlite = self.address.get_backend_name() == "sqlite"
-            # A connection that the server has dropped since it was last used is replaced by another one.
+            # Replace connections that the server has dropped since their last use.
             address = self.address.difference_update_query([_SCHEMA])
             self._engine = sa.create_engine(address, pool_pre_ping=not self._is_sqlite)
         except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
@@ -97,7 +97,7 @@ class Database:
                 f"{install_command('postgresql')})."
             ) from error
         self._was_reached = False
-        # What fails is said by a `DatabaseError`; Psycopg would write of it a second time.
+        # Failures raise a `DatabaseError`; Psycopg would log them a second time.
         logging.getLogger("psycopg").addHandler(_SILENT)
         if self._is_sqlite:
             sa.event.listen(self._engine, "do_connect", self._connect_sqlite)
@@ -105,12 +105,12 @@ class Database:
             sa.event.listen(self._engine, "checkout", _renew_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
         elif self.address.get_backend_name() == "postgresql":
-            # First, so that SQLAlchemy learns of the schema as that which tables lie in if none is named.
+            # First, so that SQLAlchemy learns the schema as the default one.
             sa.event.listen(self._engine, "connect", self._set_up_postgresql, insert=True)
 
     @property
     def file(self) -> Path | None:
-        """The file of an SQLite database, by its path; None of any other."""
+        """The path of an SQLite database; None for any other."""
         name = self.address.database
         if not self._is_sqlite or name in (None, "", ":memory:") or name.startswith("file:"):
             return None
@@ -118,13 +118,13 @@ class Database:
 
     @contextmanager
     def transaction(self, write: bool = False) -> Iterator[Session]:
-        """A session whose work is committed at the end, or undone where an error leaves it.
+        """A session that is committed at the end, or rolled back on an error.
 
         Parameters
         ----------
         write : bool
-            Something will be written: SQLite's lock is taken at once. Otherwise all statements see the database as it
-            was at the first one.
+            The transaction writes: SQLite's lock is taken at once. Otherwise all statements see the state of the
+            database at the first one.
 
         Raises
         ------
@@ -144,9 +144,9 @@ class Database:
                 self._empty_log()
 
     def value_of(self, statement: str) -> Any:
-        """The one value that a statement without parameters selects.
+        """The single value that a statement without parameters selects.
 
-        Of SQLite it is read without what a session does around it, which takes twenty times as long as to read it.
+        With SQLite it is read without a session, which would take twenty times as long.
 
         Raises
         ------
@@ -168,10 +168,10 @@ class Database:
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """Say what fails by `DatabaseError`."""
+        """Convert errors to `DatabaseError`."""
         try:
             yield
-        # The names of tables in a damaged file may be invalid text, which SQLite passes on as it is.
+        # The names of tables in a damaged file may be invalid text, which SQLite passes on.
         except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
             original = getattr(error, "orig", None) or error
             cause = " ".join(str(original).split())
@@ -193,7 +193,7 @@ class Database:
             ) from error
 
     def _connect(self, session: Session) -> None:
-        """Connect to the server; to one that was reached before several times, as it may be starting again."""
+        """Connect to the server; retry if it was reached before, as it may be restarting."""
         wait, end = _FIRST_WAIT, time.monotonic() + RECONNECT_SECONDS
         while True:
             try:
@@ -207,14 +207,14 @@ class Database:
                 wait *= 2
 
     def shrink(self) -> None:
-        """Write an SQLite file again without the room that nothing takes any more; readers go on meanwhile."""
-        self._outside("VACUUM")  # where it is in use, or the disk is full, a larger file does no harm
+        """Rewrite an SQLite file without unused space; readers go on meanwhile."""
+        self._outside("VACUUM")  # failure, as the file is in use or the disk full, does no harm
 
     def _empty_log(self) -> None:
-        """Write what was committed to the SQLite file itself.
+        """Write all commits to the SQLite file itself (checkpoint).
 
-        So nothing depends on the log that a killed process leaves, of which SQLite reads no more than what comes
-        before the first damaged byte, without a word. If others read, or the disk is full, the log keeps it.
+        Otherwise they would depend on the log that a killed process leaves, which SQLite silently reads only up to the
+        first damaged byte. If others read, or the disk is full, they stay in the log.
         """
         self._outside("PRAGMA wal_checkpoint(TRUNCATE)", patience_ms=0)
 
@@ -234,12 +234,12 @@ class Database:
             return
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._engine.dispose()
 
     def _set_up_postgresql(self, connection: Any, _record: object) -> None:
-        """Let a new connection see the catalogue's schema alone, and prefer indexes."""
-        earlier, connection.autocommit = connection.autocommit, True  # or the end of a transaction would undo it
+        """Let a new connection see only the catalogue's schema, and prefer indexes."""
+        earlier, connection.autocommit = connection.autocommit, True  # or a rollback would undo it
         for statement in _POSTGRESQL:
             connection.execute(statement)
         if self.schema is not None:
@@ -247,7 +247,7 @@ class Database:
         connection.autocommit = earlier
 
     def _set_up_sqlite(self, connection: sqlite3.Connection, _record: object) -> None:
-        """Look what a new connection is to, and let it work as all do."""
+        """Check a new connection, and configure it."""
         try:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").close()
             refuse_foreign_objects(connection, self)
@@ -259,7 +259,7 @@ class Database:
     def _connect_sqlite(
         self, _dialect: object, _record: object, _arguments: Sequence[Any], options: dict[str, Any]
     ) -> sqlite3.Connection | None:
-        """Open a file that may only be read as such; None: SQLAlchemy opens it as any other."""
+        """Open a read-only file; None: SQLAlchemy opens it as usual."""
         if self.file is None or not self.file.exists():
             return None
         refuse_irregular_database(self.file)
@@ -272,20 +272,20 @@ class Database:
 
 
 def connect_for_reading(file: Path, *, checked: bool = True, **options: Any) -> sqlite3.Connection:
-    """Open an SQLite file for reading only, also where its folder may not be written.
+    """Open an SQLite file for reading only, even if its folder is not writable.
 
     Parameters
     ----------
     file : Path
     checked : bool
-        Refuse one that holds what Cairn has not made.
+        Refuse a file with foreign objects.
     **options
         For `sqlite3.connect`.
 
     Raises
     ------
     DatabaseError
-        Its log holds what was written last, and cannot be read there; or it holds what Cairn has not made.
+        Its log has commits, and cannot be read there; or the file has foreign objects.
     CairnError
         It is not a regular file, or of a later version.
     sqlite3.Error
@@ -303,30 +303,30 @@ def connect_for_reading(file: Path, *, checked: bool = True, **options: Any) -> 
 
 
 def refuse_foreign_objects(connection: sqlite3.Connection, name: object) -> None:
-    """Refuse an SQLite file with what Cairn has not made besides its tables: to be called before any other question.
+    """Refuse an SQLite file with foreign objects. Call it before any other query.
 
     Parameters
     ----------
     connection : sqlite3.Connection
     name : object
-        What the catalogue is called in the sentence.
+        Name of the catalogue in the sentence.
 
     Raises
     ------
     ForeignObject
-        There is such a thing; `cause` says which.
+        There is a foreign object; `cause` says which.
     LaterVersion
-        There is, and the catalogue says that a later version has made it.
+        There is one, and the catalogue states that a later version made it.
     sqlite3.Error
         It cannot be read.
     """
-    found = foreign_object(connection, name)
-    if found is not None:
+    foreign = foreign_object(connection, name)
+    if foreign is not None:
         raise ForeignObject(
             "The catalogue {name} is not used. {found} Run {cairn check}, then {cairn repair}.",
-            found,
+            foreign,
             name=name,
-            found=found,
+            found=foreign,
         )
 
 
@@ -338,7 +338,7 @@ def _connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:
         return connection
     except sqlite3.OperationalError as error:
         connection.close()
-        # In a read-only folder SQLite cannot make the files with which processes take turns.
+        # In a read-only folder SQLite cannot create its files for locking.
         if primary_code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
         if not os.access(file, os.R_OK):
@@ -357,13 +357,13 @@ def _connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:
 
 
 def primary_code(error: BaseException | None) -> int | None:
-    """SQLite's code of what went wrong, without what it adds in the higher bits; None of another error."""
+    """SQLite's primary error code, without the higher bits; None for another error."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else int(code) & 0xFF
 
 
 def _has_log(file: Path) -> bool:
-    """Whether the log of an SQLite file, of either kind, holds anything."""
+    """Whether an SQLite file has a log, of either kind, that is not empty."""
     for suffix in ("-wal", "-journal"):
         try:
             if file.with_name(file.name + suffix).stat().st_size:
@@ -374,14 +374,14 @@ def _has_log(file: Path) -> bool:
 
 
 def chunks(values: Sequence[T]) -> Iterator[list[T]]:
-    """Cut values into lists that one statement takes."""
+    """Split values into lists that fit into one statement."""
     return (list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK))
 
 
 def write_alone(session: Session, table: type[DeclarativeBase]) -> None:
-    """Keep other transactions from writing a table until this one ends: what is checked now stays true until then.
+    """Keep other transactions from writing a table until this one ends, so that what it checks stays true.
 
-    In SQLite a transaction that writes is alone as it is.
+    In SQLite only one transaction writes at a time anyway.
     """
     bind = session.get_bind()
     if bind.dialect.name == "postgresql":
@@ -390,7 +390,7 @@ def write_alone(session: Session, table: type[DeclarativeBase]) -> None:
 
 
 def _schema_of(address: sa.URL) -> str | None:
-    """The schema that an address names, None if it names none; raises CairnError if it cannot be one."""
+    """The schema in an address, or None; raises CairnError if it is invalid."""
     named = address.query.get(_SCHEMA)
     if named is None:
         return None
@@ -399,16 +399,16 @@ def _schema_of(address: sa.URL) -> str | None:
             f"{printable_address(address)} names a schema, which only PostgreSQL has: leave out ?{_SCHEMA}=."
         )
     if not isinstance(named, str) or not re.fullmatch("[a-z_][a-z0-9_]{0,62}", named) or named.startswith("pg_"):
-        shown = named if isinstance(named, str) else " and ".join(named)
+        text = named if isinstance(named, str) else " and ".join(named)
         raise CairnError(
-            f"{shown[:80]!r} is no name for the schema of a catalogue: give one of small letters, digits and "
+            f"{text[:80]!r} is no name for the schema of a catalogue: give one of small letters, digits and "
             "underscores that begins with a letter, and not with pg_, such as ?schema=holiday."
         )
     return named
 
 
 def printable_address(address: str | sa.URL) -> str:
-    """An address as it may be shown: the file of an SQLite one, else without its password."""
+    """An address for display: the file of an SQLite database, else without its password."""
     if isinstance(address, str):
         return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", address)
     if address.get_backend_name() == "sqlite" and address.database:
@@ -417,7 +417,7 @@ def printable_address(address: str | sa.URL) -> str:
 
 
 def _set_up_sqlite(connection: sqlite3.Connection) -> None:
-    # None: transactions begin where SQLAlchemy says so (`_begin_sqlite`), not where Python's module thinks they should.
+    # None: SQLAlchemy begins transactions (`_begin_sqlite`), not Python's module.
     connection.isolation_level = None
     connection.create_function("casefold", 1, _casefold, deterministic=True)
     connection.create_function("great_circle_km", 4, great_circle_km, deterministic=True)
@@ -427,7 +427,7 @@ def _set_up_sqlite(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_READONLY:
                 raise
-            # A file that may only be read keeps the journal mode that it has.
+            # A read-only file keeps its journal mode.
 
 
 def _renew_sqlite(connection: sqlite3.Connection, _record: object, _proxy: object) -> None:
@@ -440,6 +440,6 @@ def _casefold(text: str | None) -> str | None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    # A writer takes its lock at once: to upgrade a reader's lock fails, without waiting, when another has written.
+    # A writer takes its lock at once: upgrading a reader's lock fails, without waiting, if another has written.
     writing = connection.get_execution_options().get("cairn_write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

@@ -1,7 +1,7 @@
-"""Photos that were removed for good: the list that keeps them out when their folders are indexed again.
+"""Exclusions: photos that were removed for good, and are skipped when their folders are indexed again.
 
-A photo is kept out by its content, wherever its file lies and whatever it is called, and by the path that it had, so
-that a file that was edited there stays out as well. It is taken in again by `cairn index --again`.
+A photo is excluded by its content, whatever its path and name, and by its old path, so that a file that was edited
+there is skipped as well. `cairn index --again` adds it again.
 """
 
 import datetime
@@ -20,16 +20,16 @@ _BULK: Mapping[str, Any] = {"synchronize_session": False}
 class Exclusion(NamedTuple):
     """A photo that was removed for good."""
 
-    number: int  # that it had; no photo gets it again
-    path: str  # where its file was last seen
-    name: str  # that it had in the collection
+    number: int  # its number, which is not reused
+    path: str  # last known path of its file
+    name: str  # its name in the collection
     sha256: str | None = None
     size: int | None = None  # bytes
     mtime_ns: int | None = None
     removed: str = ""  # when: ISO 8601, UTC
 
     def reason(self, path: str, sha256: str | None) -> str:
-        """Why this keeps out a file at a path; its content is None if it could not be read."""
+        """Why this excludes a file at a path; `sha256` is None if it could not be read."""
         if sha256 is None or sha256 != self.sha256:
             return f"at the path of {self.name}, which was removed for good"
         if path == self.path:
@@ -38,7 +38,7 @@ class Exclusion(NamedTuple):
 
 
 class Exclusions:
-    """Looks up files among the photos that were removed for good.
+    """Looks up files among the exclusions.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ class Exclusions:
                 self._by_content.setdefault(one.sha256, []).append(one)
 
     def at(self, path: str, size: int, mtime_ns: int) -> Exclusion | None:
-        """The photo whose file this is beyond doubt, unchanged where it was, so that it need not be read; or None."""
+        """The photo of an unchanged file at its old path, which need not be read; None if there is no such photo."""
         there = self._by_path.get(path, ())
         return next((one for one in there if (one.size, one.mtime_ns) == (size, mtime_ns)), None)
 
     def matching(self, path: str, sha256: str) -> list[Exclusion]:
-        """The photos that keep a file out: those of its content first, then those of its path."""
-        found = [*self._by_content.get(sha256, ()), *self._by_path.get(path, ())]
-        return list(dict.fromkeys(found))
+        """The photos that exclude a file: those of its content first, then those of its path."""
+        matches = [*self._by_content.get(sha256, ()), *self._by_path.get(path, ())]
+        return list(dict.fromkeys(matches))
 
 
 def exclude_photos(session: Session, numbers: Sequence[int]) -> None:
-    """Put indexed images on the list; to be called before they become tombstones."""
+    """Add indexed images to the list; call it before they become tombstones."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     columns = (ImageRow.number, ImageRow.path, ImageRow.path_hash, ImageRow.name, ImageRow.sha256)
     query = sa.select(*columns, ImageRow.size, ImageRow.mtime_ns).where(ImageRow.state == INDEXED)
@@ -77,19 +77,19 @@ def exclude_photos(session: Session, numbers: Sequence[int]) -> None:
 
 
 def exclusions_in(session: Session) -> list[Exclusion]:
-    """Photos that were removed for good, in the order of the numbers that they had."""
+    """All exclusions, by number."""
     columns = [getattr(ExcludedRow, name) for name in Exclusion._fields]
     return [Exclusion(*row) for row in session.execute(sa.select(*columns).order_by(ExcludedRow.number))]
 
 
 def include_photos(session: Session, numbers: Sequence[int]) -> None:
-    """Take photos off the list of those that were removed for good, by the numbers that they had."""
+    """Remove photos from the list, by number."""
     for chunk in chunks(list(numbers)):
         session.execute(sa.delete(ExcludedRow).where(ExcludedRow.number.in_(chunk)), execution_options=_BULK)
 
 
 def move_exclusions(session: Session, moved: Sequence[Exclusion]) -> None:
-    """Write where the files of photos on the list are now, so that they need not be read again to be known."""
+    """Store new paths of files of exclusions, so that they need not be read again."""
     for one in moved:
         values = {"path": one.path, "path_hash": path_hash_of(one.path), "size": one.size, "mtime_ns": one.mtime_ns}
         session.execute(

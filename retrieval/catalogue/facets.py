@@ -1,7 +1,7 @@
-"""Facets: what the photos that pass a filter have, and how many have each, to narrow them down further.
+"""Facets: values of the photos that pass a filter, with numbers of photos, to narrow down further.
 
-Of what a photo has one of, such as a camera, all values are counted that might be chosen in place of the one that is
-asked for; of tags, those that photos have besides.
+Of fields with one value, such as the camera, all values are counted that could replace the filtered one; of tags, those
+that the photos have in addition.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ Counts = list[tuple[str, int]]
 
 @dataclass(frozen=True)
 class FacetCounts:
-    """What photos have, and how many have each: those of the most photos first, but for folders and years."""
+    """Values of photos, and numbers of photos of each: the most frequent first, except for folders and years."""
 
-    folders: Counts  # in order; photos in folders below one do not count
+    folders: Counts  # in order; photos in subfolders do not count
     tags: Counts
     albums: list[tuple[int, str, int]]  # id, name and photos
     years: Counts  # in order
@@ -32,7 +32,7 @@ class FacetCounts:
 
 
 def facets_of(session: Session, wanted: PhotoFilter = SHOWN, limit: int = 500) -> FacetCounts:
-    """What the photos have that pass a filter; of each facet but folders and years so many at most."""
+    """Facets of the photos that pass a filter; at most `limit` values of each, except folders and years."""
     everything = wanted == SHOWN
     years: dict[str, int] = {}
     for month, photos in months_of(session, replace(wanted, taken_from="", taken_to="")):
@@ -60,7 +60,7 @@ def _which(session: Session, wanted: PhotoFilter) -> sa.ColumnElement[bool]:
 
 
 def _values(session: Session, key: str, wanted: PhotoFilter) -> Counts:
-    """Values of a field that has one for each photo."""
+    """Values of a field with one value for each photo."""
     which = _which(session, wanted)
     if key in COLUMNS:
         column: Any = getattr(ImageRow, key)
@@ -77,16 +77,16 @@ def _folders(session: Session, wanted: PhotoFilter) -> Counts:
 
 
 def _tags(session: Session, wanted: PhotoFilter, limit: int) -> Counts:
-    """Tags, each spelt as one of the first photos has it."""
+    """Tags, each in the spelling of one of the first photos."""
     passing = sa.select(ImageRow.number).where(_which(session, wanted))
-    # They are counted in an index, without reading a row; and only the texts that are shown are read.
+    # Counted in an index, without reading rows; only displayed texts are read.
     count = sa.func.count(MetadataRow.number.distinct()).label("photos")
     counted = sa.select(MetadataRow.value_hash, count).where(MetadataRow.key == TAG, MetadataRow.number.in_(passing))
     most = counted.group_by(MetadataRow.value_hash).order_by(sa.desc("photos")).limit(limit).subquery()
     spelt = sa.select(MetadataRow.value).where(MetadataRow.key == TAG, MetadataRow.value_hash == most.c.value_hash)
     tag = spelt.order_by(MetadataRow.number).limit(1).correlate(most).scalar_subquery()
-    found = session.execute(sa.select(tag, most.c.photos)).all()
-    return sorted(((tag, int(photos)) for tag, photos in found), key=lambda one: (-one[1], one[0]))
+    counts = session.execute(sa.select(tag, most.c.photos)).all()
+    return sorted(((tag, int(photos)) for tag, photos in counts), key=lambda one: (-one[1], one[0]))
 
 
 def _albums(session: Session, wanted: PhotoFilter, limit: int) -> list[tuple[int, str, int]]:

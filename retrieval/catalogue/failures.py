@@ -25,9 +25,9 @@ class Failure:
 
 
 def keep_failures(session: Session, failures: Sequence[Failure]) -> None:
-    r"""Keep why photos could not be indexed, in place of what was recorded for the same paths before.
+    r"""Store why photos could not be indexed, and replace earlier failures of the same paths.
 
-    An indexed photo of the same path stays as it is. Bytes of a path that are not text are kept as ``\xff``.
+    An indexed photo of the same path is not changed. Bytes of a path that are not text are stored as ``\xff``.
     """
     newest = {printable(failure.path): failure for failure in failures}
     forget_failures(session, list(newest))
@@ -49,13 +49,13 @@ def keep_failures(session: Session, failures: Sequence[Failure]) -> None:
 
 
 def forget_failures(session: Session, paths: Sequence[str]) -> None:
-    """Forget the failures of these paths, for instance of photos that are no longer there."""
+    """Delete the failures of these paths, for instance of photos that no longer exist."""
     for chunk in chunks([printable(path) for path in paths]):
         forget_failed_rows(session, rows_of_paths(session, chunk))
 
 
 def forget_failed_rows(session: Session, rows: Sequence[tuple[int, str]]) -> None:
-    """Forget those of some rows, given by number and state, that are failures."""
+    """Delete those of some rows, pairs of number and state, that are failures."""
     for chunk in chunks([number for number, state in rows if state == FAILED]):
         session.execute(
             sa.delete(ImageRow).where(ImageRow.number.in_(chunk)).execution_options(synchronize_session=False)

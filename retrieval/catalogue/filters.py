@@ -1,4 +1,4 @@
-"""Which photos of a collection are meant: by name, folder, fields of metadata, place, and any imported value."""
+"""Filters of photos of a collection: by name, folder, fields of metadata, place, and any imported value."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -21,10 +21,10 @@ MOST_WORDS = 64
 @describing
 @dataclass(frozen=True)
 class PhotoFilter(FieldFilter):
-    """What a photo has to fulfil: all of it. What is left as it is lets all photos pass.
+    """Conditions on photos, all of which must hold. Defaults let all photos pass.
 
-    Parts are found in upper and lower case. Dates may end early: a photo passes that may have been taken in the time
-    from the beginning of `taken_from` to the end of `taken_to`, so one of 1923 passes from 1923-05 on.
+    Parts of texts match in upper and lower case. Dates may be incomplete: a photo passes if it may have been taken
+    between the beginning of `taken_from` and the end of `taken_to`. So one of 1923 passes from 1923-05 on.
 
     Parameters
     ----------
@@ -34,17 +34,17 @@ class PhotoFilter(FieldFilter):
     where : mapping of str to str, or tuple of (str, str)
         Keys, or names of columns, and their whole values.
     hidden : bool or None
-        Hidden photos alone, where it is True; they are left out where it is False. None: it makes no difference.
+        True: only hidden photos. False: without hidden photos. None: with them.
     album : int, optional
-        Photos of an album alone, by its id.
+        Only photos of an album, by its id.
     within : Within or (south, west, north, east), optional
-        Between which parallels and meridians it was taken.
+        Parallels and meridians between which it was taken.
 
     Raises
     ------
     CairnError
-        A date or pages are not understood, or the first is behind the last; a condition has no key; a field is of
-        another type.
+        A date or pages cannot be parsed, or the first is after the last; a condition has no key; a field has another
+        type.
     """
 
     near: Near | None = None
@@ -74,17 +74,17 @@ class PhotoFilter(FieldFilter):
             if row.kind.name == "text" and hasattr(self, row.name):
                 cleaned[row.name] = clean(getattr(self, row.name), row.kind.longest)
         for name in ("tags", "without_tags"):
-            # An empty tag is ignored: forms send what was left empty.
+            # Ignore empty tags: forms send empty fields.
             cleaned[name] = tuple(tag for tag in (clean(one, LONGEST_TAG) for one in getattr(self, name)) if tag)
         for name, value in cleaned.items():
             object.__setattr__(self, name, value)
 
     def __bool__(self) -> bool:
-        """Whether any photo might not pass, but for those that are hidden."""
+        """Whether any photo that is not hidden might fail."""
         return any(getattr(self, one.name) for one in fields(self))
 
     def describe(self) -> dict[str, Any]:
-        """What `--json` reports: only what was asked for."""
+        """The conditions that were set, for `--json`."""
         said = {key: value for key, value in asdict(self).items() if value}
         if self.where:
             said["where"] = [[column_key(key), value] for key, value in self.where]
@@ -92,7 +92,7 @@ class PhotoFilter(FieldFilter):
 
 
 def parse_condition(text: str) -> tuple[str, str]:
-    """Read KEY=VALUE; raises CairnError if it is something else."""
+    """Parse KEY=VALUE; raises CairnError if it has another form."""
     key, equals, value = text.partition("=")
     if not equals:
         raise CairnError("A condition is written KEY=VALUE, such as archive=Berlin.")
@@ -100,27 +100,27 @@ def parse_condition(text: str) -> tuple[str, str]:
 
 
 def fields_of(wanted: PhotoFilter) -> dict[str, Any]:
-    """What addresses and forms have of a filter: `retrieval.library.filters.filter_of` makes it of that again."""
-    asked = {name: getattr(wanted, one.path[0]) for name, one in options_of(FieldFilter).items()}
-    asked |= {"hidden": wanted.hidden, "album": wanted.album}
-    asked["where"] = [f"{key}={value}" for key, value in wanted.where]
+    """The fields of a filter for addresses and forms; `retrieval.library.filters.filter_of` is the inverse."""
+    fields = {name: getattr(wanted, one.path[0]) for name, one in options_of(FieldFilter).items()}
+    fields |= {"hidden": wanted.hidden, "album": wanted.album}
+    fields["where"] = [f"{key}={value}" for key, value in wanted.where]
     for name in ("near", "within"):
         place = getattr(wanted, name)
-        asked[name] = ",".join(repr(float(number)) for number in asdict(place).values()) if place is not None else None
+        fields[name] = ",".join(repr(float(number)) for number in asdict(place).values()) if place is not None else None
     return {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in asked.items()
+        for name, value in fields.items()
         if value or (name == "album" and value is not None)
     }
 
 
 def _as_field(name: str, value: Any) -> Any:
-    """Bring what a caller gives for a field into its type: one tag, a mapping of conditions, a place of three numbers.
+    """Convert a caller's value of a field to its type: one tag, a mapping of conditions, a place of three numbers.
 
     Raises
     ------
     CairnError
-        It is something else.
+        It has another type.
     """
     try:
         if name == "hidden":

@@ -1,9 +1,8 @@
-"""Headers of tables: which field a column is for, as people name it in six languages.
+"""Headers of tables: the field of a column, as people name it in six languages.
 
-Those of the fields are in their table (`retrieval.metadata.fields`), in English, German, French, Spanish, Italian and
-Dutch. They are understood in upper or lower case, with accents or without, with spaces, hyphens or underscores. A few
-headers mean something else as often ("Breite" is also how wide a print is): these count where the cells bear it out,
-see `retrieval.catalogue.tables.columns`.
+Headers of fields are listed in `retrieval.metadata.fields`, in English, German, French, Spanish, Italian and Dutch.
+Case, accents, spaces, hyphens and underscores are ignored. A few headers are ambiguous ("Breite" is also the width of a
+print): they count only if the cells confirm them, see `retrieval.catalogue.tables.columns`.
 """
 
 import unicodedata
@@ -23,7 +22,7 @@ _YEARS = "year, jahr, année, año, anno, jaar"
 
 
 def normal_header(header: str) -> str:
-    r"""Return a header without what people write in different ways: case, accents, spaces and punctuation.
+    r"""Normalise a header: without case, accents, spaces and punctuation.
 
     >>> normal_header("Aufnahme-Datum"), normal_header(" DATE_TAKEN "), normal_header("Schlagwo\u0308rter")
     ('aufnahmedatum', 'datetaken', 'schlagworter')
@@ -37,17 +36,17 @@ def rank_of(header: str, field: str) -> int | None:
 
 
 def is_doubtful(header: str) -> bool:
-    """Whether a header that names a field means something else as often."""
+    """Whether a header that names a field is ambiguous."""
     return normal_header(header) in _DOUBTFUL_HEADERS
 
 
 def is_year(header: str) -> bool:
-    """Whether a header says that its column holds years."""
+    """Whether a header names a column of years."""
     return normal_header(header) in _YEAR_HEADERS
 
 
 def field_of(header: str) -> str | None:
-    """The field that a header names beyond doubt, or None; no field but those of what is known of a photo."""
+    """The field of metadata that a header names unambiguously, or None."""
     if is_doubtful(header):
         return None
     return next((field for field in _RANKS if field != PHOTO and rank_of(header, field) is not None), None)

@@ -1,7 +1,7 @@
-"""What each photo of a collection was verified with, kept so that no photo is asked with twice.
+"""Links: results of verifying each photo of a collection with others, stored so that no photo is queried twice.
 
-The links of a photo are bytes to the catalogue. All are of one kind, which a text says (the vocabulary, for example):
-links of another kind take the place of all that are kept.
+The catalogue stores the links of a photo as bytes. All are of one kind, named by a text (the vocabulary, for example):
+links of another kind replace all stored ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,18 @@ _WITHOUT_LOADING = {"synchronize_session": False}
 
 
 def begin_links(session: Session, kind: str) -> None:
-    """Forget all links between photos, and keep those of another kind from now on."""
+    """Delete all links between photos, and store those of another kind from now on."""
     session.execute(sa.delete(LinkRow), execution_options=_WITHOUT_LOADING)
     session.merge(Setting(key=KIND_KEY, value=kind))
 
 
 def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
-    """Keep what photos were verified with, by their numbers.
+    """Store the links of photos, by number.
 
     Raises
     ------
     CairnError
-        Links of another kind are kept meanwhile.
+        Links of another kind were stored meanwhile.
     """
     if session.get_one(Setting, KIND_KEY).value != kind:
         raise CairnError("Another process looks for other links meanwhile: run the command again when it has ended.")
@@ -42,17 +42,17 @@ def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
 
 
 def links_in(session: Session, numbers: Sequence[int] | None = None) -> dict[int, bytes]:
-    """What photos, all or some, were verified with, by ascending numbers; what is not what was written is left out."""
+    """Links of photos, all or some, by ascending number; without damaged ones."""
     every = sa.select(LinkRow).order_by(LinkRow.number)
-    found: dict[int, bytes] = {}
+    links: dict[int, bytes] = {}
     for some in [None] if numbers is None else chunks(sorted(numbers)):
         rows = session.scalars(every if some is None else every.where(LinkRow.number.in_(some)))
-        found.update((row.number, row.found) for row in rows if row.is_whole)
-    return found
+        links.update((row.number, row.found) for row in rows if row.is_whole)
+    return links
 
 
 def links_after(session: Session, number: int, limit: int) -> list[tuple[int, bytes]]:
-    """The first photos behind a number that links are kept of, and these as they are: nothing tells damage."""
+    """The first photos after a number that have links, with these; without a check for damage."""
     query = sa.select(LinkRow.number, LinkRow.found).where(LinkRow.number > number)
     rows = session.execute(query.order_by(LinkRow.number).limit(limit))
     return [(int(one), found) for one, found in rows if isinstance(found, bytes)]

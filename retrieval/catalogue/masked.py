@@ -1,4 +1,4 @@
-"""In which photos printed text was left out: kept as one setting, as nearly all pages of a book are among them."""
+"""Photos with masked printed text: stored as one setting, as nearly all pages of a book are among them."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _Ranges = list[tuple[int, int]]
 
 
 def note_masked(session: Session, numbers: Iterable[int]) -> None:
-    """Note photos in which text was left out, with those that are noted."""
+    """Add photos with masked text to the stored ones."""
     merged: _Ranges = []
     for first, last in sorted({*_ranges(session), *((one, one) for one in numbers)}):
         if merged and first <= merged[-1][1] + 1:
@@ -31,13 +31,13 @@ def note_masked(session: Session, numbers: Iterable[int]) -> None:
 
 
 def count_masked(session: Session) -> int:
-    """Count the photos of the collection in which text was left out."""
+    """Count the photos of the collection with masked text."""
     ranges = _ranges(session)
     return len(_within(session.scalars(_indexed()), ranges)) if ranges else 0
 
 
 def names_of_text_alone(session: Session) -> list[str]:
-    """Names of photos in which nothing but text was found, in order."""
+    """Names of photos with only text, in order."""
     numbers = _within(session.scalars(_indexed().where(ImageRow.features == 0)), _ranges(session))
     return sorted(names_of(session, numbers).values())
 
@@ -52,12 +52,14 @@ def _within(numbers: Iterable[int], ranges: _Ranges) -> list[int]:
 
 
 def _ranges(session: Session) -> _Ranges:
-    """First and last numbers, ascending; none of a text that `note_masked` did not write."""
-    found = []
+    """First and last numbers, ascending; empty for a text that `note_masked` did not write."""
+    ranges = []
     for part in (setting_of(session, KEY) or "").split(","):
         first, _, last = part.partition("-")
         ends = first, last or first
         if all(one.isascii() and one.isdigit() and len(one) < 19 for one in ends):
-            found.append((int(ends[0]), int(ends[1])))
-    is_sound = all(first <= last for first, last in found) and all(one[1] < next_[0] for one, next_ in pairwise(found))
-    return found if is_sound else []
+            ranges.append((int(ends[0]), int(ends[1])))
+    is_sound = all(first <= last for first, last in ranges) and all(
+        one[1] < next_[0] for one, next_ in pairwise(ranges)
+    )
+    return ranges if is_sound else []

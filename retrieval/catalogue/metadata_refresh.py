@@ -1,4 +1,4 @@
-"""Reading again what the files of a collection's photos say of them."""
+"""Read the metadata of a collection's photos from their files again."""
 
 import itertools
 from dataclasses import dataclass
@@ -17,37 +17,37 @@ _AT_ONCE = 500  # photos that are written together
 
 @dataclass(frozen=True)
 class RefreshReport:
-    """What reading again found."""
+    """Result of reading metadata again."""
 
     read: int  # photos
-    missing: int  # photos whose file is gone, or may not be read: they keep what was known
-    told: int  # photos whose file says anything
+    missing: int  # photos whose file is missing or may not be read: they keep their metadata
+    told: int  # photos whose file has any metadata
 
 
 def refresh_metadata(catalogue: Catalogue, progress: Progress | None = None) -> RefreshReport:
-    """Read the metadata of all indexed photos' files again, and keep it; what was imported stays.
+    """Read the metadata of all indexed photos' files again, and store it; imported values stay.
 
     Parameters
     ----------
     catalogue : Catalogue
         Of the collection.
     progress : callable, optional
-        Told the step "read", how many photos are done, and how many there are.
+        Called with the step "read", and the numbers of photos done and of all photos.
     """
     tell = progress or (lambda step, done, of: None)
     photos = catalogue.read(count_indexed)
     done = read = missing = told = 0
     places = catalogue.places()
     while some := list(itertools.islice(places, _AT_ONCE)):
-        found: list[tuple[int, Metadata]] = []
+        batch: list[tuple[int, Metadata]] = []
         for number, _, path in some:
             try:
-                found.append((number, read_metadata(Path(path), strict=True)))
+                batch.append((number, read_metadata(Path(path), strict=True)))
             except Unreadable:
                 missing += 1
-        catalogue.write(store_metadata, found)
+        catalogue.write(store_metadata, batch)
         done += len(some)
-        read += len(found)
-        told += sum(metadata != Metadata() for _, metadata in found)
+        read += len(batch)
+        told += sum(metadata != Metadata() for _, metadata in batch)
         tell("read", done, max(done, photos))
     return RefreshReport(read, missing, told)

@@ -1,4 +1,4 @@
-"""Names that photos get in a catalogue: those that they wish for where they are free, else others like them."""
+"""Names of photos in a catalogue: the desired ones if free, else similar ones."""
 
 import hashlib
 import itertools
@@ -17,7 +17,7 @@ LONGEST_NAME = 1000
 
 
 def short_name(name: str) -> str:
-    """A name that fits into every database: a longer one keeps its beginning and its end, with a hash between them.
+    """Shorten a name so that it fits into every database: beginning and end, with a hash between them.
 
     >>> len(short_name("folder/" * 400 + "1.jpg"))
     1000
@@ -32,18 +32,18 @@ def short_name(name: str) -> str:
 
 
 def free_names(session: Session, photos: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Choose a name for each photo that no other has, in the catalogue or among them.
+    """Choose a name for each photo that is unique in the catalogue and among them.
 
     Parameters
     ----------
     session : Session
     photos : sequence of (str, str or None)
-        Path, and the name that is wished for: that of the file where it is None or empty.
+        Path, and the desired name; the file name if None or empty.
 
     Returns
     -------
     list of str
-        The wish, as `short_name` gives it, or what `unique_name` makes of the path.
+        The desired name, shortened by `short_name`, or the result of `unique_name` for the path.
     """
     names: list[str] = []
     wishes = [short_name(wish or readable(Path(path).name)) for path, wish in photos]
@@ -56,7 +56,7 @@ def free_names(session: Session, photos: Sequence[tuple[str, str | None]]) -> li
 
 
 class _TakenNames:
-    """Names that images have; those given at first are looked up at once, others when they are asked for."""
+    """Names in use; those passed to the constructor are looked up at once, others on demand."""
 
     def __init__(self, session: Session, names: Sequence[str]) -> None:
         self._session = session
@@ -79,7 +79,7 @@ class _TakenNames:
 
 
 def unique_name(path: Path | str, taken: Container[str]) -> str:
-    """A name for a photo that no other has: its file's, else with its folder's before it, else with (2), (3), ….
+    """A unique name for a photo: that of its file, else with its folder's before it, else with (2), (3), ….
 
     >>> unique_name("/holiday/rome/1.jpg", {"1.jpg", "rome/1.jpg"})
     'rome/1 (2).jpg'

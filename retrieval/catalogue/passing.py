@@ -1,4 +1,4 @@
-"""What a collection remembers to pass over in folders: patterns, and folders that were removed for good."""
+"""Stored rules of a collection for files to skip in folders: patterns, and folders that were removed for good."""
 
 import json
 import os
@@ -28,23 +28,23 @@ _LONGEST = 1000  # characters of a pattern
 
 
 def passing_of(session: Session) -> Passing:
-    """What a collection passes over; nothing of its own if what it remembers is damaged."""
+    """The rules of a collection; the defaults if the stored ones are damaged."""
     try:
-        found = json.loads(setting_of(session, PASSING_KEY) or "{}")
-        exclude, include = (tuple(map(str, found.get(name, ()))) for name in ("exclude", "include"))
-        every = float(found.get("frame_every", 0))
-        return Passing(exclude, include, found.get("films") is True, every if 0 < every < inf else 0)
+        stored = json.loads(setting_of(session, PASSING_KEY) or "{}")
+        exclude, include = (tuple(map(str, stored.get(name, ()))) for name in ("exclude", "include"))
+        every = float(stored.get("frame_every", 0))
+        return Passing(exclude, include, stored.get("films") is True, every if 0 < every < inf else 0)
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return Passing()
 
 
 def change_passing(session: Session, exclude: Iterable[str], include: Iterable[str]) -> None:
-    """Add patterns to those that a collection remembers: see `Passing.changed`.
+    """Add patterns to those of a collection: see `Passing.changed`.
 
     Raises
     ------
     CairnError
-        A pattern is empty, too long, or cannot be kept.
+        A pattern is empty, too long, or cannot be stored.
     """
     exclude, include = tuple(exclude), tuple(include)
     for pattern in (*exclude, *include):
@@ -58,14 +58,14 @@ def change_passing(session: Session, exclude: Iterable[str], include: Iterable[s
 
 
 def choose_films(session: Session, films: bool | None, frame_every: float | None) -> None:
-    """Say whether films are taken from now on, and how many seconds lie between their frames (0: by shots).
+    """Choose whether films are taken from now on, and the seconds between their frames (0: by shots).
 
-    None: that stays as it is; films are taken where an interval is given.
+    None: no change. An interval implies that films are taken.
 
     Raises
     ------
     CairnError
-        The interval is no number of seconds that makes sense.
+        The interval is no valid number of seconds.
     """
     if frame_every is not None and not (frame_every == 0 or SHORTEST <= frame_every <= LONGEST):
         raise CairnError(f"Frames are {SHORTEST} to {LONGEST} seconds apart (0: by shots), not {frame_every:g}.")
@@ -81,7 +81,7 @@ def _keep(session: Session, passing: Passing) -> None:
 
 
 def exclude_folder(session: Session, folder: str, rows: Iterable[ImageRow]) -> None:
-    """Pass over a folder from now on, by its name in the collection and photos in it."""
+    """Skip a folder from now on, by its name in the collection and photos in it."""
     places = set()
     for row in rows:
         root = root_of(row.path, str(row.name))
@@ -91,14 +91,16 @@ def exclude_folder(session: Session, folder: str, rows: Iterable[ImageRow]) -> N
 
 
 def take_folders_again(session: Session, paths: Sequence[Path]) -> None:
-    """Forget folders that were removed for good: those that hold one of some paths, or lie below one."""
-    given = [os.path.realpath(path) for path in paths]
+    """Delete the rules of folders removed for good that contain one of the paths, or lie below one."""
+    real_paths = [os.path.realpath(path) for path in paths]
     passing = passing_of(session)
     again = [
         pattern
         for pattern in passing.exclude
         if pattern.startswith("/")
-        and any(fnmatchcase(f"{path}/", f"{pattern}/*") or pattern.startswith(f"{escape(path)}/") for path in given)
+        and any(
+            fnmatchcase(f"{path}/", f"{pattern}/*") or pattern.startswith(f"{escape(path)}/") for path in real_paths
+        )
     ]
     if again:
         _keep(session, replace(passing, exclude=tuple(one for one in passing.exclude if one not in again)))

@@ -1,4 +1,4 @@
-"""Look photos of a collection up by what people call them, in tables and on the command line."""
+"""Look up photos of a collection by the names that people use, in tables and on the command line."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from retrieval.catalogue.photos import photo_of_name, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.pages import stem_of
 
-_EXACT_WAYS = 3  # in which a photo may be called exactly, by its name, path or file
+_EXACT_WAYS = 3  # exact ways to name a photo: by its name, path or file name
 
 
 class PhotoNotFound(CairnError):
@@ -24,20 +24,22 @@ class PhotoNotFound(CairnError):
 
 @dataclass(frozen=True)
 class PhotoLookup:
-    """The photos of a collection by their names, paths and file names; each list is made when it is first needed."""
+    """The photos of a collection by name, path and file name; each index is made at first use."""
 
     places: Sequence[tuple[int, str, str]]  # number, name, path
     near: Sequence[Path] = ()  # folders that paths may begin in, in addition to the working folder
 
     def find(self, called: str) -> int | str:
-        """A photo's number by its name, path or file name, exactly, but for case, or without extension; or why not."""
+        """Number of a photo by its name, path or file name: exact, ignoring case, or without extension. Otherwise a
+        reason.
+        """
         numbers = self.find_all(called)
         if len(numbers) == 1:
             return numbers[0]
         return f"{len(numbers)} photos are called so" if numbers else "no photo is called so"
 
     def find_all(self, called: str) -> Sequence[int]:
-        """Numbers of the photos that are called so: several where the best way to understand it fits several."""
+        """Numbers of the photos with this name; several if the best interpretation is ambiguous."""
         if exact := self.find_exactly(called):
             return exact
         loose = loose_name(called)
@@ -47,7 +49,7 @@ class PhotoLookup:
         return ()
 
     def find_exactly(self, called: str) -> Sequence[int]:
-        """The number of the one photo of this very name, path or file name without extension; none otherwise."""
+        """The number of the only photo of exactly this name, path or file name without extension; otherwise empty."""
         exact = [(self._names, called), *((self._paths, path) for path in self._paths_of(called))]
         for index, key in (*exact, (self._exact_stems, called)):
             if len(index.get(key, ())) == 1:
@@ -55,7 +57,7 @@ class PhotoLookup:
         return ()
 
     def find_stems(self, stem: str) -> Sequence[int]:
-        """Numbers of the photos whose files are called so, without extension; else of those that `find_all` finds."""
+        """Numbers of the photos with this file name without extension; else those of `find_all`."""
         return self._exact_stems.get(stem) or self.find_all(stem)
 
     def _paths_of(self, called: str) -> Iterator[str]:
@@ -105,26 +107,26 @@ class PhotoLookup:
 
 
 def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
-    """Find a photo by its name, else by its path or file name, as tables may call it; None if there is no such photo.
+    """Find a photo by its name, else by its path or file name, as in tables; None if there is no such photo.
 
     Raises
     ------
     CairnError
-        Several photos are called so.
+        Several photos have this name.
     """
     row = catalogue.read(photo_of_name, called)
     if row is not None:
         return row
-    found = _called_so(catalogue, called)
-    if len(found) > 1:
-        shown = " and ".join(repr(name) for _, name in found[:2])
-        more = f" and {len(found) - 2} more" if len(found) > 2 else ""
-        raise CairnError(f"{len(found)} photos are called {called!r}, {shown}{more}: give the whole name of one.")
-    return catalogue.read(rows_of, [number for number, _ in found])[0] if found else None
+    matches = _called_so(catalogue, called)
+    if len(matches) > 1:
+        names = " and ".join(repr(name) for _, name in matches[:2])
+        more = f" and {len(matches) - 2} more" if len(matches) > 2 else ""
+        raise CairnError(f"{len(matches)} photos are called {called!r}, {names}{more}: give the whole name of one.")
+    return catalogue.read(rows_of, [number for number, _ in matches])[0] if matches else None
 
 
 def _called_so(catalogue: Catalogue, called: str) -> Sequence[tuple[int, str]]:
-    """Numbers and names of the photos that `PhotoLookup.find_all` finds among all: no index is made."""
+    """Numbers and names of the photos that `PhotoLookup.find_all` would find, without making an index."""
     loose = loose_name(called)
     ways: list[list[tuple[int, str]]] = [[] for _ in range(_EXACT_WAYS + 5)]
     for number, name, path in catalogue.places():

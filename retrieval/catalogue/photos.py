@@ -1,4 +1,4 @@
-"""Look photos of a catalogue up by number, by name, or by what shows whether they have changed."""
+"""Look up photos of a catalogue by number, by name, or by path to see whether they have changed."""
 
 import re
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from index.text import printable
 from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow, SegmentRow, path_hash_of
 
-_NONE = np.iinfo(np.int64).min  # where a number is not known
-_SEEN = 4096  # rows that are remembered, or a few more: some megabytes
+_NONE = np.iinfo(np.int64).min  # for an unknown number
+_SEEN = 4096  # cached rows, or a few more: some megabytes
 _SHA256, _SHA256S = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]*")
 _NO_SHA256 = 64 * "0"
 _ROW = np.dtype(
@@ -29,21 +29,21 @@ _ROW = np.dtype(
 
 
 class Known(NamedTuple):
-    """What tells whether a photo is unchanged since it was indexed, or failed."""
+    """Facts that show whether a photo is unchanged since it was indexed, or failed."""
 
     number: int
     state: str
     size: int | None
     mtime_ns: int | None
     sha256: str | None
-    missing: bool = False  # its file was gone when last looked for
+    missing: bool = False  # its file was missing at the last run
 
 
 class KnownPhotos(Mapping[str, Known]):
-    """What is known of photos by their paths, of one moment, in some 90 bytes of each.
+    """Facts of photos by path, of one moment, in about 90 bytes for each.
 
-    A photo is looked up by the 64 bits of its path, and the paths themselves are read part by part where they are asked
-    for: of photos that have moved since, the new ones.
+    Photos are looked up by 64-bit hashes of their paths. The paths themselves are read in parts, on demand; for photos
+    that have moved since, these are the new ones.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ class KnownPhotos(Mapping[str, Known]):
     odd : mapping of int to str
         By number: contents that are no SHA-256.
     paths_of : callable
-        From numbers of photos to the paths of those that are still there.
+        From numbers of photos to the paths of those that still exist.
     """
 
     def __init__(
         self, rows: NDArray[np.void], odd: Mapping[int, str], paths_of: Callable[[Sequence[int]], Mapping[int, str]]
     ) -> None:
         self._rows, self._odd, self._paths_of = rows, odd, paths_of
-        # Of several photos of one path the last one counts.
+        # If several photos have one path, the last one counts.
         self._order = np.lexsort((rows["number"], rows["indexed"], rows["hash"]))
         self._hashes = rows["hash"][self._order]
         is_last = np.ones(len(rows), bool)
@@ -80,7 +80,7 @@ class KnownPhotos(Mapping[str, Known]):
         return (path for path, _ in self._at(self._counting))
 
     def of_contents(self, contents: Collection[str]) -> Iterator[tuple[str, Known]]:
-        """Paths of the indexed photos that show one of some contents (SHA-256), and what is known of them."""
+        """Paths and facts of the indexed photos with one of some contents (SHA-256)."""
         begins = [int(content[:16], 16) for content in contents if _SHA256.fullmatch(content)]
         wanted = np.array(begins, np.uint64)
         firsts = np.ascontiguousarray(self._rows["sha256"][:, :8]).view(">u8")[:, 0] if begins else np.zeros(0, ">u8")
@@ -90,14 +90,14 @@ class KnownPhotos(Mapping[str, Known]):
                 yield path, known
 
     def without(self, paths: Collection[str]) -> Iterator[tuple[str, Known]]:
-        """Paths of all photos but some, and what is known of them."""
+        """Paths and facts of all photos except some."""
         hashes = np.fromiter((path_hash_of(path) for path in paths), np.int64, len(paths))
         for path, known in self._at(self._counting[~np.isin(self._rows["hash"][self._counting], hashes)]):
             if path not in paths:
                 yield path, known
 
     def _at(self, places: NDArray[np.intp]) -> Iterator[tuple[str, Known]]:
-        """Paths and what is known of the photos in some rows; of those alone that are still there."""
+        """Paths and facts of the photos in some rows, if they still exist."""
         for start in range(0, len(places), CHUNK):
             rows = self._rows[places[start : start + CHUNK]]
             paths = self._paths_of(rows["number"].tolist())
@@ -117,9 +117,9 @@ class KnownPhotos(Mapping[str, Known]):
 
 
 def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[int, str]]) -> KnownPhotos:
-    """What is known of each path that is indexed or failed.
+    """Facts of each path that is indexed or failed.
 
-    Of one that is both, a photo that was indexed and whose file is damaged since: what was indexed.
+    If it is both, as the file of an indexed photo was damaged later, the facts of the indexed photo.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[i
     Raises
     ------
     CairnError
-        What the catalogue holds of a photo is of a wrong type.
+        A value of a photo in the catalogue has a wrong type.
     """
     wanted = ImageRow.state != REMOVED
     columns = (ImageRow.number, ImageRow.path_hash, ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
@@ -162,10 +162,10 @@ def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[i
 
 
 def _packed(contents: Sequence[str | None]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """The bytes (n, 32) of contents that are SHA-256, and which of them are; zeros for others."""
+    """The bytes (n, 32) of contents, and which of them are a SHA-256; zeros for others."""
     is_there = np.array([one is not None for one in contents], bool)
     joined = "".join(_NO_SHA256 if one is None else one for one in contents)
-    # All at once where all look like such; one by one where one does not.
+    # All at once if all are well-formed, else one by one.
     if any(one is not None and len(one) != 64 for one in contents) or not _SHA256S.fullmatch(joined):
         is_there = np.array([one is not None and bool(_SHA256.fullmatch(one)) for one in contents], bool)
         joined = "".join(one if ok and one else _NO_SHA256 for one, ok in zip(contents, is_there, strict=True))
@@ -173,7 +173,7 @@ def _packed(contents: Sequence[str | None]) -> tuple[NDArray[np.uint8], NDArray[
 
 
 class KnownContents(Container[str | None]):
-    """The contents (SHA-256) of photos, in 32 bytes of each.
+    """Set of the contents (SHA-256) of photos, in 32 bytes for each.
 
     Parameters
     ----------
@@ -195,16 +195,15 @@ class KnownContents(Container[str | None]):
 
 
 class SeenPhotos:
-    """Remembers rows of indexed photos; several threads may use it."""
+    """Thread-safe cache of rows of indexed photos."""
 
     def __init__(self) -> None:
         self._seen: tuple[int | None, dict[int, ImageRow]] = None, {}  # the revision, and the rows as of it
 
     def rows_at(self, revision: int) -> dict[int, ImageRow]:
-        """The rows that were read at a revision of the catalogue, by number, to be added to.
+        """The cached rows of a revision of the catalogue, by number; callers add rows.
 
-        None of those that were read before something was written; and from time to time none at all, so that they do
-        not become too many.
+        Rows of earlier revisions are dropped, and all rows from time to time, to limit the size.
         """
         at, rows = self._seen
         if at != revision or len(rows) > _SEEN:
@@ -236,13 +235,13 @@ def rows_of(session: Session, numbers: Sequence[int], *, indexed: bool = True) -
     Raises
     ------
     KeyError
-        One of the numbers is not that of such a photo.
+        A number is not that of such a photo.
     """
     query = sa.select(ImageRow).where(ImageRow.state == INDEXED) if indexed else sa.select(ImageRow)
-    found: dict[int, ImageRow] = {}
+    rows: dict[int, ImageRow] = {}
     for chunk in chunks([int(number) for number in numbers]):
-        found.update((row.number, row) for row in session.scalars(query.where(ImageRow.number.in_(chunk))))
-    return [found[int(number)] for number in numbers]
+        rows.update((row.number, row) for row in session.scalars(query.where(ImageRow.number.in_(chunk))))
+    return [rows[int(number)] for number in numbers]
 
 
 def names_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
@@ -251,14 +250,14 @@ def names_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
 
 
 def kept_in_segments(session: Session, numbers: Sequence[int]) -> set[int]:
-    """Those of some photos, taken out or not, that a segment has."""
+    """Those of some photos, removed or not, that a segment has."""
     return set(_values_of(session, ImageRow.path, numbers, ImageRow.segment_id.is_not(None)))
 
 
 def names_in_order(session: Session, numbers: Sequence[int]) -> list[str]:
     """The names of indexed photos, in the order of the numbers; raises KeyError if one is not indexed."""
-    found = names_of(session, numbers)
-    return [found[int(number)] for number in numbers]
+    by_number = names_of(session, numbers)
+    return [by_number[int(number)] for number in numbers]
 
 
 def paths_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
@@ -269,23 +268,23 @@ def paths_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
 def _values_of(
     session: Session, column: Any, numbers: Sequence[int], condition: sa.ColumnElement[bool]
 ) -> dict[int, str]:
-    """A column's values of those of some photos that fulfil a condition."""
+    """A column's values for those of some photos that fulfil a condition."""
     query = sa.select(ImageRow.number, column).where(condition)
-    found: dict[int, str] = {}
+    values: dict[int, str] = {}
     for chunk in chunks([int(number) for number in numbers]):
-        found.update((number, value) for number, value in session.execute(query.where(ImageRow.number.in_(chunk))))
-    return found
+        values.update((number, value) for number, value in session.execute(query.where(ImageRow.number.in_(chunk))))
+    return values
 
 
 def places_of_photos(session: Session, first: int) -> list[tuple[int, str, str]]:
-    """Number, name and path of indexed photos, by ascending number: those of a part, from a number on."""
+    """Number, name and path of indexed photos, by ascending number: one part, from a number on."""
     query = sa.select(ImageRow.number, ImageRow.name, ImageRow.path)
     query = query.where(ImageRow.state == INDEXED, ImageRow.number >= first).order_by(ImageRow.number).limit(CHUNK)
     return [(number, name or "", path) for number, name, path in session.execute(query)]
 
 
 def indexed_folders(session: Session) -> list[Path]:
-    """Folders that were indexed: what the paths of photos have before the names."""
+    """Folders that were indexed: the parts of paths before the names."""
     length = sa.func.length(ImageRow.path) - sa.func.length(ImageRow.name)
     root, end = sa.func.substr(ImageRow.path, 1, length), sa.func.substr(ImageRow.path, length)
     query = sa.select(root).where(end == sa.literal("/") + ImageRow.name).group_by(root)
@@ -299,21 +298,21 @@ def contents_of_photos(session: Session) -> list[tuple[int, str | None]]:
 
 
 def dates_added(session: Session, paths: Sequence[str]) -> dict[str, str]:
-    """When the indexed photos of some paths were added (ISO 8601, UTC), by path, if that is known."""
-    found: dict[str, str] = {}
+    """When the indexed photos of some paths were added (ISO 8601, UTC), by path, if known."""
+    dates: dict[str, str] = {}
     for chunk in chunks(paths):
         query = sa.select(ImageRow.path, ImageRow.date_added).where(
             ImageRow.path_hash.in_([path_hash_of(path) for path in chunk]),
             ImageRow.state == INDEXED,
             ImageRow.date_added.is_not(None),
         )
-        found.update((path, str(date)) for path, date in session.execute(query))
-    return found
+        dates.update((path, str(date)) for path, date in session.execute(query))
+    return dates
 
 
 def first_and_last_added(session: Session) -> tuple[str, str] | None:
-    """When the first and the last of the indexed photos were added of which that is known; None if there is none."""
-    # Each by itself, at its end of an index; indexed photos alone have names.
+    """When the first and the last of the indexed photos were added; None if unknown for all."""
+    # Separate queries, each at one end of an index; only indexed photos have names.
     ends = [sa.select(one(ImageRow.date_added)).where(ImageRow.name.is_not(None)) for one in (sa.func.min, sa.func.max)]
     first, last = session.execute(sa.select(*(one.scalar_subquery() for one in ends))).one()
     return None if first is None else (str(first), str(last))
@@ -321,17 +320,17 @@ def first_and_last_added(session: Session) -> tuple[str, str] | None:
 
 def numbers_of_names(session: Session, names: Sequence[str]) -> dict[str, int]:
     """The numbers of those of some names that indexed photos have."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for chunk in chunks([name for name in names if printable(name) == name]):
         query = sa.select(ImageRow.name, ImageRow.number).where(ImageRow.name.in_(chunk))
-        found.update((str(name), number) for name, number in session.execute(query))
-    return found
+        numbers.update((str(name), number) for name, number in session.execute(query))
+    return numbers
 
 
 def photo_of_name(session: Session, name: str) -> ImageRow | None:
     """The indexed photo of a name, or None."""
     if printable(name) != name:
-        return None  # no such name is ever stored, and no database takes it
+        return None  # no such name is stored, and databases reject it
     return session.scalars(sa.select(ImageRow).where(ImageRow.name == name)).one_or_none()
 
 
@@ -348,27 +347,27 @@ def rows_of_content(session: Session, sha256: str) -> list[ImageRow]:
 
 
 def missing_photos(session: Session) -> list[ImageRow]:
-    """Indexed photos whose files were gone when last looked for, by ascending number."""
+    """Indexed photos whose files were missing at the last run, by ascending number."""
     wanted = (ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
-    # Sorted here: for the order a database would read all photos, and there are few of these.
+    # Sorted here: with ORDER BY a database would read all photos, and few are missing.
     return sorted(session.scalars(sa.select(ImageRow).where(*wanted)), key=lambda row: row.number)
 
 
 def names_without_features(session: Session) -> list[str]:
-    """Names of indexed photos in which nothing was found that they could be found by, in order."""
+    """Names of indexed photos without features, in order."""
     wanted = (ImageRow.state == INDEXED, ImageRow.features == 0)
-    numbers = session.scalars(sa.select(ImageRow.number).where(*wanted)).all()  # of an index that covers it
+    numbers = session.scalars(sa.select(ImageRow.number).where(*wanted)).all()  # from a covering index
     return sorted(names_of(session, numbers).values())
 
 
 def counts_of_photos(session: Session) -> dict[str, int]:
-    """How many photos are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have.
+    """Numbers of photos that are `indexed`, `failed` and `removed`, and of `features` of the indexed ones.
 
-    Segments say how many photos they have, and how many features: of them the tombstones are taken, which are few.
+    Summed over segments, from which the few tombstones are subtracted.
     """
     in_segments = sa.select(sa.func.sum(SegmentRow.images), sa.func.sum(SegmentRow.features))
     photos, features = (int(one or 0) for one in session.execute(in_segments).one())
-    # Indexed photos alone have names.
+    # Only indexed photos have names.
     columns = (ImageRow.state, sa.func.count(), sa.func.sum(ImageRow.features))
     others = sa.select(*columns).where(ImageRow.name.is_(None)).group_by(ImageRow.state)
     by_state = {state: (int(count), int(lost or 0)) for state, count, lost in session.execute(others)}
@@ -382,5 +381,5 @@ def counts_of_photos(session: Session) -> dict[str, int]:
 
 
 def count_indexed(session: Session) -> int:
-    """How many photos are indexed: see `counts_of_photos`."""
+    """Number of indexed photos: see `counts_of_photos`."""
     return counts_of_photos(session)[INDEXED]

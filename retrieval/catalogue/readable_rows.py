@@ -1,4 +1,4 @@
-"""What can still be read of a catalogue that is a damaged SQLite file: its rows, table by table."""
+"""Salvage the readable rows of a catalogue that is a damaged SQLite file, table by table."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ _KINDS: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper 
 
 
 def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
-    """Copy the rows of a damaged catalogue that can be read, and whose hashes hold, to a new one of the same format.
+    """Copy the rows of a damaged catalogue that are readable and have valid hashes to a new one of the same format.
 
     Parameters
     ----------
@@ -25,12 +25,12 @@ def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
     copy : Path
         The new one.
     revision : int
-        That the copy is to be of.
+        Revision of the copy.
 
     Returns
     -------
     set of str
-        Names of the tables that may have held more.
+        Names of the tables that may have had more rows.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
     partial = set()
     with (
         contextlib.closing(connect_for_reading(source, checked=False)) as damaged,
-        contextlib.closing(sqlite3.connect(copy)) as made,
+        contextlib.closing(sqlite3.connect(copy)) as target,
     ):
         damaged.text_factory = _text
         wanted = [*_KINDS, REVISIONS.name]
@@ -49,24 +49,24 @@ def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
         for entry in damaged.execute(f"{query} ORDER BY type = 'index'", wanted).fetchall():
             kind, name, table, sql = entry
             if not is_own(entry):
-                if name == table:  # it is in the place of a table
+                if name == table:  # it has the name of a table
                     partial.add(name)
                 continue
-            made.execute(sql)
-            if kind != "index" and not _copy_table(damaged, made, name):
+            target.execute(sql)
+            if kind != "index" and not _copy_table(damaged, target, name):
                 partial.add(name)
         counters = [(NEXT_NUMBER_KEY, "0"), (REVISION_KEY, "0")]
-        made.executemany("INSERT OR IGNORE INTO settings (key, value) VALUES (?, ?)", counters)
+        target.executemany("INSERT OR IGNORE INTO settings (key, value) VALUES (?, ?)", counters)
         change = "UPDATE settings SET value = CAST(? AS TEXT) WHERE key IN (?, ?)"
-        made.execute(change, [revision, REVISION_KEY, REVISION_COPY_KEY])
+        target.execute(change, [revision, REVISION_KEY, REVISION_COPY_KEY])
         following = "max(CAST(value AS INTEGER), coalesce((SELECT max(number) + 1 FROM images), 0))"
-        made.execute(f"UPDATE settings SET value = CAST({following} AS TEXT) WHERE key = ?", [NEXT_NUMBER_KEY])
-        made.commit()
+        target.execute(f"UPDATE settings SET value = CAST({following} AS TEXT) WHERE key = ?", [NEXT_NUMBER_KEY])
+        target.commit()
     return partial
 
 
 def fill_gaps(file: Path, older: Path, tables: Collection[str]) -> None:
-    """Take rows that a catalogue lacks in some tables from an older one; both are of the present format."""
+    """Copy rows that a catalogue lacks in some tables from an older one; both are of the current format."""
     with contextlib.closing(sqlite3.connect(file)) as connection:
         connection.execute("ATTACH ? AS older", [str(older)])
         for table in Base.metadata.sorted_tables:
@@ -77,35 +77,35 @@ def fill_gaps(file: Path, older: Path, tables: Collection[str]) -> None:
         connection.commit()
 
 
-def _copy_table(damaged: sqlite3.Connection, made: sqlite3.Connection, name: str) -> bool:
-    """Copy the rows of a table that are sound; whether these are all."""
-    found: dict[int, tuple[Any, ...]] = {}
+def _copy_table(damaged: sqlite3.Connection, target: sqlite3.Connection, name: str) -> bool:
+    """Copy the sound rows of a table; return whether these are all."""
+    by_id: dict[int, tuple[Any, ...]] = {}
     names: list[str] = []
     whole = True
-    for order in ("ASC", "DESC"):  # from both ends up to what cannot be read
+    for order in ("ASC", "DESC"):  # from both ends up to the unreadable part
         try:
             rows = damaged.execute(f'SELECT rowid, * FROM "{name}" ORDER BY rowid {order}')
             names = [column[0] for column in rows.description[1:]]
             for rowid, *values in rows:
-                found.setdefault(rowid, tuple(values))
+                by_id.setdefault(rowid, tuple(values))
             whole = whole and damaged.execute(f'PRAGMA quick_check("{name}")').fetchone()[0] == "ok"
         except sqlite3.Error:
             whole = False
-    sound = [row for row in found.values() if name not in _KINDS or is_sound(name, dict(zip(names, row, strict=True)))]
+    sound = [row for row in by_id.values() if name not in _KINDS or is_sound(name, dict(zip(names, row, strict=True)))]
     columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))
-    before = made.total_changes
+    before = target.total_changes
     if sound:
-        made.executemany(f'INSERT OR IGNORE INTO "{name}" ({columns}) VALUES ({marks})', sound)
-    return whole and made.total_changes - before == len(found)
+        target.executemany(f'INSERT OR IGNORE INTO "{name}" ({columns}) VALUES ({marks})', sound)
+    return whole and target.total_changes - before == len(by_id)
 
 
 def is_sound(name: str, row: Mapping[str, Any]) -> bool:
-    """Whether the values of a row are of the types that its table has, and what follows from others does."""
+    """Whether the values of a row have the types of its table, and derived values are consistent."""
     kind = _KINDS[name]
     values = {column.key: row.get(column.key) for column in kind.__table__.columns}
     for column in kind.__table__.columns:
         value, kind_of_value = values[column.key], column.type.python_type
-        if kind_of_value is bool and value in (0, 1):  # SQLite knows numbers alone
+        if kind_of_value is bool and value in (0, 1):  # SQLite stores booleans as numbers
             continue
         if not (column.nullable if value is None else isinstance(value, kind_of_value)):
             return False
@@ -113,11 +113,13 @@ def is_sound(name: str, row: Mapping[str, Any]) -> bool:
             return False
     derived = {one.name for one in dataclasses.fields(kind) if not one.init}
     again = kind(**{key: value for key, value in values.items() if key not in derived})
-    return all(getattr(again, key) == values[key] for key in derived & row.keys())  # an earlier format has fewer
+    return all(
+        getattr(again, key) == values[key] for key in derived & row.keys()
+    )  # an earlier format has fewer columns
 
 
 def _text(value: bytes) -> str | bytes:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        return value  # no text: its row is not sound
+        return value  # no valid text: its row is not sound

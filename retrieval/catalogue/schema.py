@@ -17,14 +17,14 @@ FROM_FILE, IMPORTED = "file", "import"
 
 # Settings of the catalogue itself.
 FORMAT_KEY, NEXT_NUMBER_KEY, REVISION_KEY = "cairn.format", "cairn.next_number", "cairn.revision"
-# What the next segment's folder is called at least, where the database is a server's.
+# Lower bound of the name of the next segment's folder, on a database server.
 NEXT_FOLDER_KEY = "cairn.next_folder"
-# The revision again: where the two differ, the catalogue is damaged. Catalogues of format 3 may have none.
+# A copy of the revision: if the two differ, the catalogue is damaged. Missing in some catalogues of format 3.
 REVISION_COPY_KEY = "cairn.revision_copy"
 
 
 class ForeignValue(Damaged):
-    """A value in the catalogue is of another type than its column: SQLite accepts any, from any program."""
+    """A value in the catalogue has another type than its column: SQLite accepts any."""
 
     def __init__(self, value: object, wanted: str) -> None:
         super().__init__(
@@ -73,7 +73,7 @@ class _Text(sa.Text):
 
 
 class _Path(sa.types.TypeDecorator[str]):
-    """A path of a file, whatever bytes it has: see `stored_path`."""
+    """A path of a file, of any bytes: see `stored_path`."""
 
     impl = _Text
     cache_ok = True
@@ -91,7 +91,7 @@ class _String(sa.String):
 
 
 class _FolderName(sa.types.TypeDecorator[str]):
-    """A plain name of a folder, in every database: anything else in its place, such as a path, is refused."""
+    """A plain name of a folder; anything else, such as a path, is refused."""
 
     impl = sa.String
     cache_ok = True
@@ -108,27 +108,27 @@ class _FolderName(sa.types.TypeDecorator[str]):
 
 
 def _where(condition: str) -> dict[str, Any]:
-    """What makes an index one of some rows alone, in every database that knows such: see `_limit_indexes`."""
+    """Arguments of a partial index, in every database that supports it: see `_limit_indexes`."""
     return {"sqlite_where": sa.text(condition)}
 
 
 def _bytewise(length: int) -> sa.types.TypeEngine[str]:
-    """A text that is compared byte by byte: as SQLite does by itself, and PostgreSQL where the column says so."""
+    """A text compared byte by byte: the default in SQLite, a collation in PostgreSQL."""
     return _String(length).with_variant(sa.VARCHAR(length, collation="C"), "postgresql")
 
 
 def path_hash_of(path: str) -> int:
-    """64 bits of a path, signed as databases want them: what `ImageRow.path_hash` holds."""
+    """64-bit signed hash of a path, for `ImageRow.path_hash`."""
     return _hash_of(stored_path(path).encode("utf-8", "surrogatepass"))
 
 
 def folder_of(name: str | None) -> str | None:
-    """The folder of a photo's name, "" for one without; None of none: what `ImageRow.folder` holds."""
+    """The folder of a photo's name, for `ImageRow.folder`: "" without one, None without a name."""
     return None if name is None else name.rpartition("/")[0]
 
 
 def value_hash_of(value: str) -> int:
-    """64 bits of a value of the metadata, the same in upper and lower case: what `MetadataRow.value_hash` holds."""
+    """64-bit hash of a value of metadata, ignoring case, for `MetadataRow.value_hash`."""
     return path_hash_of(value.casefold())
 
 
@@ -141,17 +141,17 @@ def _hash_of(contents: bytes) -> int:
 
 
 class Base(MappedAsDataclass, DeclarativeBase):
-    """Rows are plain dataclasses; those that the catalogue returns are copies, and changing them changes nothing."""
+    """Rows are plain dataclasses; the catalogue returns copies, and changing these has no effect."""
 
     type_annotation_map: ClassVar[dict[Any, Any]] = {int: _Integer}
 
 
 @sa.event.listens_for(Base.metadata, "before_create")
 def _limit_indexes(metadata: sa.MetaData, connection: sa.Connection, **_: Any) -> None:
-    """Have PostgreSQL's indexes hold the rows that SQLite's do.
+    """Limit PostgreSQL's indexes to the same rows as SQLite's.
 
-    SQLAlchemy imports what it knows of a database when an index first names it: for PostgreSQL a twentieth of
-    `cairn info`.
+    Set here, not in the declarations, as SQLAlchemy imports the dialect of PostgreSQL when an index first names it: a
+    twentieth of the time of `cairn info`.
     """
     if connection.dialect.name == "postgresql":
         for index in (one for table in metadata.tables.values() for one in table.indexes):
@@ -175,7 +175,7 @@ class SegmentRow(Base, kw_only=True):
     bytes: Mapped[int] = mapped_column(_BigInteger)
     vocabulary_fingerprint: Mapped[str] = mapped_column(_String(64))
     descriptor_fingerprint: Mapped[str] = mapped_column(_String(64))
-    # ISO 8601, UTC: text, as SQLite keeps no time zones
+    # ISO 8601, UTC: text, as SQLite stores no time zones
     created: Mapped[str] = mapped_column(_String(40), default_factory=_now)
     sha256: Mapped[str | None] = mapped_column(_String(64), default=None)  # of the bytes of its meta.json
 
@@ -186,14 +186,14 @@ class ImageRow(Base, kw_only=True):
     __tablename__ = "images"
     __table_args__ = (
         sa.CheckConstraint(f"state IN ('{INDEXED}', '{FAILED}', '{REMOVED}')"),
-        # What is counted of all photos, so that no row is read. It does not begin with the state: SQLite would take
-        # that for rare, and search by it whatever numbers are asked for.
+        # Covers counts over all photos, so that no row is read. It does not begin with the state, as SQLite would
+        # assume that to be selective, and search by it even if numbers are given.
         sa.Index("ix_images_counted", "number", "state", "features", "quantisation_error", "date_added"),
-        # Photos whose files have gone are few, and so are those without a name: they failed or were removed.
+        # Few photos have missing files, and few have no name: they failed or were removed.
         sa.Index("ix_images_missing", "missing_since", **_where("missing_since IS NOT NULL")),
         sa.Index("ix_images_unnamed", "state", "number", "features", **_where("name IS NULL")),
         sa.Index("ix_images_added", "date_added", **_where("name IS NOT NULL")),
-        # Columns that are read of photos with names; with the condition, they are counted without reading a row.
+        # Columns of photos with names; the condition allows counting without reading rows.
         sa.Index("ix_images_taken", "taken", **_where("name IS NOT NULL AND taken IS NOT NULL")),
         sa.Index("ix_images_place", "latitude", "longitude", **_where("name IS NOT NULL AND latitude IS NOT NULL")),
         sa.Index("ix_images_camera", "camera", **_where("name IS NOT NULL AND camera IS NOT NULL")),
@@ -202,7 +202,7 @@ class ImageRow(Base, kw_only=True):
 
     number: Mapped[int] = mapped_column(_BigInteger, primary_key=True, autoincrement=False)  # never used again
     path: Mapped[str] = mapped_column(_Path)
-    # Looked up by this: a path may be longer than what PostgreSQL can put into an index.
+    # For lookups: a path may be too long for an index of PostgreSQL.
     path_hash: Mapped[int] = mapped_column(_BigInteger, index=True, init=False, repr=False)
     name: Mapped[str | None] = mapped_column(_bytewise(1024), unique=True, default=None)  # of indexed photos only
     sha256: Mapped[str | None] = mapped_column(_String(64), index=True, default=None)  # finds a photo that has moved
@@ -218,7 +218,7 @@ class ImageRow(Base, kw_only=True):
     missing_since: Mapped[str | None] = mapped_column(_String(40), default=None)  # ISO 8601, UTC: its file is gone
     # Mean squared distance of its features to their words.
     quantisation_error: Mapped[float | None] = mapped_column(_Double, default=None)
-    # What is known of the photo: what was imported, else what its file says. `MetadataRow` holds both.
+    # Effective metadata: imported values, else those of the file. `MetadataRow` has both.
     taken: Mapped[str | None] = mapped_column(  # local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS
         _bytewise(19), default=None
     )
@@ -226,24 +226,24 @@ class ImageRow(Base, kw_only=True):
     longitude: Mapped[float | None] = mapped_column(_Double, default=None)  # degrees east
     camera: Mapped[str | None] = mapped_column(_String(256), default=None)
     title: Mapped[str | None] = mapped_column(_Text, default=None)
-    date_added: Mapped[str | None] = mapped_column(_String(40), default=None)  # ISO 8601, UTC; None: not known
+    date_added: Mapped[str | None] = mapped_column(_String(40), default=None)  # ISO 8601, UTC; None: unknown
     folder: Mapped[str | None] = mapped_column(_bytewise(1024), index=True, init=False, repr=False)  # of its name
 
     def __post_init__(self) -> None:
         self.derive()
 
     def derive(self) -> None:
-        """Set what follows from other values, when these have changed."""
+        """Update derived values."""
         self.path_hash = path_hash_of(self.path)
         self.folder = folder_of(self.name)
 
 
 class MetadataRow(Base, kw_only=True):
-    """One value of what a photo's file, or an imported table, says of the photo."""
+    """One value of metadata from a photo's file or an imported table."""
 
     __tablename__ = "metadata"
     __table_args__ = (
-        # With all columns that are read of photos with a value, so that no row is read.
+        # With all columns that queries by value read, so that no row is read.
         sa.Index("ix_metadata_value", "key", "value_hash", "number", "source"),
         sa.Index("ix_metadata_imported", "number", "key", "position", **_where("source = 'import'")),
     )
@@ -255,7 +255,7 @@ class MetadataRow(Base, kw_only=True):
     key: Mapped[str] = mapped_column(_String(64), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=0)  # among those of one key
     value: Mapped[str] = mapped_column(_Text)
-    # Looked up by this: a value may be longer than what PostgreSQL can put into an index.
+    # For lookups: a value may be too long for an index of PostgreSQL.
     value_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -263,13 +263,13 @@ class MetadataRow(Base, kw_only=True):
 
 
 class ExcludedRow(Base, kw_only=True):
-    """A photo that was removed for good: indexing leaves it out, see `retrieval.catalogue.exclusions`."""
+    """A photo that was removed for good, which indexing skips: see `retrieval.catalogue.exclusions`."""
 
     __tablename__ = "excluded"
 
     number: Mapped[int] = mapped_column(_BigInteger, primary_key=True, autoincrement=False)  # of the image it was
     path: Mapped[str] = mapped_column(_Path)
-    path_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)  # tells damage
+    path_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)  # detects damage
     name: Mapped[str] = mapped_column(_String(1024))
     sha256: Mapped[str | None] = mapped_column(_String(64), default=None)
     size: Mapped[int | None] = mapped_column(_BigInteger, default=None)  # bytes
@@ -281,20 +281,20 @@ class ExcludedRow(Base, kw_only=True):
 
 
 class LinkRow(Base, kw_only=True):
-    """What a photo was verified with, as bytes: see `retrieval.groups.links`."""
+    """Links of a photo, as bytes: see `retrieval.groups.links`."""
 
     __tablename__ = "links"
 
     number: Mapped[int] = mapped_column(_BigInteger, primary_key=True, autoincrement=False)  # of the image
     found: Mapped[bytes] = mapped_column(sa.LargeBinary)
-    found_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)  # tells damage
+    found_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)  # detects damage
 
     def __post_init__(self) -> None:
         self.found_hash = self._hash()
 
     @property
     def is_whole(self) -> bool:
-        """Whether the row is what was written."""
+        """Whether the row is undamaged."""
         return isinstance(self.found, bytes) and self.found_hash == self._hash()
 
     def _hash(self) -> int:
@@ -302,15 +302,17 @@ class LinkRow(Base, kw_only=True):
 
 
 class AlbumRow(Base, kw_only=True):
-    """An album: photos that somebody put together under a name."""
+    """An album: photos under a name."""
 
     __tablename__ = "albums"
-    __table_args__ = ({"sqlite_autoincrement": True},)  # its address is never another album's
+    __table_args__ = ({"sqlite_autoincrement": True},)  # ids are never reused, as they are part of addresses
 
     id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
     name: Mapped[str] = mapped_column(_String(200), unique=True)
     created: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
-    cover: Mapped[int | None] = mapped_column(_BigInteger, default=None)  # number of a photo; it may be gone
+    cover: Mapped[int | None] = mapped_column(
+        _BigInteger, default=None
+    )  # number of a photo, which may have been removed
 
 
 class AlbumPhotoRow(Base, kw_only=True):
@@ -355,11 +357,11 @@ class RejectionRow(Base, kw_only=True):
 
 
 class QueryRejectionRow(Base, kw_only=True):
-    """A photo that people marked as not showing what a photo from elsewhere shows."""
+    """A photo that people marked as not showing the same as a photo from outside the collection."""
 
     __tablename__ = "query_rejections"
 
-    sha256: Mapped[str] = mapped_column(_String(64), primary_key=True)  # of the photo from elsewhere
+    sha256: Mapped[str] = mapped_column(_String(64), primary_key=True)  # of the photo from outside
     number: Mapped[int] = mapped_column(
         _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
     )
@@ -367,7 +369,7 @@ class QueryRejectionRow(Base, kw_only=True):
 
 
 class SavedSearchRow(Base, kw_only=True):
-    """A search that is kept under a name."""
+    """A saved search."""
 
     __tablename__ = "saved_searches"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -375,10 +377,10 @@ class SavedSearchRow(Base, kw_only=True):
     id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
     name: Mapped[str] = mapped_column(_String(200))
     query: Mapped[str] = mapped_column(_Text)  # JSON
-    photo: Mapped[bytes | None] = mapped_column(sa.LargeBinary, default=None)  # what was searched for, from elsewhere
+    photo: Mapped[bytes | None] = mapped_column(sa.LargeBinary, default=None)  # a query from outside the collection
     favourite: Mapped[bool] = mapped_column(default=False)
     standing: Mapped[bool] = mapped_column(default=False)  # new photos are searched for it
-    tag: Mapped[str | None] = mapped_column(_Text, default=None)  # that found photos are given
+    tag: Mapped[str | None] = mapped_column(_Text, default=None)  # given to found photos
     created: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
     asked_to: Mapped[int] = mapped_column(_BigInteger, default=0)  # photos with numbers below were searched
 
@@ -397,8 +399,8 @@ class SavedFindRow(Base, kw_only=True):
     found: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
     probability: Mapped[float | None] = mapped_column(_Double, default=None)
     region: Mapped[str | None] = mapped_column(_Text, default=None)  # JSON: where in the photo
-    seen: Mapped[bool] = mapped_column(default=False)  # somebody looked at it
-    category: Mapped[str | None] = mapped_column(_String(200), default=None)  # that somebody put it into
+    seen: Mapped[bool] = mapped_column(default=False)  # viewed by a user
+    category: Mapped[str | None] = mapped_column(_String(200), default=None)  # chosen by a user
 
 
 DECIDED: tuple[type[Base], ...] = (
@@ -422,7 +424,7 @@ class Setting(Base, kw_only=True):
     value: Mapped[str] = mapped_column(_Text)
 
 
-# Alembic's own table; catalogues of format 1 have none. Written here as well, so that new catalogues need no Alembic.
+# Alembic's table, missing in format 1. Also defined here, so that new catalogues can be created without Alembic.
 REVISIONS = sa.Table(
     "alembic_version",
     sa.MetaData(),
@@ -432,10 +434,10 @@ REVISIONS = sa.Table(
 
 
 def count_writing(session: Session | sa.Connection) -> None:
-    """Count that a transaction writes: what each of them begins with.
+    """Count a write; every transaction that writes begins with this.
 
-    Of two writers the second waits here, so none meets the other half-way. One row after the other: a database may
-    lock the rows of one statement in any order, and two writers might wait for each other.
+    The second of two writers waits here. Rows are updated one after the other: a database may lock the rows of one
+    statement in any order, which could cause a deadlock.
     """
     following = sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text)
     for key in (REVISION_KEY, REVISION_COPY_KEY):

@@ -1,4 +1,4 @@
-"""Segments of a catalogue: how one becomes part of the collection, and which there are."""
+"""Segments of a catalogue: commit and list them."""
 
 import re
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ def commit_segment(
     metadata: Sequence[Metadata] = (),
     included: Sequence[int] = (),
 ) -> list[str]:
-    """Make a published segment and its photos part of the collection: all of it or nothing.
+    """Add a published segment and its photos to the collection: all of it or nothing.
 
-    An earlier photo of the same path becomes a tombstone, which leaves the new one what was imported for it, as one
-    does that was removed and shows the same or was of its path. An earlier failure of it is forgotten.
+    An earlier photo of the same path becomes a tombstone. Imported values of that photo, or of a removed photo of the
+    same content or path, pass to the new one. An earlier failure of the path is deleted.
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ def commit_segment(
     segment : SegmentRow
         Without `id`.
     images : sequence of ImageRow
-        With reserved numbers; `position` in the segment. `segment_id` is filled in here, and `name` is a wish.
+        With reserved numbers; `position` in the segment. `segment_id` is filled in here, and `name` is only desired.
     metadata : sequence of Metadata
-        What the photos' files say of them; may be left out.
+        From the photos' files; optional.
     included : sequence of int
-        Photos that leave the list of those that were removed for good, by the numbers that they had.
+        Numbers of photos that leave the list of exclusions.
 
     Returns
     -------
     list of str
-        The name of each photo: the wish or the file's name, or what `unique_name` makes of the path.
+        The name of each photo: the desired name or the file's, or the result of `unique_name` for the path.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def commit_segment(
         for image, name in zip(images, names, strict=True)
     ]
     if metadata:
-        # Of new photos, what their files say is what counts.
+        # New photos have only the metadata of their files.
         rows = [row | counting_columns(one) for row, one in zip(rows, metadata, strict=True)]
     if rows:
         session.execute(sa.insert(Base.metadata.tables[ImageRow.__tablename__]), rows)
@@ -108,9 +108,9 @@ def commit_segment(
 
 
 def _committed(session: Session, segment: SegmentRow, images: Sequence[ImageRow]) -> list[str] | None:
-    """The names of the images of a segment that is part of the collection already; None if it is not.
+    """The names of the images of a segment that was committed before; None if it was not.
 
-    A writer that lost its connection while it committed does not know whether that was done, and does it again.
+    A writer that lost its connection during a commit does not know whether it succeeded, and repeats it.
     """
     there = session.scalars(sa.select(SegmentRow).where(SegmentRow.folder == segment.folder)).one_or_none()
     if there is None or values_of_row(there) | {"id": None} != values_of_row(segment) | {"id": None}:
@@ -120,7 +120,7 @@ def _committed(session: Session, segment: SegmentRow, images: Sequence[ImageRow]
     wanted = sorted((image.number, image.sha256) for image in images)
     if [(number, sha256) for number, sha256, *_ in rows] != wanted:
         return None
-    # One that was removed since has no name any more.
+    # A photo that was removed since has no name.
     names = {number: name or Path(path).name for number, _, name, path in rows}
     return [names[image.number] for image in images]
 
@@ -137,18 +137,18 @@ def tombstones_in(session: Session) -> frozenset[int]:
 
 
 def segments_and_tombstones(session: Session) -> tuple[list[SegmentRow], frozenset[int]]:
-    """What `segments_in` and `tombstones_in` give."""
+    """Results of `segments_in` and `tombstones_in`."""
     return segments_in(session), tombstones_in(session)
 
 
 def orphans_in(session: Session, parent: Path) -> list[Path]:
-    """Folders of segments that were never committed: what a killed process leaves, or one at work still writes."""
+    """Folders of uncommitted segments: from a killed process, or from one that still writes."""
     known = {segment.folder for segment in segments_in(session)}
     return [path for path in _folders(parent) if path.name not in known]
 
 
 def reserve_folder(session: Session, parent: Path) -> str:
-    """A name for a segment's folder that no other writer is given, above all that there are."""
+    """Reserve a unique name for a segment's folder, above all existing ones."""
     counter = session.get(Setting, NEXT_FOLDER_KEY, with_for_update=True)
     reserved = int(counter.value) if counter is not None and re.fullmatch("[0-9]{1,18}", counter.value) else 0
     name = f"{max(int(next_folder_in(parent, segments_in(session))), reserved):06d}"

@@ -1,4 +1,4 @@
-"""Settings of the catalogue, texts under keys: among them the next free number, and how often it was written to."""
+"""Settings of the catalogue, texts by key, such as the next free number and the number of writes (the revision)."""
 
 import re
 
@@ -11,28 +11,28 @@ from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_KEY, Setting
 
 
 def setting_of(session: Session, key: str) -> str | None:
-    """The text kept under a key, or None."""
+    """The text stored under a key, or None."""
     return session.scalars(sa.select(Setting.value).where(Setting.key == key)).one_or_none()
 
 
 def keep_setting(session: Session, key: str, value: str) -> None:
-    """Keep a text under a key."""
+    """Store a text under a key."""
     session.merge(Setting(key=key, value=value))
 
 
 def revision_of(session: Session) -> int:
-    """How often the catalogue has been written to."""
+    """Number of writes to the catalogue."""
     return _number(REVISION_KEY, session.get_one(Setting, REVISION_KEY).value)
 
 
 def read_setting(database: Database, key: str) -> str | None:
-    """The text kept under one of the keys of the schema, or None, without a session: it is asked for over and over."""
+    """The text stored under one of the keys of the schema, or None; without a session, as it is read very often."""
     value: str | None = database.value_of(f"SELECT (SELECT value FROM settings WHERE key = '{key}')")
     return value
 
 
 def read_revision(database: Database) -> int:
-    """How often a catalogue has been written to, without a session."""
+    """Number of writes to a catalogue, without a session."""
     return _number(REVISION_KEY, database.value_of(f"SELECT value FROM settings WHERE key = '{REVISION_KEY}'"))
 
 
@@ -42,12 +42,12 @@ def next_number(session: Session) -> int:
 
 
 def reserve_numbers(session: Session, count: int) -> int:
-    """Take `count` image numbers that were never used and never will be again.
+    """Reserve `count` new image numbers, which are never given again.
 
     Returns
     -------
     int
-        The first; the others follow it. Those that are not used then are lost, which does no harm.
+        The first; the others follow it. Numbers that are not used are lost, which does no harm.
     """
     if count < 0:
         raise ValueError(f"{count} numbers cannot be reserved")
@@ -59,7 +59,7 @@ def reserve_numbers(session: Session, count: int) -> int:
 
 
 def _counter(session: Session) -> Setting:
-    """The next free number. Its row is locked, so that of two writers one waits, and names are not given twice."""
+    """The next free number. Its row is locked, so that of two writers one waits, and names stay unique."""
     return session.get_one(Setting, NEXT_NUMBER_KEY, with_for_update=True)
 
 

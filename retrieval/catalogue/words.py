@@ -1,9 +1,9 @@
-"""Words of photos: which photos have words that begin so, in names, fields, imported columns, dates and albums.
+"""Full-text index: photos with words of a given prefix in names, fields, imported columns, dates and albums.
 
-The words of each photo are in one table, that of SQLite's FTS5 or a `tsvector` of PostgreSQL's, and are written in the
-transaction that changes what they are taken from. A catalogue of an earlier version has no such table before its first
-photo is written: until then what is asked is answered by reading everything, in seconds rather than milliseconds. Names
-of albums are few, and looked at when words are asked for.
+The words of each photo are in one table, an FTS5 table of SQLite or a `tsvector` of PostgreSQL, and are written in the
+transaction that changes their source. A catalogue of an earlier version has no such table until a photo is written; up
+to then queries read everything, in seconds rather than milliseconds. Names of albums are few, and are matched at query
+time.
 """
 
 import json
@@ -54,9 +54,9 @@ def lacks_words(session: Session) -> bool:
 
 
 def write_words(session: Session, numbers: Sequence[int]) -> None:
-    """Keep the words of photos as they are now, in place of earlier ones; none of those that are not indexed.
+    """Replace the stored words of photos by the current ones; without photos that are not indexed.
 
-    The first call in a catalogue keeps those of all photos.
+    The first call in a catalogue stores those of all photos.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def write_words(session: Session, numbers: Sequence[int]) -> None:
 
 
 def make_words(session: Session) -> None:
-    """Make the table of words anew, with those of all photos, where the database has full text."""
+    """Rebuild the table of words, with those of all photos, if the database supports full text."""
     session.flush()
     if not has_words(session):
         if not _has_full_text(session):
@@ -110,7 +110,7 @@ def words_are_right(session: Session) -> bool:
 def numbers_with_words(session: Session, text: str) -> sa.Select[Any] | None:
     """Numbers of the indexed photos that `have_words`, as a query of one column that reads no row of a photo.
 
-    None where the table of words does not say it alone.
+    None if the table of words alone cannot answer it.
     """
     wanted = list(dict.fromkeys(words_of(text)))
     if not wanted or not has_words(session) or any(_albums_named(session, wanted).values()):
@@ -119,17 +119,17 @@ def numbers_with_words(session: Session, text: str) -> sa.Select[Any] | None:
 
 
 def have_words(session: Session, text: str, by_name: bool = False) -> list[sa.ColumnElement[bool]]:
-    """Whether a photo has all words of a text, or such that begin so, as conditions on `ImageRow`.
+    """Conditions on `ImageRow` that a photo has all words of a text, as prefixes.
 
-    A name of a month counts for the month that a photo was taken in, and the name of an album for all photos in it.
+    The name of a month matches photos taken in it, and the name of an album all its photos.
 
     Parameters
     ----------
     session : Session
     text : str
     by_name : bool
-        Photos are gone through in the order of their names until some are found, as many have the words: SQLite, which
-        does not know that, would rather find all and sort them.
+        Scan photos in the order of their names, as many have the words: SQLite cannot know that, and would find all and
+        sort them.
     """
     wanted = list(dict.fromkeys(words_of(text)))
     if not wanted:
@@ -140,7 +140,7 @@ def have_words(session: Session, text: str, by_name: bool = False) -> list[sa.Co
         return [_among(session, _found_by_reading(session, meant, albums))]
     number: sa.SQLColumnExpression[int] = ImageRow.number
     if by_name and _dialect(session) == "sqlite":
-        number = ImageRow.number + 0  # which no index has
+        number = ImageRow.number + 0  # an expression without index
     inside = {word: meant[word] for word in wanted if not albums[word]}
     passing: list[sa.ColumnElement[bool]] = [number.in_(_having(session, inside))] if inside else []
     for word in wanted:
@@ -151,18 +151,18 @@ def have_words(session: Session, text: str, by_name: bool = False) -> list[sa.Co
 
 
 def _having(session: Session, meant: Mapping[str, Sequence[str]]) -> sa.Select[Any]:
-    """Numbers of the photos that have each of some words, or what it stands for: letters and digits alone."""
+    """Numbers of the photos that have each of some words, or one of its meanings, of only letters and digits."""
     if _dialect(session) == "sqlite":
-        asked = " AND ".join("(" + " OR ".join(f'"{one}"*' for one in some) + ")" for some in meant.values())
-        matches = sa.literal_column(WORDS).op("MATCH")(asked)
+        expression = " AND ".join("(" + " OR ".join(f'"{one}"*' for one in some) + ")" for some in meant.values())
+        matches = sa.literal_column(WORDS).op("MATCH")(expression)
         return sa.select(_SQLITE.c.rowid).where(matches)
-    asked = " & ".join("(" + " | ".join(f"'{one}':*" for one in some) + ")" for some in meant.values())
-    condition = _SERVER.c.words.op("@@")(sa.cast(sa.literal(asked), TSQUERY))
+    expression = " & ".join("(" + " | ".join(f"'{one}':*" for one in some) + ")" for some in meant.values())
+    condition = _SERVER.c.words.op("@@")(sa.cast(sa.literal(expression), TSQUERY))
     return sa.select(_SERVER.c.number).where(condition)
 
 
 def _albums_named(session: Session, wanted: Sequence[str]) -> dict[str, list[int]]:
-    """Ids of the albums whose names have a word, or such that begin so, by the word."""
+    """Ids of the albums whose names have a word as a prefix, by the word."""
     albums = session.execute(sa.select(AlbumRow.id, AlbumRow.name))
     named = [(album, words_of(name)) for album, name in albums if album is not None]
     return {word: [album for album, words in named if any(one.startswith(word) for one in words)] for word in wanted}
@@ -171,7 +171,7 @@ def _albums_named(session: Session, wanted: Sequence[str]) -> dict[str, list[int
 def _found_by_reading(
     session: Session, meant: Mapping[str, Sequence[str]], albums: Mapping[str, Sequence[int]]
 ) -> list[int]:
-    """Numbers of the photos that have all words, by what their rows say."""
+    """Numbers of the photos that have all words, by reading their rows."""
     inside = {
         word: set(session.scalars(sa.select(AlbumPhotoRow.number).where(AlbumPhotoRow.album.in_(some))))
         for word, some in albums.items()
@@ -188,7 +188,7 @@ def _found_by_reading(
 
 
 def _among(session: Session, numbers: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Whether a photo is one of many: given as one value, as a statement takes a few thousand of them."""
+    """Condition that a photo is one of many, passed as one value, as a statement takes only a few thousand."""
     if _dialect(session) == "sqlite":
         rows = sa.func.json_each(json.dumps(numbers)).table_valued("value")
         return ImageRow.number.in_(sa.select(rows.c.value))
@@ -197,7 +197,7 @@ def _among(session: Session, numbers: Sequence[int]) -> sa.ColumnElement[bool]:
 
 
 def _every_photo(session: Session, limit: int | None = None) -> list[int]:
-    """Numbers of all indexed photos, or of the first ones; they alone have names."""
+    """Numbers of all indexed photos, or of the first ones; only these have names."""
     query = sa.select(ImageRow.number).where(ImageRow.name.is_not(None)).order_by(ImageRow.number)
     return list(session.scalars(query.limit(limit)))
 
@@ -205,21 +205,21 @@ def _every_photo(session: Session, limit: int | None = None) -> list[int]:
 def _words_of_photos(session: Session, numbers: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
     """Numbers of those of some photos that are indexed, and the different words of each."""
     names = sa.select(ImageRow.number, ImageRow.name).where(ImageRow.number.in_(numbers), ImageRow.name.is_not(None))
-    found: dict[int, dict[str, list[str]]] = {number: {} for number, _ in session.execute(names)}
+    by_photo: dict[int, dict[str, list[str]]] = {number: {} for number, _ in session.execute(names)}
     columns = (MetadataRow.number, MetadataRow.source, MetadataRow.key, MetadataRow.value)
-    rows = sa.select(*columns).where(MetadataRow.number.in_(list(found)))
+    rows = sa.select(*columns).where(MetadataRow.number.in_(list(by_photo)))
     imported = set()
-    # What was imported comes last, and takes the place of what the file says; but for tags, which count of both.
+    # Imported values come last, and replace those of the file, except tags, which are combined.
     for number, source, key, value in session.execute(
         rows.order_by(MetadataRow.source == IMPORTED, MetadataRow.number, MetadataRow.key, MetadataRow.position)
     ):
         if source == IMPORTED and key not in _TAGS and (number, key) not in imported:
             imported.add((number, key))
-            found[number].pop(key, None)
-        found[number].setdefault(key, []).append(value)
+            by_photo[number].pop(key, None)
+        by_photo[number].setdefault(key, []).append(value)
     for number, name in session.execute(names):
         words = dict.fromkeys(words_of(name or ""))
-        for key, values in found[number].items():
+        for key, values in by_photo[number].items():
             if key not in _UNSAID:
                 is_date = FIELDS[key].kind.read if key in _DATES else lambda _: None
                 for value in values:
@@ -244,7 +244,7 @@ def _table(session: Session) -> tuple[sa.TableClause, sa.ColumnClause[int]]:
 
 
 def _has_full_text(session: Session) -> bool:
-    """Whether the database has full text: SQLite may be built without."""
+    """Whether the database supports full text: SQLite may be built without."""
     dialect = _dialect(session)
     if dialect == "sqlite":
         return session.scalar(sa.text("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'")) is not None

@@ -1,8 +1,9 @@
-"""The augmentation of a collection: features that photos borrow of those that show the same, in files of their own.
+"""The augmentation of a collection: features that photos borrow from others that show the same, in separate files.
 
-The folder `augmentation` has segments as photos have them, without geometry: the image numbers are those of the photos
-that borrow, and the notes say of whom. `augmentation.json` names the segments, and is replaced whole; where it is, the
-collection is to have an augmentation. All of it can be made again from the links between photos.
+The folder `augmentation` has segments like those of photos, without geometry: image numbers are those of the borrowing
+photos, and the notes name the photos that they borrow from. `augmentation.json` lists the segments, and is replaced as
+a whole; if it exists, the collection is to have an augmentation. Everything can be made again from the links between
+photos.
 """
 
 import json
@@ -26,13 +27,13 @@ from retrieval.collection.layout import AUGMENTATION
 
 MANIFEST = "augmentation.json"
 _FORMAT = 1
-_LOOKS = 5  # how often the files are looked at again that are replaced while they are read
+_LOOKS = 5  # attempts to read files that may be replaced meanwhile
 _SOURCE = np.dtype([("photo", "<u4"), ("source", "<u4")])
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What borrowed features are made with: where any of it is another, they are of no use."""
+    """Inputs that borrowed features depend on: if any of them changes, they are invalid."""
 
     vocabulary: str  # fingerprint
     descriptor: str  # fingerprint
@@ -41,10 +42,10 @@ class Basis:
 
 @dataclass(frozen=True)
 class Loan:
-    """What one photo borrows."""
+    """Features that one photo borrows."""
 
     photo: int  # number of the photo
-    # numbers of the photos that it borrows from, the best linked first; it need not borrow something of each
+    # numbers of the photos that it may borrow from, the best linked first
     sources: tuple[int, ...]
     words: NDArray[np.integer]  # (n,)
     signatures: NDArray[np.uint8] | None  # (n, B) uint8: for features with signatures
@@ -55,17 +56,17 @@ class Augmentation:
     """An opened augmentation."""
 
     basis: Basis
-    rules: str  # by which rules features were borrowed
-    key: str  # differs from that of any other augmentation
-    segments: tuple[Segment, ...]  # of two that have one photo, the later one counts
-    sources: tuple[NDArray[Any], ...]  # of each segment, which photos borrow from which
+    rules: str  # rules of borrowing
+    key: str  # unique to this augmentation
+    segments: tuple[Segment, ...]  # if several contain a photo, the last one counts
+    sources: tuple[NDArray[Any], ...]  # for each segment, which photos borrow from which
 
     def borrowed(self, image_numbers: NDArray[np.integer]) -> Borrowed:
-        """What counts of it, given the numbers of the photos that are in the collection.
+        """Return the valid borrowed features, given the numbers of the photos in the collection.
 
-        A photo that has borrowed from one that was removed since borrows nothing.
+        Those of a photo are invalid if one of its sources was removed since.
         """
-        there = np.zeros(int(image_numbers.max(initial=0)) + 2, bool)  # the last is of all larger numbers
+        there = np.zeros(int(image_numbers.max(initial=0)) + 2, bool)  # the last element stands for all larger numbers
         there[image_numbers] = True
         later = np.zeros_like(there)
         counting: list[NDArray[np.bool_]] = []
@@ -79,24 +80,24 @@ class Augmentation:
         return Borrowed(self.segments, tuple(reversed(counting)))
 
     def sources_of(self, image_numbers: NDArray[np.integer]) -> dict[int, tuple[int, ...]]:
-        """The photos from which each photo borrows."""
+        """The photos that each photo borrows from."""
         counting = self.borrowed(image_numbers).counting
-        found: dict[int, tuple[int, ...]] = {}
+        sources: dict[int, tuple[int, ...]] = {}
         for which, counts in enumerate(counting):
-            found |= self._sources_in(which, counts)
-        return found
+            sources |= self._sources_in(which, counts)
+        return sources
 
     def _sources_in(self, which: int, counting: NDArray[np.bool_]) -> dict[int, tuple[int, ...]]:
-        """The photos from which some photos of a segment borrow."""
+        """The photos that some photos of a segment borrow from."""
         numbers, sources = self.segments[which].image_numbers[counting], self.sources[which]
-        found: dict[int, list[int]] = {number: [] for number in numbers.tolist()}
+        by_photo: dict[int, list[int]] = {number: [] for number in numbers.tolist()}
         for photo, source in sources[np.isin(sources["photo"], numbers)].tolist():
-            found[photo].append(source)
-        return {photo: tuple(several) for photo, several in found.items()}
+            by_photo[photo].append(source)
+        return {photo: tuple(several) for photo, several in by_photo.items()}
 
     def loans(self, which: int, counting: NDArray[np.bool_]) -> list[Loan]:
-        """What some photos of a segment borrow, by ascending number. `counting` (images of the segment,) bool: whether
-        each photo is wanted.
+        """Borrowed features of some photos of a segment, by ascending number. `counting` (images of the segment,) bool:
+        whether each photo is wanted.
         """
         segment, sources = self.segments[which], self._sources_in(which, counting)
         positions = np.flatnonzero(counting)
@@ -114,76 +115,80 @@ def is_augmented(folder: Path) -> bool:
 
 
 def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
-    """Open the augmentation of a collection; None if there is none, or it is of another basis or a later version."""
-    for left in reversed(range(_LOOKS)):
+    """Open the augmentation of a collection; None if it is missing, of another basis or of a later version."""
+    for attempts in reversed(range(_LOOKS)):
         try:
-            kept = read_manifest(folder)
+            manifest = read_manifest(folder)
         except LaterVersion:
             return None
-        if kept is None or kept["basis"] != asdict(basis):
+        if manifest is None or manifest["basis"] != asdict(basis):
             return None
         try:
-            segments = tuple(_open_segment(folder, name, digest) for name, digest in kept["segments"].items())
+            segments = tuple(_open_segment(folder, name, digest) for name, digest in manifest["segments"].items())
             sources = tuple(_read_sources(segment) for segment in segments)
         except LaterVersion:
             return None
         except (CairnError, FileNotFoundError) as error:
             # Segments may have been replaced meanwhile.
-            if left and read_manifest(folder) != kept:
+            if attempts and read_manifest(folder) != manifest:
                 continue
             raise CairnError(
                 "{augmentation} is damaged: run {cairn repair}, then {cairn group}.", augmentation=folder / AUGMENTATION
             ) from error
-        return Augmentation(basis, kept["rules"], kept["sha256"], segments, sources)
+        return Augmentation(basis, manifest["rules"], manifest["sha256"], segments, sources)
     raise CairnError(f"{folder / AUGMENTATION} changes faster than it can be read: try again.")
 
 
 def augmentation_key(folder: Path, basis: Basis) -> str | None:
-    """What `Augmentation.key` would be; None if there is no augmentation of a basis, or its list is damaged."""
+    """`Augmentation.key` of a collection's augmentation; None if it is missing, of another basis or damaged."""
     try:
-        kept = read_manifest(folder)
+        manifest = read_manifest(folder)
     except CairnError:
         return None
-    return str(kept["sha256"]) if kept is not None and kept["basis"] == asdict(basis) and kept["segments"] else None
+    return (
+        str(manifest["sha256"])
+        if manifest is not None and manifest["basis"] == asdict(basis) and manifest["segments"]
+        else None
+    )
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Read the list of an augmentation's segments, None if there is no augmentation: `basis`, `rules`, `segments`
-    (their folders, and the SHA-256 of the description of each), `sha256` of all else that it says.
+    """Read the manifest of an augmentation, None if there is no augmentation: `basis`, `rules`, `segments` (their
+    folders, and the SHA-256 of the description of each), and `sha256` of the other entries.
 
-    Raises LaterVersion where a later version wrote it; its `sha256` is right even then.
+    Raises LaterVersion if a later version wrote it; its `sha256` is valid even then.
     """
     path = folder / AUGMENTATION / MANIFEST
     if not path.is_file():
         return None
-    kept = load_json(path)
+    manifest = load_json(path)
     try:
-        if kept["sha256"] != _checksum(kept):
+        if manifest["sha256"] != _checksum(manifest):
             raise ValueError("it is not what was written")
-        check_format(path, kept["format"], _FORMAT)
-        if not all(map(is_plain_name, kept["segments"])):
+        check_format(path, manifest["format"], _FORMAT)
+        if not all(map(is_plain_name, manifest["segments"])):
             raise ValueError("it is not what was written")
     except (TypeError, KeyError, ValueError) as error:
         raise CairnError("{path} is damaged: run {cairn repair}, then {cairn group}.", path=path) from error
-    return dict(kept)
+    return dict(manifest)
 
 
 def write_manifest(folder: Path, basis: Basis, rules: str, segments: Iterable[Segment]) -> None:
-    """Name the segments of an augmentation, all or none; what it no longer names is removed."""
+    """Write the manifest of an augmentation atomically, and remove files that it no longer names."""
     parent = folder / AUGMENTATION
     parent.mkdir(exist_ok=True)
     named = {segment.folder.name: hash_file(segment.folder / META) for segment in segments}
-    kept: dict[str, Any] = {"format": _FORMAT, "basis": asdict(basis), "rules": rules, "segments": named}
-    save_json(parent / MANIFEST, {**kept, "sha256": _checksum(kept)})
+    manifest: dict[str, Any] = {"format": _FORMAT, "basis": asdict(basis), "rules": rules, "segments": named}
+    save_json(parent / MANIFEST, {**manifest, "sha256": _checksum(manifest)})
     for path in parent.iterdir():
         if path.is_dir() and path.name not in named:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def empty_augmentation(folder: Path) -> None:
-    """Forget what photos borrow, of a collection that has an augmentation: the next `cairn group` finds it again.
+    """Empty the augmentation of a collection, if it has one: the next `cairn group` makes it again.
 
-    Call it with `lock_links` held: `cairn group` would lose the segment that it has just written.
+    Call it with `lock_links` held, or a running `cairn group` would lose the segment that it has just written.
     """
     if is_augmented(folder):
         write_manifest(folder, Basis("", "", ""), "", [])
@@ -191,13 +196,13 @@ def empty_augmentation(folder: Path) -> None:
 
 def remove_augmentation(folder: Path) -> None:
     """Remove the augmentation of a collection, if it has one."""
-    (folder / AUGMENTATION / MANIFEST).unlink(missing_ok=True)  # first: without it the rest counts for nothing
+    (folder / AUGMENTATION / MANIFEST).unlink(missing_ok=True)  # first: without it the rest is ignored
     shutil.rmtree(folder / AUGMENTATION, ignore_errors=True)
 
 
 def write_loans(folder: Path, basis: Basis, loans: Sequence[Loan]) -> Segment:
-    """Write what photos borrow as a segment, which counts for nothing before `write_manifest` names it. `loans`: by
-    ascending number of the photo; at least one.
+    """Write borrowed features as a segment, which is ignored until `write_manifest` names it. `loans`: by ascending
+    number of the photo; at least one.
     """
     parent = folder / AUGMENTATION
     parent.mkdir(exist_ok=True)
@@ -220,10 +225,10 @@ def write_loans(folder: Path, basis: Basis, loans: Sequence[Loan]) -> Segment:
 def merge_loans(
     folder: Path, augmentation: Augmentation, image_numbers: NDArray[np.integer], batch: int, *, idle: float = 0.0
 ) -> None:
-    """Merge small segments of an augmentation, and leave out what no longer counts.
+    """Merge small segments of an augmentation, and drop invalid borrowed features.
 
-    `image_numbers` (N,): of the photos of the collection. `batch`: most photos of a segment that several are merged
-    into. `idle`: part of a segment's photos that may no longer count before it is written again for that.
+    `image_numbers` (N,): of the photos of the collection. `batch`: most photos of a merged segment. `idle`: largest
+    part of invalid photos in a segment that is not rewritten for that alone.
     """
     counting = augmentation.borrowed(image_numbers).counting
     again = {which for which, counts in enumerate(counting) if not counts.all() and counts.mean() < 1 - idle}
@@ -255,29 +260,28 @@ def merge_loans(
 
 @dataclass(frozen=True)
 class AugmentationState:
-    """What is in the folder of an augmentation."""
+    """Contents of the folder of an augmentation."""
 
-    files: list[Path]  # that belong to it
-    damaged: list[str]  # paths in the collection of files that are not what was written
-    others: list[str]  # names of what else is there
+    files: list[Path]  # its files
+    damaged: list[str]  # paths, in the collection, of damaged files
+    others: list[str]  # names of other files and folders
 
 
 def look_at_augmentation(folder: Path) -> AugmentationState:
-    """Read all files of the augmentation of a collection again, if it has one, of whatever words.
-
-    What a later version has written is not looked at.
+    """Check all files of the augmentation of a collection, if it has one, of any vocabulary, unless a later version
+    wrote it.
     """
     parent = folder / AUGMENTATION
     if not parent.is_dir():
         return AugmentationState([], [], [])
     try:
-        kept = read_manifest(folder)
+        manifest = read_manifest(folder)
     except LaterVersion:
         return AugmentationState([], [], [])
     except CairnError:
         return AugmentationState([parent / MANIFEST], [f"{AUGMENTATION}/{MANIFEST}"], [])
-    named: Mapping[str, str] = kept["segments"] if kept is not None else {}
-    files, damaged = [parent / MANIFEST] if kept is not None else [], []
+    named: Mapping[str, str] = manifest["segments"] if manifest is not None else {}
+    files, damaged = [parent / MANIFEST] if manifest is not None else [], []
     for name, digest in named.items():
         try:
             segment = _open_segment(folder, name, digest)
@@ -294,7 +298,7 @@ def look_at_augmentation(folder: Path) -> AugmentationState:
 
 
 def _open_segment(folder: Path, name: str, digest: str) -> Segment:
-    """Open a segment of an augmentation whose description has a checksum."""
+    """Open a segment of an augmentation whose description has this checksum."""
     path = folder / AUGMENTATION / name
     if hash_file(path / META) != digest:
         raise CairnError("{path} is damaged: run {cairn repair}, then {cairn group}.", path=path)
@@ -302,13 +306,13 @@ def _open_segment(folder: Path, name: str, digest: str) -> Segment:
 
 
 def _read_sources(segment: Segment) -> NDArray[Any]:
-    """Which photos of a segment borrow from which, by its notes."""
+    """Read which photos of a segment borrow from which, from its notes."""
     notes = segment.notes
     if len(notes) % _SOURCE.itemsize:
         raise CairnError("{folder} is damaged: run {cairn repair}, then {cairn group}.", folder=segment.folder)
     return np.frombuffer(notes, _SOURCE)
 
 
-def _checksum(kept: Mapping[str, Any]) -> str:
-    """Of what a manifest says, whatever its format."""
-    return fingerprint({}, {key: json.dumps(value) for key, value in kept.items() if key != "sha256"})
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    """Checksum of the entries of a manifest, whatever its format."""
+    return fingerprint({}, {key: json.dumps(value) for key, value in manifest.items() if key != "sha256"})

@@ -54,8 +54,8 @@ from retrieval.features.options import features_fingerprint
 if TYPE_CHECKING:
     from retrieval.features.extraction import Extractor
 
-_LOOKS = 5  # how often a collection is looked at again that changes while it is read
-# What may be there before the options are: a run was stopped while it made the collection.
+_LOOKS = 5  # attempts to read a collection that may change meanwhile
+# Files that may exist without options, if a run was interrupted while it created the collection.
 _FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, LOCK, DESCRIPTOR, IDENTITY)
 
 
@@ -64,27 +64,27 @@ class CollectionNotFound(CairnError):
 
 
 class CollectionChanged(CairnError):
-    """The collection is not what it was when it was opened: it has another vocabulary, or a photo was removed."""
+    """The collection changed since it was opened: it has another vocabulary, or a photo was removed."""
 
     _kind = "changed"
 
 
 @dataclass
 class _Read:
-    """What has been read of a collection."""
+    """Cached contents of a collection."""
 
     descriptor: Descriptor | None = None
-    described_by: str | None = None  # what `descriptor` was found by
+    described_by: str | None = None  # the name or file that `descriptor` was found by
     extractor: "Extractor | None" = None
     vocabulary: Vocabulary | None = None
-    signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
-    opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # identity of a segment
+    signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # with its key
+    opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by identity of a segment
     content: Content | None = None
 
 
 @dataclass(frozen=True)
 class Collection:
-    """An open collection. What it holds is read when it is first asked for, and not read again before `forget`.
+    """An open collection. Its contents are read at first use, and cached until `forget`.
 
     Its vocabulary, segments and tombstones are those of one moment, whatever other processes do meanwhile.
     """
@@ -92,7 +92,7 @@ class Collection:
     folder: Path
     options: CollectionOptions
     catalogue: Catalogue
-    below: tuple[Path, ...] | None = None  # outside these no photo is taken and no sidecar written, wherever links lead
+    below: tuple[Path, ...] | None = None  # photos are read and sidecars written only in these, wherever links lead
     _read: _Read = field(default_factory=_Read, init=False, repr=False, compare=False)
 
     @staticmethod
@@ -114,7 +114,7 @@ class Collection:
 
     @staticmethod
     def create(folder: Path, options: CollectionOptions, *, catalogue: str | None = None) -> "Collection":
-        """Create a collection, or open the one that is there; its own options win then, once it has a vocabulary."""
+        """Create a collection, or open an existing one, whose own options count once it has a vocabulary."""
         from retrieval.descriptors.learnt import read_model_file
         from retrieval.foreign.computed import make_extractor
 
@@ -128,7 +128,7 @@ class Collection:
             return there
         file = model_file(named)
         if file is not None:
-            # A collection keeps a copy of its own: the file it came from may go, or be another's in a later Cairn.
+            # The collection has its own copy: the original may be deleted, or change in a later version of Cairn.
             learnt = read_model_file(file)
             options = replace(options, descriptor=DESCRIPTOR)
         if there is not None:
@@ -153,7 +153,7 @@ class Collection:
                 if is_new:
                     _remove_empty(folder)
                 raise
-            # Other options than those that were sealed, where the collection has no vocabulary yet.
+            # Options may differ from the sealed ones while the collection has no vocabulary.
             (folder / SEAL).unlink(missing_ok=True)
             if learnt is not None:
                 save_bytes(folder / DESCRIPTOR, learnt)
@@ -167,9 +167,9 @@ class Collection:
         self.catalogue.close()
 
     def check_named(self, name: str) -> None:
-        """Raise CairnError if a learnt descriptor is named that is not the collection's, or one that there is not.
+        """Raise CairnError if a named descriptor does not exist, or is a learnt one other than the collection's.
 
-        The file of the collection's own may have gone.
+        The original file of the collection's own descriptor may be missing.
         """
         file = model_file(name)
         own = descriptor_of(self.vocabulary_folder) or self.options.descriptor
@@ -190,12 +190,12 @@ class Collection:
             )
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from adding to the collection, or rewriting it; CollectionLocked where one does."""
+        """Keep other processes from changing the collection; raises CollectionLocked if one is doing so."""
         return lock_folder(self.folder)
 
     @property
     def descriptor(self) -> Descriptor:
-        """Describes the patches of this collection's photos."""
+        """The descriptor of this collection's photos."""
         if self._read.descriptor is None:
             self._find_descriptor(self.vocabulary_folder)
         assert self._read.descriptor is not None
@@ -203,13 +203,15 @@ class Collection:
 
     @property
     def descriptor_source(self) -> str:
-        """Name or file of the descriptor, as `find_descriptor` takes it from any working folder."""
+        """Name or absolute path of the descriptor, for `find_descriptor`."""
         named = descriptor_of(self.vocabulary_folder) or self.options.descriptor
         file = model_file(named, self.folder) if named.endswith(".npz") else None
         return str(file) if file is not None else named
 
     def _find_descriptor(self, vocabulary: Path) -> None:
-        """Take the descriptor that a vocabulary's folder brings, or else that of the options; both change at once."""
+        """Find the descriptor in a vocabulary's folder, or else that of the options; vocabulary and descriptor change
+        together.
+        """
         wanted = descriptor_of(vocabulary) or self.options.descriptor
         if wanted != self._read.described_by:
             self._read.descriptor = find_descriptor(wanted, self.folder)
@@ -218,7 +220,7 @@ class Collection:
 
     @property
     def extractor(self) -> "Extractor":
-        """Turns photos into features as this collection's were."""
+        """The extractor of this collection's features."""
         if self._read.extractor is None:
             from retrieval.foreign.computed import make_extractor
 
@@ -226,23 +228,23 @@ class Collection:
         return self._read.extractor
 
     def use_extractor(self, extractor: "Extractor") -> None:
-        """Take another extractor of the same features, such as one that knows where those of other programs are."""
+        """Use another extractor of the same features, such as one that knows the files of other programs."""
         if extractor.fingerprint != self.features_fingerprint:
             raise ValueError("the extractor is of other features")
         self._read.extractor = extractor
 
     @property
     def known_extractor(self) -> "Extractor | None":
-        """The extractor that is in use; None if none was needed yet."""
+        """The extractor in use; None if not needed yet."""
         return self._read.extractor
 
     def restore_extractor(self, extractor: "Extractor | None") -> None:
-        """Take what `known_extractor` gave into use again."""
+        """Restore the result of an earlier `known_extractor`."""
         self._read.extractor = extractor
 
     @property
     def features_fingerprint(self) -> str:
-        """Of descriptor and options: what the extractor's is, which is not made for it."""
+        """Fingerprint of descriptor and options: that of the extractor, without creating it."""
         return features_fingerprint(self.descriptor, self.options.features)
 
     @property
@@ -259,7 +261,7 @@ class Collection:
 
     @property
     def has_vocabulary(self) -> bool:
-        """Whether the vocabulary has been made."""
+        """Whether there is a vocabulary."""
         return self.vocabulary_folder.is_dir()
 
     @property
@@ -270,8 +272,8 @@ class Collection:
         return self._read.vocabulary
 
     def check_vocabulary(self) -> None:
-        """Compare all of the vocabulary with its fingerprint, before words are given by it and kept. Reading it trusts
-        files of the size and time that they were sealed with.
+        """Verify the whole vocabulary by its fingerprint, before words are assigned and stored. Reading alone trusts
+        files of the sealed size and time.
         """
         self._read.vocabulary = self._load_vocabulary(trusting=False)
 
@@ -286,7 +288,7 @@ class Collection:
                 vocabulary = Vocabulary.load(folder, known=trusting and is_as_sealed(self.folder, folder.name))
                 self._find_descriptor(folder)
             except (CairnError, FileNotFoundError):
-                if self.vocabulary_folder != folder:  # another took its place while it was read
+                if self.vocabulary_folder != folder:  # it was replaced while it was read
                     continue
                 raise
             self.check_descriptor(vocabulary)
@@ -295,10 +297,10 @@ class Collection:
 
     @property
     def vocabulary_facts(self) -> VocabularyFacts:
-        """What is recorded of the vocabulary, which is not read where its files are as they were sealed."""
+        """Recorded facts of the vocabulary, which is only read if its files differ from the seal."""
         folder = self.vocabulary_folder
         if self._read.vocabulary is None and is_as_sealed(self.folder, folder.name):
-            with suppress(CairnError, FileNotFoundError):  # reading all of it tells what is wrong, if it still is
+            with suppress(CairnError, FileNotFoundError):  # reading all of it then raises the error, if it persists
                 facts = VocabularyFacts.read(folder)
                 self.check_descriptor(facts)
                 return facts
@@ -314,30 +316,30 @@ class Collection:
 
     @property
     def signature(self) -> SignatureKind | None:
-        """The kind of signature that the collection's features have; None if they have none."""
-        if self._read.content is not None:  # of segments that are open it stays what it is
+        """The kind of signature of the collection's features; None without signatures."""
+        if self._read.content is not None:  # does not change for open segments
             return self._read.content.signature
         return parse_signature(self.catalogue.setting(SIGNATURE_KEY) or self.options.signature)
 
     @property
     def signatures(self) -> SignatureSource | None:
-        """Gives features their signatures as this collection's have them; None if they have none."""
+        """The source of signatures of the collection's features; None without signatures."""
         kind = self.signature
         if kind is None:
             return None
-        made = kind, self.vocabulary.fingerprint
-        if self._read.signatures is None or self._read.signatures[0] != made:
-            self._read.signatures = made, make_source(kind, self.vocabulary.centres, self.options.seed)
+        key = kind, self.vocabulary.fingerprint
+        if self._read.signatures is None or self._read.signatures[0] != key:
+            self._read.signatures = key, make_source(kind, self.vocabulary.centres, self.options.seed)
         return self._read.signatures[1]
 
     @property
     def basis(self) -> Basis:
-        """What features that photos borrow must be made with."""
+        """Inputs that borrowed features must have been made with."""
         return Basis(self.vocabulary.fingerprint, self.features_fingerprint, full_name(self.signature))
 
     @property
     def augmentation(self) -> Augmentation | None:
-        """What photos borrow of others; None if that is nothing, or damaged, or was made with other words."""
+        """Borrowed features; None if there are none, or if they are damaged or of another vocabulary."""
         return self.content.augmentation
 
     @property
@@ -347,7 +349,7 @@ class Collection:
 
     @property
     def content(self) -> Content:
-        """The segments and the tombstones of one moment; CollectionChanged where the vocabulary is that of another."""
+        """The segments and tombstones of one moment; raises CollectionChanged if the vocabulary was replaced."""
         if self._read.content is None:
             self._read.content = self._open_content()
         return self._read.content
@@ -362,7 +364,7 @@ class Collection:
                 there = {row.id for row in self.catalogue.read(segments_in)}
                 if there == {row.id for row in rows} and not self._is_outdated:
                     raise
-                # Segments were merged, or the vocabulary has changed, while they were opened: look again.
+                # Segments were merged, or the vocabulary changed, while they were opened: try again.
                 if self._is_outdated:
                     if known:
                         break
@@ -386,7 +388,7 @@ class Collection:
                 raise damaged(segment.folder / f"{COLUMN_PREFIX}descriptor.npy")
 
     def _open_segment(self, key: tuple[object, ...], folder: str) -> Segment:
-        """Open a segment, or give the one that is open: what is written is never changed."""
+        """Open a segment, or return the open one: segments are immutable."""
         segment = self._read.opened.get(key)
         if segment is not None and segment.vocabulary_fingerprint == self.vocabulary.fingerprint:
             return segment
@@ -398,27 +400,27 @@ class Collection:
 
     @property
     def _is_outdated(self) -> bool:
-        """Whether the collection has got another vocabulary than the one that was read."""
+        """Whether the vocabulary was replaced since it was read."""
         known = self._read.vocabulary
         return known is not None and known.fingerprint != recorded_fingerprint(self.vocabulary_folder)
 
     def content_key(self) -> str | None:
-        """Basis that the statistics must have, by the catalogue alone; None if there is no vocabulary."""
+        """Key of valid statistics, from the catalogue alone; None without a vocabulary."""
         rows, removed = self.catalogue.read(segments_and_tombstones)
         fingerprint = recorded_fingerprint(self.vocabulary_folder)
         return content_key(self.folder, rows, removed, fingerprint) if rows and fingerprint is not None else None
 
     @property
     def imbalance(self) -> float:
-        """Imbalance factor of the vocabulary, see `InvertedIndex`: as it is kept, or else by all postings."""
+        """Imbalance factor of the vocabulary, see `InvertedIndex`: stored, or else computed from all postings."""
         key = self.content_key()
         known = read_statistics(self.folder / STATISTICS, key) if key is not None else None
         return self.index.imbalance if known is None else known.imbalance
 
     def forget(self) -> None:
-        """Forget which segments there are, and a vocabulary that is no longer in use.
+        """Drop the cached list of segments, and a vocabulary that is no longer in use.
 
-        Segments that are still there when they are next asked for stay open: what is read again is what has changed.
+        Open segments are reused if the collection still has them, so that only changes are read again.
         """
         if self._is_outdated:
             self._read.vocabulary = None
@@ -428,14 +430,14 @@ class Collection:
 
     @property
     def index(self) -> InvertedIndex:
-        """Postings of all segments, without what was removed."""
+        """Index of the postings of all segments, without removed photos."""
         return self.scored_index()
 
     def scored_index(
         self, scoring: ScoringOptions | None = None, similarity: Path | None = None, *, augmented: bool = False
     ) -> InvertedIndex:
-        """Index of the postings of all segments that scores photos in one way. `similarity`: file of a learnt one, read
-        once. `augmented`: photos count with what they borrow, where they do; a similarity goes without.
+        """Index of the postings of all segments, with options of scoring. `similarity`: file of a learnt similarity,
+        read once. `augmented`: whether to include borrowed features; not with a similarity.
         """
         return self.content.scored_index(scoring, similarity, augmented=augmented)
 
@@ -445,7 +447,7 @@ def _key(row: SegmentRow) -> tuple[object, ...]:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove what was just made of a collection that cannot be made."""
+    """Remove the files of a collection whose creation failed."""
     with suppress(OSError):
         (folder / SEGMENTS).rmdir()
         (folder / LOCK).unlink(missing_ok=True)
@@ -457,14 +459,14 @@ def _is_first(path: Path) -> bool:
 
 
 def find_vocabulary(source: Path) -> Path:
-    """Find the vocabulary's folder of a collection, or take the path of one as it is; nothing there is read.
+    """Return the vocabulary's folder of a collection, or `source` itself if it is one; no vocabulary is read.
 
-    The folder `vocabulary` of a collection that has got a new one since stands for that.
+    The folder `vocabulary` of a retrained collection stands for its current one.
     """
     folder = source.parent if source.name == VOCABULARY and (source.parent / OPTIONS).is_file() else source
     if (folder / OPTIONS).is_file() and (folder / FILE).is_file():
         with Collection.open(folder) as collection:
             return collection.vocabulary_folder
-    # A collection whose catalogue is elsewhere: the newest.
-    found = sorted(path for path in folder.glob(f"{VOCABULARY}*") if path.is_dir())
-    return found[-1] if found else source
+    # The newest, if the catalogue of the collection is elsewhere.
+    folders = sorted(path for path in folder.glob(f"{VOCABULARY}*") if path.is_dir())
+    return folders[-1] if folders else source

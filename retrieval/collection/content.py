@@ -1,4 +1,4 @@
-"""What a collection holds at one moment: its segments and what was removed, and their postings scored in any way."""
+"""The content of a collection at one moment: segments and tombstones, and indexes of their postings."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,15 +18,15 @@ from retrieval.collection.statistics import Statistics, read_statistics, write_s
 
 @dataclass(frozen=True)
 class Content:
-    """Segments and tombstones of one moment. An index of them is made when it is first asked for, and kept."""
+    """Segments and tombstones of one moment. Indexes of them are made at first use, and cached."""
 
     folder: Path  # of the collection
     vocabulary: VocabularyFacts
     segments: list[Segment]
     removed: frozenset[int]
-    signature: SignatureKind | None  # the kind that their features have
-    key: str | None  # what statistics of them must have been computed from; None: there can be none
-    augmentation: Augmentation | None  # None also where it is damaged: it never stops a search
+    signature: SignatureKind | None  # of their features
+    key: str | None  # key of valid statistics; None: there can be no statistics
+    augmentation: Augmentation | None  # None also if damaged, as that must not stop a search
     _indexes: dict[tuple[ScoringOptions, Path | None, bool], InvertedIndex] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -34,7 +34,7 @@ class Content:
     def scored_index(
         self, scoring: ScoringOptions | None = None, similarity: Path | None = None, *, augmented: bool = False
     ) -> InvertedIndex:
-        """Postings of all segments, scored in some way: see `Collection.scored_index`."""
+        """Index of the postings of all segments: see `Collection.scored_index`."""
         augmented = augmented and similarity is None and self.augmentation is not None
         key = scoring or ScoringOptions(), similarity, augmented
         if key not in self._indexes and augmented:
@@ -59,8 +59,8 @@ class Content:
         return self._indexes[key]
 
     def keep_statistics(self) -> None:
-        """Write what is computed of all postings, with what photos borrow; nothing where there can be no statistics.
-        Raises OSError where it cannot be written.
+        """Write the statistics of all postings, including borrowed features, if there can be any. Raises OSError if
+        they cannot be written.
         """
         index = self.scored_index(augmented=True)
         if self.key is not None:
@@ -68,18 +68,18 @@ class Content:
             write_statistics(self.folder / STATISTICS, self.key, index, lent)
 
     def has_right_statistics(self) -> bool | None:
-        """Whether the statistics that are kept are those of all postings, which are read; None if none are kept of this
-        content.
+        """Compute the statistics from all postings, and compare them with the stored ones; None if none are stored for
+        this content.
         """
-        kept = self._statistics()
-        if kept is None:
+        stored = self._statistics()
+        if stored is None:
             return None
         plain = InvertedIndex(self.segments, self.vocabulary.words, self.removed)
-        lent = self.augmentation is not None and self.augmentation.key == kept.augmentation
-        return kept.are_of(self._augmented(plain, None) if lent else plain)
+        lent = self.augmentation is not None and self.augmentation.key == stored.augmentation
+        return stored.are_of(self._augmented(plain, None) if lent else plain)
 
     def _statistics(self) -> Statistics | None:
-        """What is kept of all postings; None if they must be read."""
+        """The stored statistics of all postings; None if postings must be read."""
         known = read_statistics(self.folder / STATISTICS, self.key) if self.key is not None else None
         if known is None:
             return None
@@ -89,7 +89,7 @@ class Content:
         return known if fits else None
 
     def _augmented(self, plain: InvertedIndex, known: Statistics | None) -> InvertedIndex:
-        """The same index with what photos borrow, given the norms if they are kept."""
+        """The same index with borrowed features; `known`: statistics with its norms, if stored."""
         assert self.augmentation is not None
         is_known = known is not None and known.augmentation == self.augmentation.key
         return InvertedIndex(

@@ -1,4 +1,4 @@
-"""How well a collection's vocabulary still fits its photos, and when it is worth making another."""
+"""Drift: how well a collection's vocabulary fits its photos, and when retraining is worthwhile."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,13 +9,13 @@ from retrieval.catalogue.photos import counts_of_photos
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import TRAINED_KEY
 
-# Photos that a vocabulary was not made from lie further from its words than those that it was made from, the more so
-# the fewer these were. Measured with rootSIFT on the photos of landmarks and paintings: 1.17 to 1.21 times as far where
-# the vocabulary serves as well as one of their own, 1.26 where it costs 4 points of mAP, 1.37 where it was made from
-# ten photos (docs/measurements/lifetime.md).
+# Features of new photos lie farther from the words than those of the training photos, the more so the fewer these were.
+# Measured with rootSIFT on photos of landmarks and paintings: 1.17 to 1.21 times as far if the vocabulary serves as
+# well as one trained on the new photos, 1.26 if it costs 4 points of mAP, 1.37 if it was trained on ten photos
+# (docs/measurements/lifetime.md).
 MOST = 1.25
-FEWEST = 20  # photos added, before they can say anything
-OUTGROWN = 2  # the words that the collection should have by its features, over those that it has
+FEWEST = 20  # photos added before they are evaluated
+OUTGROWN = 2  # ratio of the number of words that suits the features to the actual number
 
 Fit = Literal["good", "poor", "outgrown", "unknown"]
 """Whether the vocabulary fits: poor and outgrown ask for a new one; unknown where too few photos were added to tell."""
@@ -23,21 +23,21 @@ Fit = Literal["good", "poor", "outgrown", "unknown"]
 
 @dataclass(frozen=True)
 class Drift:
-    """How far features lie from their words: mean squared distances, over photos."""
+    """Mean squared distances of features to their words, over photos."""
 
-    trained: tuple[int, float]  # photos that the vocabulary was made from, and their error
-    added: tuple[int, float]  # photos that came later, or that another collection's vocabulary was taken for
-    ratio: float | None  # of the two errors; None if there is nothing to compare
+    trained: tuple[int, float]  # photos that the vocabulary was trained on, and their error
+    added: tuple[int, float]  # photos that were added later, or with a vocabulary of another collection
+    ratio: float | None  # of the two errors; None if they cannot be compared
     fit: Fit
     advice: str  # one sentence
 
 
 def measure_drift(collection: Collection) -> Drift:
-    """Compare the quantisation error of photos that were added with that of the photos the vocabulary was made from."""
+    """Compare the quantisation error of added photos with that of the photos that the vocabulary was trained on."""
     vocabulary, catalogue = collection.vocabulary_facts, collection.catalogue
     since = catalogue.setting(TRAINED_KEY) or "0"
     trained, added = catalogue.read(quantisation_errors, int(since) if since.isdecimal() else 0)
-    # Where those photos are another collection's, or are gone, the vocabulary remembers a sample of their features.
+    # If those photos are another collection's, or were removed, the error that the vocabulary recorded is used.
     base = trained[1] if trained[0] else vocabulary.quantisation_error
     ratio = added[1] / base if added[0] and base > 0 else None
     fit: Fit
@@ -61,7 +61,7 @@ def measure_drift(collection: Collection) -> Drift:
 
 
 def describe_drift(drift: Drift) -> dict[str, object]:
-    """What `cairn info --json` reports."""
+    """Describe drift for `cairn info --json`."""
     return {
         "trained": {"images": drift.trained[0], "quantisation_error": round(drift.trained[1], 6)},
         "added": {"images": drift.added[0], "quantisation_error": round(drift.added[1], 6)},

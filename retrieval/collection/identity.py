@@ -1,7 +1,7 @@
-"""Identity of a collection: a random text that its folder and its catalogue both keep, so that neither is mistaken.
+"""Identity of a collection: a random text stored in both its folder and its catalogue, to detect a mix-up.
 
-The catalogue may be in a database anywhere, and an address is easily that of another collection. The SQLite file in the
-folder itself is the folder's in any case, so that a whole collection may be copied.
+The catalogue may be in a database anywhere, and an address may be that of another collection by mistake. The SQLite
+file in the folder always belongs to it, so that a whole collection may be copied.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ class WrongCatalogueError(CairnError):
 
 
 def read_identity(folder: Path) -> str | None:
-    """Identity that a collection's folder keeps; None if it is missing or damaged."""
+    """Identity stored in a collection's folder; None if missing or damaged."""
     path = folder / IDENTITY
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:
@@ -45,22 +45,21 @@ def read_identity(folder: Path) -> str | None:
 
 
 def write_identity(folder: Path, identity: str) -> None:
-    """Keep an identity in a collection's folder."""
+    """Store an identity in a collection's folder."""
     save_bytes(folder / IDENTITY, _encoded(identity))
 
 
 def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
-    """Raise WrongCatalogueError for a catalogue that is not the folder's, or does not show that it is; nothing is
-    changed.
+    """Raise WrongCatalogueError if a catalogue does not certainly belong to the folder; changes nothing.
 
-    If only one of the two keeps an identity, the folder must have the segments that the catalogue names, and no others;
-    where neither does, one of them.
+    If only one of the two has an identity, the folder must have exactly the segments that the catalogue names; if
+    neither has, at least one of them.
     """
-    kept, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
-    if kept is not None and kept == known:
+    stored, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
+    if stored is not None and stored == known:
         return
     if is_own(folder, catalogue):
-        if kept is not None and known is not None:
+        if stored is not None and known is not None:
             raise WrongCatalogueError(
                 "The catalogue {file} belongs to another collection: restore this one's from a copy, or move it away "
                 "and run {cairn repair}.",
@@ -68,8 +67,8 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
             )
         return
     elsewhere = catalogue.address.get_backend_name() != "sqlite" and sealed_database(folder) == "sqlite"
-    if (kept is None or known is None) and not elsewhere:
-        one_sided = kept is not None or known is not None
+    if (stored is None or known is None) and not elsewhere:
+        one_sided = stored is not None or known is not None
         if has_segments_of(folder, catalogue, all_of_them=one_sided) and not (is_new and known is not None):
             return
     where = printable_address(catalogue.address)
@@ -87,21 +86,21 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
 
 
 def keep_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
-    """Let a folder and its catalogue both keep the collection's identity, or raise as `check_identity` does.
+    """Store the collection's identity in its folder and its catalogue, or raise as `check_identity` does.
 
-    The caller must hold the folder's lock. A process killed between the two leaves it in the folder alone.
+    The caller must hold the folder's lock. A process killed between the two leaves it only in the folder.
     """
     check_identity(folder, catalogue, is_new=is_new)
-    kept, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
-    identity = kept or known or secrets.token_hex(_LENGTH // 2)
-    if kept is None:
+    stored, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
+    identity = stored or known or secrets.token_hex(_LENGTH // 2)
+    if stored is None:
         write_identity(folder, identity)
     if known is None:
         catalogue.write(keep_setting, IDENTITY_KEY, identity)
 
 
 def _with_schema(folder: Path, catalogue: Catalogue) -> str:
-    """The address of a catalogue with a schema that is called like a folder."""
+    """The address of a catalogue with a schema named after a folder."""
     name = re.sub("[^a-z0-9_]+", "_", folder.stem.lower()).strip("_")[:40]
     name = name if re.match("[a-z]", name) and not name.startswith("pg_") else f"photos_{name}".rstrip("_")
     if name == catalogue.address.query.get("schema"):
@@ -118,9 +117,9 @@ def is_own(folder: Path, catalogue: Catalogue) -> bool:
 
 
 def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = False) -> bool:
-    """Whether a folder has one of the segments that its catalogue names, or all and no others.
+    """Whether a folder has one of the segments that its catalogue names; or exactly these, with `all_of_them`.
 
-    If the catalogue names no segments, the folder may have those that a killed run has left.
+    If the catalogue names no segments, the folder may have some that a killed run left.
     """
     rows = catalogue.read(segments_in)
     if not rows:
@@ -132,11 +131,11 @@ def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = F
 
 
 def sealed_database(folder: Path) -> str | None:
-    """What the catalogue of a collection is in, such as sqlite or postgresql, by its seal; None if that is lost."""
+    """Database of a collection's catalogue, such as sqlite or postgresql, by its seal; None if that is lost."""
     seal = sound_seal(folder / SEAL)
     return seal.database[:40] if seal is not None else None
 
 
 def _encoded(identity: str) -> bytes:
-    """An identity with its checksum, so that a damaged one is not taken for another."""
+    """An identity with its checksum, to detect damage."""
     return f"{identity} {hashlib.sha256(identity.encode()).hexdigest()[:16]}\n".encode()

@@ -72,7 +72,7 @@ STORAGE_KEY = "cairn.storage"
 AUGMENTATION_KEY = "cairn.augmentation"
 """Setting: whether photos borrow features of others; it is written whenever what they borrow has changed."""
 
-# Files and folders are written under such a name first, and then given their own.
+# Files and folders are written under such a name first, and then renamed.
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 

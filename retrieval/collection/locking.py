@@ -14,9 +14,10 @@ from index.files.names import find_link_out
 from retrieval.collection.layout import LINKS_LOCK, LOCK, UPLOADS
 from retrieval.photos.listing import CACHE, THUMBNAILS
 
-# Folders with very many files: what is below those in them is written and removed by hash, or where no file is.
+# Folders with very many files, not searched for links: their contents are written and removed only by hash, or at paths
+# without a file.
 _MANY = (f"{CACHE}/{THUMBNAILS}", UPLOADS)
-_unlocked: set[Path] = set()  # folders for which the warning that they cannot be locked was printed
+_unlocked: set[Path] = set()  # folders for which a warning about missing locks was printed
 _IRREGULAR = "{} is not a file of its own: remove it, then try again."
 
 
@@ -25,7 +26,7 @@ class CollectionLocked(CairnError):
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse a collection where a link leads out of its folder: what is written or removed there would be elsewhere."""
+    """Refuse a collection with a link out of its folder, as files elsewhere would be written or removed through it."""
     link = find_link_out(folder, _MANY)
     if link is not None:
         raise CairnError(
@@ -35,7 +36,7 @@ def refuse_links(folder: Path) -> None:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing the collection in a folder; CollectionLocked where one is doing so."""
+    """Keep other processes from changing the collection in a folder; raises CollectionLocked if one is doing so."""
     refuse_links(folder)
     with lock_file(folder / LOCK, f"Another cairn command is changing {folder}: wait until it has ended."):
         yield
@@ -43,7 +44,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def lock_links(folder: Path) -> Iterator[None]:
-    """Keep others from looking for links in a collection, and from what follows; CollectionLocked where one does so."""
+    """Keep other processes from finding links in a collection and grouping; raises CollectionLocked if one does so."""
     refusal = f"Another process is looking for links in {folder}: wait until it has ended."
     with lock_file(folder / LINKS_LOCK, refusal):
         yield
@@ -51,10 +52,10 @@ def lock_links(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False) -> Iterator[None]:
-    """Hold the lock of a file, which is made.
+    """Hold the lock of a file, which is created.
 
     If another process holds it: raise CollectionLocked with the sentence `refusal`, or wait if that is None. An
-    `inherited` one is held by processes, too, that are begun meanwhile with ``close_fds=False``, until they end.
+    `inherited` lock is also held by processes started meanwhile with ``close_fds=False``, until they end.
     """
     try:
         import fcntl
@@ -62,7 +63,7 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
         yield
         return
     try:
-        # What it leads to, as a link, or holds is never written.
+        # Never follow a link, and never write to the file.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except FileNotFoundError:
         raise CairnError(f"The folder {path.parent} is no longer there: check that its drive is connected.") from None
@@ -74,7 +75,7 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise CairnError(_IRREGULAR.format(path))
         try:
-            # The system lets go of it when the process ends, however it ends.
+            # The system releases it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX if refusal is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CollectionLocked(refusal or "") from None
@@ -86,7 +87,7 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
 
 @contextmanager
 def await_lock(path: Path, seconds: float, refusal: str) -> Iterator[None]:
-    """Hold the lock of a file, and wait some seconds for it; CollectionLocked if others hold it for longer."""
+    """Hold the lock of a file, and wait some seconds for it; raises CollectionLocked if others hold it longer."""
     until = time.monotonic() + seconds
     with ExitStack() as stack:
         while True:
@@ -101,7 +102,7 @@ def await_lock(path: Path, seconds: float, refusal: str) -> Iterator[None]:
 
 
 def _warn_unlocked(folder: Path, error: OSError) -> None:
-    """Say, once, that a file system has no locks."""
+    """Warn once that a file system has no locks."""
     if folder not in _unlocked:
         _unlocked.add(folder)
         print(

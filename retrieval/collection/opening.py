@@ -1,6 +1,6 @@
-"""Opening the catalogue of a collection: one of an earlier version is checked first, and sealed when it is migrated.
+"""Open the catalogue of a collection: one of an earlier version is checked, migrated and sealed.
 
-What lacks a part that a collection has from the beginning is refused before.
+Folders that lack a part that every collection has are refused first.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def catalogue_place(folder: Path, catalogue: str | None) -> Path | str:
 
 
 def refuse_damaged(folder: Path) -> None:
-    """Refuse a folder without options that holds what a collection only has after these."""
+    """Refuse a folder without options that has files which are written after the options."""
     has_vocabulary = (folder / SEGMENTS).is_dir() and (folder / VOCABULARY).is_dir()
     if (folder / SEAL).exists() or has_vocabulary or published(folder):
         raise CairnError(
@@ -39,7 +39,7 @@ def refuse_damaged(folder: Path) -> None:
 
 
 def refuse_without_catalogue(folder: Path) -> None:
-    """Refuse a collection whose catalogue is not the SQLite file in its folder, or is one with nothing in it."""
+    """Refuse a collection whose catalogue is not the SQLite file in its folder, or is empty."""
     file = folder / FILE
     is_empty = file.is_file() and not file.stat().st_size
     if file.is_file() and not is_empty:
@@ -63,18 +63,18 @@ def refuse_without_catalogue(folder: Path) -> None:
 def open_catalogue(folder: Path, where: Path | str) -> Catalogue:
     """Open the catalogue of a collection.
 
-    An SQLite file of an earlier version is migrated unless it is damaged; then a snapshot is made and the seal renewed,
-    where the folder may be written and its lock is free.
+    An SQLite file of an earlier version is migrated unless it is damaged. Then a snapshot is made and the seal renewed,
+    if the folder is writable and its lock is free.
     """
-    kept: list[Seal | None] = []
+    seals: list[Seal | None] = []
     is_file = where == folder
-    opened = Catalogue.open(where, before_migration=(lambda: kept.append(_look(folder))) if is_file else None)
+    opened = Catalogue.open(where, before_migration=(lambda: seals.append(_look(folder))) if is_file else None)
     try:
         check_identity(folder, opened)
-        if kept and is_own(folder, opened):
-            # Where it cannot be done, the next command that writes does it.
+        if seals and is_own(folder, opened):
+            # If this fails, the next command that writes does it.
             with contextlib.suppress(CairnError, OSError), lock_folder(folder):
-                _seal_migrated(folder, kept[0])
+                _seal_migrated(folder, seals[0])
     except BaseException:
         opened.close()
         raise
@@ -82,35 +82,35 @@ def open_catalogue(folder: Path, where: Path | str) -> Catalogue:
 
 
 def _look(folder: Path) -> Seal | None:
-    """Refuse an SQLite file that is damaged; return the seal, where it is of the revision that the file is of."""
+    """Refuse a damaged SQLite file; return its seal if it is of the file's revision."""
     file = folder / FILE
-    kept = sound_seal(folder / SEAL)
+    sealed = sound_seal(folder / SEAL)
     try:
         with contextlib.closing(connect_for_reading(file)) as connection:
             connection.execute("BEGIN")
-            if kept is None or kept.catalogue is None or _revision(connection) != kept.revision:
-                kept = None
+            if sealed is None or sealed.catalogue is None or _revision(connection) != sealed.revision:
+                sealed = None
                 is_sound = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
             else:
-                is_sound = hash_database(connection) == kept.catalogue
+                is_sound = hash_database(connection) == sealed.catalogue
     except (sqlite3.Error, UnicodeDecodeError):
         is_sound = False
     if not is_sound:
         raise CairnError("The catalogue {file} is damaged: run {cairn check}, then {cairn repair}.", file=file)
-    return kept
+    return sealed
 
 
-def _seal_migrated(folder: Path, kept: Seal | None) -> None:
-    """Make a snapshot of a catalogue, and renew the seal that it was compared with before it was migrated."""
+def _seal_migrated(folder: Path, sealed: Seal | None) -> None:
+    """Make a snapshot of a migrated catalogue, and renew the seal that it was compared with before."""
     revision = write_snapshot(folder / FILE, folder / SNAPSHOT)
     with contextlib.closing(connect_for_reading(folder / FILE)) as connection:
         connection.execute("BEGIN")
-        if kept is not None and _revision(connection) == revision:
+        if sealed is not None and _revision(connection) == revision:
             digest = hash_database(connection)
-            write_seal(folder / SEAL, replace(kept, revision=revision, catalogue=digest, snapshot=revision, work=0.0))
+            write_seal(folder / SEAL, replace(sealed, revision=revision, catalogue=digest, snapshot=revision, work=0.0))
 
 
 def _revision(connection: sqlite3.Connection) -> int | None:
-    """What a catalogue says that its revision is; None if it has none, as in the first format."""
-    found = connection.execute("SELECT value FROM settings WHERE key = ?", [REVISION_KEY]).fetchone()
-    return int(found[0]) if found is not None and str(found[0]).isdecimal() else None
+    """Revision that a catalogue states; None without one, as in the first format."""
+    row = connection.execute("SELECT value FROM settings WHERE key = ?", [REVISION_KEY]).fetchone()
+    return int(row[0]) if row is not None and str(row[0]).isdecimal() else None

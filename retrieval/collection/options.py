@@ -39,7 +39,7 @@ def _number_or_all(text: str) -> int:
 
 
 def signature_name(name: str) -> str:
-    """Return the full name of a kind of signature; raises CairnError if there is none of a name."""
+    """Return the full name of a kind of signature; raises CairnError if the name is unknown."""
     return full_name(parse_signature(name))
 
 
@@ -51,7 +51,7 @@ def _folder(name: str) -> str:
 
 @dataclass(frozen=True)
 class CollectionOptions:
-    """What a collection is made with; fixed when it is created."""
+    """Options of a collection, fixed when it is created."""
 
     descriptor: Annotated[
         str,
@@ -122,17 +122,17 @@ class CollectionOptions:
     ] = DEFAULT
     image: ImageOptions = field(default_factory=new_collection)  # how photos are read
     features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
-    extensions: tuple[str, ...] = ()  # "module:object version" of those that it was made with
+    extensions: tuple[str, ...] = ()  # "module:object version" of the extensions that it was made with
 
     def with_extensions(self) -> "CollectionOptions":
-        """Name extensions by their places, as a collection keeps them, with their versions."""
+        """Name extensions by place and version, as stored in a collection."""
         if self.features.extractor is not None:
             return self._extracted()
         regions = replace(self.features.regions, detector=_kept("detector", self.features.regions.detector))
-        made = replace(
+        options = replace(
             self, descriptor=_kept("descriptor", self.descriptor), features=replace(self.features, regions=regions)
         )
-        return made._with_versions()
+        return options._with_versions()
 
     def _extracted(self) -> "CollectionOptions":
         from retrieval.foreign.computed import extracted_by
@@ -146,8 +146,8 @@ class CollectionOptions:
             raise CairnError("{--features-from} finds keypoints everywhere: leave out {--ignore}.")
         descriptor, features = extracted_by(str(self.features.extractor))
         regions = replace(features.regions, max_features=regions.max_features)
-        made = replace(self, descriptor=descriptor.name, features=replace(features, regions=regions))
-        return made._with_versions()
+        options = replace(self, descriptor=descriptor.name, features=replace(features, regions=regions))
+        return options._with_versions()
 
     def _with_versions(self) -> "CollectionOptions":
         used = [find(kind, place) for kind, place in self.extended]
@@ -155,15 +155,15 @@ class CollectionOptions:
 
     @property
     def extended(self) -> list[tuple[str, str]]:
-        """Kinds and places of extensions that it needs, whether they are here or not."""
+        """Kinds and places of required extensions, installed or not."""
         named = (("descriptor", self.descriptor), ("detector", self.features.regions.detector))
-        found = [(kind, name) for kind, name in named if is_place(name) and not name.startswith(FOREIGN)]
-        return found + [("extractor", name) for name in [self.features.extractor] if name is not None]
+        places = [(kind, name) for kind, name in named if is_place(name) and not name.startswith(FOREIGN)]
+        return places + [("extractor", name) for name in [self.features.extractor] if name is not None]
 
     def check_extensions(self, folder: Path) -> None:
-        """Raise ExtensionMissing if an extension is not here that a collection in a folder was made with.
+        """Raise ExtensionMissing if an extension that a collection in a folder was made with is not installed.
 
-        What the file says is compared with what is installed and registered, and never imported.
+        Names in the file are compared with installed and registered extensions, and never imported.
         """
         for kind, place in self.extended:
             if find(kind, place) is None:
@@ -183,7 +183,7 @@ def _kept(kind: str, name: str) -> str:
 
 
 def write_options(path: Path, options: CollectionOptions) -> None:
-    """Write options and the version of the format, whole or not at all."""
+    """Write options and the version of the format atomically."""
     import tomli_w
 
     from index.arrays import save_bytes
@@ -192,7 +192,7 @@ def write_options(path: Path, options: CollectionOptions) -> None:
 
 
 def read_options(path: Path) -> CollectionOptions:
-    """Read what `write_options` wrote."""
+    """Read a file of `write_options`."""
     try:
         if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST):
             raise CairnError("{path} is not a file of options: run {cairn check}, then {cairn repair}.", path=path)
@@ -209,10 +209,10 @@ def read_options(path: Path) -> CollectionOptions:
     from index.arrays import check_format
 
     try:
-        found = table.pop("format", None)
-        if found != 1 or found is True:  # which has the same options, but for those that came later
-            check_format(path.parent, found, FORMAT)
-        table = {"image": {}, "signature": NONE, **table}  # what new collections have is no default of a file
+        version = table.pop("format", None)
+        if version != 1 or version is True:  # format 1 has the same options, except newer ones
+            check_format(path.parent, version, FORMAT)
+        table = {"image": {}, "signature": NONE, **table}  # defaults for files differ from those for new collections
         options = _build(CollectionOptions, table)
         if options.descriptor.endswith(".npz") and options.descriptor != DESCRIPTOR:
             raise ValueError("'descriptor' names a file that is not the collection's own")
@@ -233,7 +233,7 @@ def _detail(error: Exception) -> str:
 
 
 def _plain(options: Any) -> dict[str, Any]:
-    """Nested tables of an options dataclass; what is None or () is left out: TOML has no word for None."""
+    """Nested tables of an options dataclass, without values None, which TOML lacks, and ()."""
     table = {}
     for item in dataclasses.fields(options):
         value = getattr(options, item.name)

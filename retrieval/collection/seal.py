@@ -1,4 +1,4 @@
-"""The file of a collection's checksums: what it says, and how it is read."""
+"""The file of a collection's checksums: contents and reader."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class SealedFile:
-    """A file as it was when it was sealed."""
+    """State of a file when it was sealed."""
 
     sha256: str
     bytes: int
@@ -31,23 +31,23 @@ class SealedFile:
 
 @dataclass(frozen=True)
 class Seal:
-    """What a collection's files were when a command had written to it."""
+    """State of a collection's files at the end of a command that wrote to it."""
 
     revision: int | None  # of the catalogue; None: it was written to while it was sealed
-    database: str  # what the catalogue is in: sqlite, postgresql, …
+    database: str  # of the catalogue: sqlite, postgresql, …
     catalogue: str | None  # SHA-256 of the SQLite file at that revision
-    vocabulary: str | None  # folder of the vocabulary; None: there was none
+    vocabulary: str | None  # folder of the vocabulary; None: no vocabulary yet
     files: Mapping[str, SealedFile] = field(default_factory=dict)  # by path in the collection, with slashes
-    snapshot: int | None = None  # revision of the catalogue in the snapshot; None: there is no snapshot
+    snapshot: int | None = None  # revision of the catalogue in the snapshot; None: no snapshot
     work: float = 0.0  # seconds of commands that wrote to the catalogue since the snapshot
 
 
 class SealDamagedError(CairnError):
-    """The seal is not what was written."""
+    """The seal is damaged."""
 
 
 def read_seal(path: Path) -> Seal | None:
-    """Read a seal; None if it is missing. Raises SealDamagedError where it is not what was written."""
+    """Read a seal; None if it is missing. Raises SealDamagedError if it is damaged."""
     if not path.exists():
         return None
     damaged = SealDamagedError("{path} is damaged: run {cairn repair}.", path=path)
@@ -56,18 +56,18 @@ def read_seal(path: Path) -> Seal | None:
             raise damaged
         contents = path.read_bytes()
         value = json.loads(contents)
-        # Every byte counts, such as those between two values.
+        # Compare every byte, even white space between values.
         if contents != _encoded(value) or value.pop("sha256") != fingerprint({}, value):
             raise damaged
         check_format(path, value["format"], FORMAT)
         files = {name: _entry(name, entry) for name, entry in value["files"].items()}
-        kept = Seal(
+        seal = Seal(
             value["revision"],
             value["database"],
             value["catalogue"],
             value["vocabulary"],
             files,
-            value.get("snapshot"),  # earlier versions kept none
+            value.get("snapshot"),  # missing in earlier versions
             value.get("work", 0.0),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -75,19 +75,19 @@ def read_seal(path: Path) -> Seal | None:
             refuse_unreadable(path, error)
         raise damaged from error
     fits = (
-        all(number is None or type(number) is int for number in (kept.revision, kept.snapshot))
-        and isinstance(kept.work, int | float)
-        and isinstance(kept.database, str)
-        and (kept.catalogue is None or isinstance(kept.catalogue, str))
-        and (kept.vocabulary is None or (isinstance(kept.vocabulary, str) and is_vocabulary(kept.vocabulary)))
+        all(number is None or type(number) is int for number in (seal.revision, seal.snapshot))
+        and isinstance(seal.work, int | float)
+        and isinstance(seal.database, str)
+        and (seal.catalogue is None or isinstance(seal.catalogue, str))
+        and (seal.vocabulary is None or (isinstance(seal.vocabulary, str) and is_vocabulary(seal.vocabulary)))
     )
     if not fits:
         raise damaged
-    return kept
+    return seal
 
 
 def sound_seal(path: Path) -> Seal | None:
-    """Read a seal; None if it is missing or damaged. Otherwise as `read_seal`."""
+    """Read a seal like `read_seal`; None if it is missing or damaged."""
     try:
         return read_seal(path)
     except SealDamagedError:
@@ -95,10 +95,10 @@ def sound_seal(path: Path) -> Seal | None:
 
 
 def is_as_sealed(folder: Path, part: str) -> bool:
-    """Whether the files of a folder in a collection look as they were sealed, by their sizes and times."""
+    """Whether the files of a folder in a collection match their seals in size and time."""
     try:
-        kept = sound_seal(folder / SEAL)
-        files = {name: one for name, one in kept.files.items() if name.startswith(f"{part}/")} if kept else {}
+        seal = sound_seal(folder / SEAL)
+        files = {name: one for name, one in seal.files.items() if name.startswith(f"{part}/")} if seal else {}
         states = {f"{part}/{path.name}": path.stat() for path in (folder / part).iterdir()}
     except (CairnError, OSError):
         return False
@@ -111,23 +111,27 @@ def _entry(name: str, entry: Mapping[str, Any]) -> SealedFile:
     """An entry of a seal; raises ValueError, TypeError or KeyError if it is malformed or its path leads elsewhere."""
     if not is_plain_path(name):
         raise ValueError("a path leads out of the collection")
-    made = SealedFile(entry["sha256"], entry["bytes"], entry["mtime_ns"])
-    if not _HASH.fullmatch(made.sha256) or type(made.bytes) is not int or type(made.mtime_ns) is not int:
+    entry_file = SealedFile(entry["sha256"], entry["bytes"], entry["mtime_ns"])
+    if (
+        not _HASH.fullmatch(entry_file.sha256)
+        or type(entry_file.bytes) is not int
+        or type(entry_file.mtime_ns) is not int
+    ):
         raise ValueError("an entry is not valid")
-    return made
+    return entry_file
 
 
 def hash_database(connection: sqlite3.Connection) -> str:
     """SHA-256 of an SQLite file, every page of it, whether anything is in it or not.
 
-    Through SQLite, never by opening the file: to close it again would take the locks from all connections of this
-    process (POSIX), and another process, taking itself for the last, would remove the log that they write to.
+    It is read through SQLite, never by opening the file: closing that would release the locks of all connections of
+    this process (POSIX), and another process that thinks it is the last would delete the log that they write to.
     """
     return hashlib.sha256(connection.serialize()).hexdigest()
 
 
 def write_seal(path: Path, made: Seal) -> None:
-    """Write a seal, with a checksum of its own."""
+    """Write a seal, with its own checksum."""
     value = {
         "format": FORMAT,
         **some_of(made, "revision", "database", "catalogue", "vocabulary", "snapshot", "work"),

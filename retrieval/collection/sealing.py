@@ -1,10 +1,10 @@
-"""The seal of a collection: checksums of those of its files that have none of their own.
+"""The seal of a collection: checksums of files that do not contain their own.
 
-Segments carry their checksums in themselves. The seal, `collection.sums`, has those of the options, the descriptor, the
-vocabulary and the SQLite file of the catalogue, and it is renewed at the end of every command that writes. What it says
-of the catalogue counts for one revision of it: a process that is killed before it has sealed leaves a stale seal, which
-is no damage. Copies of the small files lie in the catalogue, so that they can be restored byte by byte, and a snapshot
-of the catalogue lies next to it.
+Segments contain their checksums. The seal, `collection.sums`, has those of the options, the descriptor, the vocabulary
+and the SQLite file of the catalogue. It is renewed at the end of every command that writes. The checksum of the
+catalogue is that of one revision: a process that is killed before sealing leaves a stale seal, which is no damage.
+Copies of the small files are stored in the catalogue, so that they can be restored byte by byte, and a snapshot of the
+catalogue lies next to it.
 """
 
 import base64
@@ -51,10 +51,10 @@ LARGEST_COPY = 1 << 22
 _LOOKS = 5
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WAIT = 5.0  # seconds for readers of the SQLite file to end
-_LARGEST_HASHED = 2**31 - 2**10  # bytes of an SQLite file: SQLite gives no larger one out as a whole
+_LARGEST_HASHED = 2**31 - 2**10  # bytes of an SQLite file: SQLite cannot serialise a larger one
 
-# A snapshot takes at most a second for this many bytes of a catalogue. Of a large one it is made when commands have
-# worked for ten times as long; of one that is small without its links, always.
+# A snapshot takes at most a second for this many bytes of a catalogue. For a large catalogue it is made once commands
+# have worked ten times as long; for one that is small without its links, always.
 _BYTES_PER_SECOND = 50e6
 _ALWAYS = 16e6  # bytes
 _LONGEST_CHECKED = 256e6  # bytes of a catalogue that is compared with the seal before it is written to
@@ -62,23 +62,23 @@ _STARTED = time.monotonic()
 
 
 def seal(collection: Collection, *, statistics: bool = True) -> Seal:
-    """Seal a collection: write down what its files are now, and keep copies of the small ones in the catalogue.
+    """Seal a collection: record the checksums of its files, and store copies of the small ones in the catalogue.
 
-    To be called at the end of every command that writes. A file that never changes once it is written (of the
-    vocabulary; options and descriptor, once there is one) keeps the checksum that it was first sealed with, so that
-    damage is never sealed as sound. One process seals at a time, so that neither seal nor snapshot go back in time. If
-    the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error. `statistics`:
-    keep what a search must know of all postings, where there can be any; needless where no photo was added or removed.
+    Call it at the end of every command that writes. Files that never change (those of the vocabulary; and options and
+    descriptor, once there is a vocabulary) keep the checksum of their first seal, so that damage is never sealed as
+    sound. One process seals at a time, so that neither seal nor snapshot goes back in time. If the disk is too full for
+    a snapshot, the earlier one stays, and a note is printed on standard error. `statistics`: also write the statistics
+    of all postings; needless if no photo was added or removed.
     """
     with lock_file(collection.folder / SEAL_LOCK):
-        for left in reversed(range(_LOOKS)):
+        for attempts in reversed(range(_LOOKS)):
             vocabulary = collection.vocabulary_folder
             try:
-                made, is_full = _seal(collection, vocabulary if vocabulary.is_dir() else None)
+                sealed, is_full = _seal(collection, vocabulary if vocabulary.is_dir() else None)
                 break
             except (CairnError, FileNotFoundError):
-                # Another took its place while it was read.
-                if not left or collection.vocabulary_folder == vocabulary:
+                # It may have been replaced while it was read.
+                if not attempts or collection.vocabulary_folder == vocabulary:
                     raise
         if statistics:
             with contextlib.suppress(CairnError, OSError):  # damage is reported when it is read or checked
@@ -90,15 +90,15 @@ def seal(collection: Collection, *, statistics: bool = True) -> Seal:
             file=sys.stderr,
             flush=True,
         )
-    return made
+    return sealed
 
 
 def _keep_statistics(collection: Collection) -> None:
-    """Write what was computed of all postings, if it is not kept already, to spare the next to open it that.
+    """Write the statistics of all postings, if missing, so that the next process need not compute them.
 
-    Segments are trusted by their descriptions, as a search trusts them: of damage that does not show in postings as
-    they are read, wrong statistics may be kept, even once the file is restored; `Content.has_right_statistics` finds
-    them. Raises OSError where they cannot be written.
+    Checksums of segments are not verified, as in a search. So statistics may be computed from damaged postings, and
+    stay wrong when the file is restored; `Content.has_right_statistics` detects this. Raises OSError if they cannot be
+    written.
     """
     path = collection.folder / STATISTICS
     key = collection.content_key()
@@ -120,7 +120,7 @@ def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal,
     files = {name: _sealed(collection.folder, name, earlier) for name in _names(collection, vocabulary_folder)}
     name = collection.catalogue.address.get_backend_name()
     if earlier is None:
-        # First, so that no copies are ever without a seal: that would look as if the seal had been lost.
+        # First, as copies without a seal would look as if the seal had been lost.
         write_seal(path, Seal(None, name, None, vocabulary, files))
     if vocabulary is not None:
         _keep_copies(collection, files)
@@ -128,26 +128,26 @@ def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal,
     snapshot, work, is_full = None, 0.0, False
     if file is not None and is_own(collection.folder, collection.catalogue):
         snapshot, work, is_full = _keep_snapshot(collection, file, earlier)
-    made = Seal(None, name, None, vocabulary, files, snapshot, work)
+    new = Seal(None, name, None, vocabulary, files, snapshot, work)
     for _ in range(_LOOKS):
         revision = collection.catalogue.revision()
         digest = hash_catalogue(file)
         if collection.catalogue.revision() == revision:
-            made = replace(made, revision=revision, catalogue=digest)
+            new = replace(new, revision=revision, catalogue=digest)
             break
-    if made != earlier:
-        write_seal(path, made)
-    return made, is_full
+    if new != earlier:
+        write_seal(path, new)
+    return new, is_full
 
 
 @contextlib.contextmanager
 def sealed_afterwards(collection: Collection) -> Iterator[None]:
-    """Seal a collection after something that writes to it: also where that fails, or is interrupted, half-way."""
+    """Seal a collection after code that writes to it, even if that fails or is interrupted."""
     refuse_damaged(collection)
     before = collection.catalogue.revision()
     try:
         yield
-    except DatabaseError:  # the catalogue may be damaged: that is not sealed
+    except DatabaseError:  # the catalogue may be damaged: do not seal that
         raise
     except BaseException:
         with contextlib.suppress(CairnError, OSError):  # report the first error
@@ -159,7 +159,7 @@ def sealed_afterwards(collection: Collection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def changed(collection: Collection) -> Iterator[None]:
-    """Change a collection that is not damaged: it is sealed afterwards, and what is known of it looked up again."""
+    """Change an undamaged collection: afterwards it is sealed, and its cached contents are dropped."""
     refuse_damaged(collection)
     yield
     seal(collection)
@@ -167,28 +167,28 @@ def changed(collection: Collection) -> Iterator[None]:
 
 
 def refuse_damaged(collection: Collection) -> None:
-    """Refuse to write to an SQLite catalogue that is not what was sealed: its snapshot is still sound. To be called at
-    the beginning of every command that writes. Of a large catalogue nothing is refused.
+    """Refuse to write to an SQLite catalogue that differs from its seal, as its snapshot is still sound. Call it at the
+    beginning of every command that writes. Large catalogues are not checked.
     """
     file = collection.folder / FILE
-    kept = sound_seal(collection.folder / SEAL)
-    if kept is None or kept.catalogue is None or not is_own(collection.folder, collection.catalogue):
+    earlier = sound_seal(collection.folder / SEAL)
+    if earlier is None or earlier.catalogue is None or not is_own(collection.folder, collection.catalogue):
         return
     size = file.stat().st_size
     is_long = size > _LONGEST_CHECKED and size - _bytes_of_links(file) > _LONGEST_CHECKED
-    if is_long or collection.catalogue.revision() != kept.revision:
+    if is_long or collection.catalogue.revision() != earlier.revision:
         return
     try:
         with contextlib.closing(connect_for_reading(file)) as connection:
-            same = hash_database(connection) == kept.catalogue
+            same = hash_database(connection) == earlier.catalogue
     except sqlite3.Error:
         same = False
-    if not same and collection.catalogue.revision() == kept.revision:
+    if not same and collection.catalogue.revision() == earlier.revision:
         raise CairnError("The catalogue {file} is damaged: run {cairn check}, then {cairn repair}.", file=file)
 
 
 def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> tuple[int | None, float, bool]:
-    """Keep a snapshot where one is due; return its revision, the seconds of work since, and if the disk is too full."""
+    """Write a snapshot if one is due; return its revision, the seconds of work since, and if the disk is too full."""
     path = collection.folder / SNAPSHOT
     revision, work = (earlier.snapshot, earlier.work) if earlier is not None else (None, 0.0)
     if revision is not None and path.exists():
@@ -201,14 +201,14 @@ def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> 
     try:
         return write_snapshot(file, path), 0.0, False
     except OSError as error:
-        # ENOENT: another holder of the lock clears away what is unfinished. The next command makes a snapshot.
+        # ENOENT: another holder of the lock has removed unfinished files. The next command makes a snapshot.
         if error.errno not in (errno.ENOENT, *_FULL):
             raise
         return revision, round(work, 3), error.errno in _FULL
 
 
 def _bytes_of_links(file: Path) -> int:
-    """Bytes of an SQLite file that `cairn group` can make again, and may be most of it; 0 if it cannot be read."""
+    """Bytes of links in an SQLite file, which `cairn group` can make again; 0 if it cannot be read."""
     try:
         with contextlib.closing(connect_for_reading(file)) as connection:
             return int(connection.execute("SELECT coalesce(sum(length(found)), 0) FROM links").fetchone()[0])
@@ -217,12 +217,12 @@ def _bytes_of_links(file: Path) -> int:
 
 
 def _seconds_of_work(sealed: Path) -> float:
-    """How long this process has worked since it began, or since it last sealed."""
+    """Seconds that this process has worked since its start, or since it last sealed."""
     return max(0.0, min(time.monotonic() - _STARTED, time.time() - sealed.stat().st_mtime))
 
 
 def read_copies(text: str | None) -> dict[str, bytes]:
-    """Copies of small files, by their paths, from what the catalogue keeps under `COPIES_KEY`; none of damaged ones."""
+    """Copies of small files, by path, from the catalogue's setting `COPIES_KEY`; without damaged ones."""
     try:
         return {str(name): base64.b64decode(one, validate=True) for name, one in json.loads(text or "{}").items()}
     except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error):
@@ -230,22 +230,22 @@ def read_copies(text: str | None) -> dict[str, bytes]:
 
 
 def _names(collection: Collection, vocabulary: Path | None) -> Iterator[str]:
-    """Paths, in the collection, of the files that are to be sealed."""
+    """Paths, in the collection, of the files to seal."""
     yield OPTIONS
     if collection.options.descriptor == DESCRIPTOR:
         yield DESCRIPTOR
     if vocabulary is not None:
         yield from (f"{vocabulary.name}/{file.name}" for file in sorted(vocabulary.iterdir()) if file.is_file())
-    # Segments of earlier versions, whose descriptions the catalogue has no checksums of.
+    # Segments of earlier versions: the catalogue has no checksums of their descriptions.
     yield from (
         f"{SEGMENTS}/{row.folder}/{META}" for row in collection.catalogue.read(segments_in) if row.sha256 is None
     )
 
 
 def _sealed(folder: Path, name: str, earlier: Seal | None) -> SealedFile:
-    """What is sealed of a file: what was, where the file cannot have changed since."""
+    """The seal of a file; the earlier one if the file cannot have changed since."""
     before = earlier.files.get(name) if earlier is not None else None
-    # Without a vocabulary, a collection may get other options; with one, none of these files is written again.
+    # Options may change only before there is a vocabulary; after that none of these files is written again.
     if earlier is not None and earlier.vocabulary is not None and before is not None:
         return _seen_again(folder / name, before)
     try:
@@ -262,7 +262,7 @@ def _sealed(folder: Path, name: str, earlier: Seal | None) -> SealedFile:
 
 
 def _seen_again(path: Path, before: SealedFile) -> SealedFile:
-    """What was sealed of a file, with the time that it has now: it may be a copy, with the same contents."""
+    """The earlier seal of a file, with its current time: it may be a copy, with the same contents."""
     try:
         state = path.stat()
         if (state.st_size, state.st_mtime_ns) == (before.bytes, before.mtime_ns) or hash_file(path) != before.sha256:
@@ -273,7 +273,7 @@ def _seen_again(path: Path, before: SealedFile) -> SealedFile:
 
 
 def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> None:
-    """Keep copies of the small files in the catalogue, of those that are what was sealed."""
+    """Store copies of those small files in the catalogue that match their seals."""
     known = read_copies(collection.catalogue.setting(COPIES_KEY))
     copies = {}
     for name, sealed in files.items():
@@ -293,9 +293,8 @@ def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> Non
 
 
 def hash_catalogue(file: Path | None) -> str | None:
-    """SHA-256 of an SQLite file with all that was committed; None if it is too large, or the log cannot be emptied.
-
-    Readers may be in the way of that, or the disk may be full.
+    """SHA-256 of an SQLite file with all commits; None if it is too large, or the log cannot be emptied, because of
+    readers or a full disk.
     """
     if file is None or not file.is_file() or file.stat().st_size > _LARGEST_HASHED:
         return None

@@ -1,4 +1,4 @@
-"""What a segment notes of its photos, paths and hashes above all, so that a lost catalogue can be made again."""
+"""Notes of a segment on its photos, mainly paths and hashes, from which a lost catalogue can be rebuilt."""
 
 import json
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ _TYPES: dict[str, tuple[type, ...]] = {key: (int, type(None)) for key in _KEYS} 
 
 
 def write_notes(rows: Sequence[ImageRow]) -> bytes:
-    """Write down photos, in the order of their positions; `read_notes` reads them."""
+    """Encode notes on photos, in the order of their positions, for `read_notes`."""
     return json.dumps([[getattr(row, key) for key in _KEYS] for row in rows], separators=(",", ":")).encode()
 
 
 def read_notes(notes: bytes) -> list[ImageRow]:
-    """Read what `write_notes` wrote: rows with their positions, that belong to no segment."""
+    """Decode the notes of `write_notes`: rows with their positions, without a segment."""
     try:
         entries = json.loads(notes)
         rows = [_row(position, entry) for position, entry in enumerate(entries)]

@@ -1,4 +1,4 @@
-"""The one writer of segments of photos, whether they were added, merged, given other words or repaired."""
+"""The writer of segments, for adding, merging, retraining and repair."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ from retrieval.features.extraction import Features
 
 
 class Quantiser(Protocol):
-    """What assigning words to features needs: a collection, or a part of one."""
+    """The parts of a collection that are needed to assign words to features."""
 
     @property
     def options(self) -> CollectionOptions:
@@ -35,12 +35,12 @@ class Quantiser(Protocol):
 
     @property
     def signatures(self) -> SignatureSource | None:
-        """Gives features their signatures; None if they have none."""
+        """The source of signatures of features; None without signatures."""
 
 
 def quantise(collection: Quantiser, features: Features, size: tuple[int, int]) -> tuple[ImageFeatures, float]:
-    """Give the features of a photo their words, and the columns that a segment of the collection keeps of them; also
-    the mean squared distance of the descriptors to their words. `size`: width and height of the photo, pixels.
+    """Assign words to the features of a photo; return them with the columns of a segment, and the mean squared distance
+    of the descriptors to their words. `size`: width and height of the photo, pixels.
     """
     descriptors = features.descriptors.astype(np.float32)
     words = collection.vocabulary.assign(descriptors)
@@ -55,7 +55,7 @@ def quantise(collection: Quantiser, features: Features, size: tuple[int, int]) -
 def sign(
     source: SignatureSource | None, descriptors: NDArray[np.floating], words: NDArray[np.integer]
 ) -> dict[str, NDArray[Any]]:
-    """Return the column of the signatures of features (N, D) that have these words; none without a source."""
+    """Return the column of the signatures of features (N, D) with these words; empty without a source."""
     return {SIGNATURE: source.encode(descriptors, words)} if source is not None else {}
 
 
@@ -68,16 +68,15 @@ def write_photos(
     vocabulary: str | None = None,
     descriptor: str | None = None,
 ) -> SegmentRow:
-    """Write a segment of photos, with notes of them; the catalogue does not know it before its row is committed.
+    """Write a segment of photos, with notes on them; it takes effect when its row is committed to the catalogue.
     `rows`: the photos, by ascending number; at least one.
 
-    `features`: the words and columns of each; all have the same columns, when the geometry of earlier versions is
-    brought up to date, but for keypoints of another program, which earlier versions did not keep: all have them, or
-    none.
+    `features`: the words and columns of each, with the same columns once geometry of earlier versions is converted.
+    Keypoints of another program are written only if all photos have them, as earlier versions did not store them.
     """
     parent = collection.folder / SEGMENTS
     columns = [as_encoded_now(one.columns) for one in features]
-    # Earlier versions did not keep keypoints of other programs: a segment has those of all its photos, or none.
+    # Earlier versions did not store keypoints of other programs: a segment has them for all its photos, or for none.
     names = [name for name in columns[0] if name != KEYPOINT or all(KEYPOINT in some for some in columns)]
     segment = write_segment(
         folder or parent / collection.catalogue.next_folder(parent),

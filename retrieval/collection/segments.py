@@ -1,4 +1,4 @@
-"""Segments of a collection: their rows, which of them are there, and whether they are sound."""
+"""Segments of a collection: their rows, and which of them exist and are sound."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,7 +33,7 @@ def open_segment(
     descriptor_fingerprint: str | None = None,
     with_notes: bool = True,
 ) -> Segment:
-    """Open a segment of photos: see `Segment.open`; its columns have the shapes and types that Cairn writes."""
+    """Open a segment of photos (see `Segment.open`), and check the shapes and types of its columns."""
     segment = Segment.open(
         folder,
         vocabulary_fingerprint=vocabulary_fingerprint,
@@ -46,8 +46,8 @@ def open_segment(
 
 
 def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnError | None:
-    """Look for damage in a collection that shows without reading it all, such as files that were cut short: a sentence
-    that names the first damaged file.
+    """Look for damage in a collection that can be found without reading all of it, such as truncated files. The error
+    names the first damaged file.
     """
     try:
         rows = catalogue.read(segments_in)
@@ -55,7 +55,7 @@ def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnEr
             try:
                 open_segment(folder / SEGMENTS / row.folder)
             except CairnError:
-                # Else it was merged with others meanwhile.
+                # Otherwise it was merged with others meanwhile.
                 if row.id in {one.id for one in catalogue.read(segments_in)}:
                     raise
         if rows:
@@ -66,7 +66,7 @@ def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnEr
 
 
 def check_sound(segments: Iterable[Segment]) -> None:
-    """Raise CairnError if a file of a segment is not what was written: it must not be written again as if it was."""
+    """Raise CairnError if a file of a segment is damaged: it must not be rewritten as if it was sound."""
     for segment in segments:
         bad = segment.verify()
         if bad:
@@ -74,7 +74,7 @@ def check_sound(segments: Iterable[Segment]) -> None:
 
 
 def is_there(folder: Path, row: SegmentRow) -> bool:
-    """Whether a segment of the catalogue is in a folder, by its description."""
+    """Whether a segment of the catalogue exists in a folder, by its description."""
     path = folder / SEGMENTS / row.folder
     if row.sha256 is None:  # of an earlier version
         return path.is_dir()
@@ -85,7 +85,7 @@ def is_there(folder: Path, row: SegmentRow) -> bool:
 
 
 def published(folder: Path) -> list[Path]:
-    """Folders of the segments that are written to their end, of this collection or not."""
+    """Folders of completely written segments, of this collection or not."""
     parent = folder / SEGMENTS
     if not parent.is_dir():
         return []
@@ -93,7 +93,7 @@ def published(folder: Path) -> list[Path]:
 
 
 def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
-    """Whether a segment has photos of numbers that its catalogue has never given; False if it is only half there."""
+    """Whether a segment has photos of numbers that its catalogue never assigned; False if it is incomplete."""
     following = catalogue.setting(NEXT_NUMBER_KEY) or ""
     if not (segment / META).is_file():
         return False

@@ -1,7 +1,7 @@
-"""The snapshot: a copy of a catalogue that is an SQLite file, from which a damaged or lost one is restored.
+"""The snapshot: a copy of an SQLite catalogue, from which a damaged or lost one is restored.
 
-SQLite's own backup makes it, so that it is of one moment, despite other writers. Behind the copy stand the revision
-of the catalogue and a checksum of all, so that a snapshot vouches for itself.
+SQLite's backup API makes it, so that it is consistent despite other writers. The revision of the catalogue and a
+checksum of all are appended, so that a snapshot can be verified by itself.
 """
 
 import contextlib
@@ -26,12 +26,12 @@ from retrieval.catalogue.database import (
 from retrieval.catalogue.schema import REVISION_KEY
 
 _END = re.compile(rb"\n([0-9]{18}) ([0-9a-f]{64})\n")
-_LENGTH = 85  # bytes of that
+_LENGTH = 85  # bytes of the appended line
 _BLOCK = 1 << 20  # bytes
 
 
 def write_snapshot(file: Path, path: Path) -> int:
-    """Copy a catalogue; return its revision. The snapshot that was there is replaced by the whole new one, or stays.
+    """Copy a catalogue; return its revision. An earlier snapshot is replaced atomically.
 
     Raises as `copy_database` does.
     """
@@ -53,10 +53,10 @@ def write_snapshot(file: Path, path: Path) -> int:
 
 
 def copy_database(file: Path, copy: Path) -> int:
-    """Copy the SQLite file of a catalogue as it is at one moment, despite other writers; return its revision.
+    """Copy the SQLite file of a catalogue consistently, despite other writers; return its revision.
 
-    Raises DatabaseError where the catalogue is damaged or cannot be copied, OSError where the disk is full (ENOSPC) or
-    another process has cleared the unfinished copy away (ENOENT).
+    Raises DatabaseError if the catalogue is damaged or cannot be copied, OSError if the disk is full (ENOSPC) or
+    another process has removed the unfinished copy (ENOENT).
     """
     try:
         with (
@@ -78,34 +78,32 @@ def copy_database(file: Path, copy: Path) -> int:
 
 
 def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int | None:
-    """Read a snapshot to its end; return the revision of the catalogue that it is of, None if it is missing or
-    damaged.
-    """
+    """Read a whole snapshot; return the revision of its catalogue, None if it is missing or damaged."""
     try:
         if not path.is_file():
             return None
-        with path.open("rb") as file:  # first, as another may take its place at any time
-            digest, left = hashlib.sha256(), os.fstat(file.fileno()).st_size - 65
-            if left < _LENGTH - 65:
+        with path.open("rb") as file:  # first, as it may be replaced at any time
+            digest, remaining = hashlib.sha256(), os.fstat(file.fileno()).st_size - 65
+            if remaining < _LENGTH - 65:
                 return None
-            while left:
-                block = file.read(min(left, _BLOCK))
+            while remaining:
+                block = file.read(min(remaining, _BLOCK))
                 if not block:
                     return None
                 digest.update(block)
-                left -= len(block)
+                remaining -= len(block)
                 if tell is not None:
                     tell(len(block))
             file.seek(-_LENGTH, os.SEEK_END)
-            found = _END.fullmatch(file.read())
+            end = _END.fullmatch(file.read())
     except OSError as error:
         refuse_unreadable(path, error)
         return None
-    return int(found[1]) if found and found[2].decode() == digest.hexdigest() else None
+    return int(end[1]) if end and end[2].decode() == digest.hexdigest() else None
 
 
 def restore_snapshot(path: Path, file: Path) -> int | None:
-    """Write the catalogue of a snapshot to a new file; return its revision, or None if that is not sound."""
+    """Write the catalogue of a snapshot to a new file; return its revision, or None if the snapshot is not sound."""
     revision = read_snapshot(path)
     if revision is not None:
         shutil.copyfile(path, file)
@@ -115,12 +113,12 @@ def restore_snapshot(path: Path, file: Path) -> int | None:
 
 
 def _examine(copy: Path) -> int:
-    """The revision of a copied catalogue; ValueError or sqlite3.Error where it is damaged."""
+    """The revision of a copied catalogue; raises ValueError or sqlite3.Error if it is damaged."""
     # Read-only, so that SQLite makes no files next to it.
     with contextlib.closing(sqlite3.connect(f"{copy.resolve().as_uri()}?immutable=1", uri=True)) as connection:
         refuse_foreign_objects(connection, copy)
-        (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if told != "ok":
-            raise ValueError(" ".join(str(told).split())[:200])
+        (report,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if report != "ok":
+            raise ValueError(" ".join(str(report).split())[:200])
         query = "SELECT value FROM settings WHERE key = ?"
         return int(connection.execute(query, [REVISION_KEY]).fetchone()[0])

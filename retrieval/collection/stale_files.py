@@ -14,8 +14,8 @@ from retrieval.collection.segments import has_foreign_photos, is_there
 def remove_leftovers(collection: Collection) -> None:
     """Remove segments that were never committed or were replaced, other vocabularies, and unfinished files.
 
-    The caller must hold the collection's lock, so that no such file is being written. What cannot be removed stays, and
-    so does all that the catalogue does not name, as long as a segment that it names is missing.
+    The caller must hold the collection's lock, so that no such file is being written. Files that cannot be removed
+    stay. So does everything unknown to the catalogue while one of its segments is missing.
     """
     keep_identity(collection.folder, collection.catalogue)
     if not _remove_orphans(collection):
@@ -31,9 +31,9 @@ def remove_leftovers(collection: Collection) -> None:
 
 
 def remove_unfinished_work(collection: Collection) -> None:
-    """Remove what a stopped run would go on from: extracted features, and the work of a retraining.
+    """Remove intermediate files of interrupted runs: extracted features, and results of a retraining.
 
-    The caller must hold the collection's lock. It takes no room, and writes nothing to the catalogue.
+    The caller must hold the collection's lock. Needs no disk space, and does not write to the catalogue.
     """
     for name in (STAGING, RETRAINING):
         path = collection.folder / name
@@ -44,7 +44,7 @@ def remove_unfinished_work(collection: Collection) -> None:
 
 
 def _remove_orphans(collection: Collection) -> bool:
-    """Remove segments that the catalogue does not name; False if they may not come from a killed run."""
+    """Remove segments that the catalogue does not name; False if they may belong to another collection."""
     orphans = collection.catalogue.read(orphans_in, collection.folder / SEGMENTS)
     whole = [path for path in orphans if not path.name.endswith(TEMPORARY_SUFFIX)]
     for path in whole:

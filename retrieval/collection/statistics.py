@@ -1,9 +1,9 @@
-"""What a search must know of all postings, kept between commands: in how many photos each word is, and photos' norms.
+"""Statistics of all postings, cached between commands: document frequencies of words, and norms of photos.
 
-The file, `collection.statistics`, is a line of JSON, the two arrays, and the SHA-256 of all before. It says what it was
-computed from, and counts for nothing else; without it, the postings are read instead. Every format begins with a line
-of JSON that names it, and ends with the checksum. Format 2 is that of a collection with an augmentation, format 1 that
-of all others.
+The file, `collection.statistics`, is a line of JSON, the two arrays, and the SHA-256 of all before. It names the
+content that it was computed from, and is valid only for that; without it, the postings are read instead. Every format
+begins with a line of JSON that names it, and ends with the checksum. Format 2 is for collections with an augmentation,
+format 1 for all others.
 """
 
 import hashlib
@@ -25,25 +25,25 @@ from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.segments import is_there
 
 FORMAT = 2
-_PLAIN_FORMAT = 1  # without what photos borrow
+_PLAIN_FORMAT = 1  # without borrowed features
 _DIGEST = 64  # bytes of a SHA-256 in hexadecimal
 _LARGEST_HEADER = 1 << 12  # bytes
 _FREQUENCY, _NORM = np.dtype("<u4"), np.dtype("<f8")
-_ROUNDING = 1e-9  # relative: another processor may take a logarithm with another last bit
+_ROUNDING = 1e-9  # relative: logarithms may differ in the last bit between processors
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What `InvertedIndex` computes from all postings, with plain tf-idf and the default options."""
+    """Values that `InvertedIndex` computes from all postings, with plain tf-idf and the default options."""
 
     document_frequency: NDArray[np.int64]  # (words,)
     norms: NDArray[np.float64]  # (N,), of the photos by ascending number
     imbalance: float  # of the vocabulary
-    augmentation: str | None = None  # key of the augmentation that the norms below are with; None: of none
+    augmentation: str | None = None  # key of the augmentation that the norms below include; None: without one
     scored_norms: NDArray[np.float64] | None = None  # (N,)
 
     def are_of(self, index: InvertedIndex) -> bool:
-        """Whether they are what an index has computed, up to rounding."""
+        """Whether they equal those of an index, up to rounding."""
         return (
             np.array_equal(self.document_frequency, index.document_frequency)
             and self.norms.shape == index.norms.shape
@@ -60,8 +60,8 @@ class Statistics:
 def content_key(
     folder: Path, rows: Sequence[SegmentRow], removed: Numbers[int], vocabulary_fingerprint: str
 ) -> str | None:
-    """What statistics are computed from, as a text; None if segments are not those that the catalogue names. `removed`:
-    numbers of images that are in segments, and do not count.
+    """Key of the content that statistics are computed from; None if segments are not those that the catalogue names.
+    `removed`: numbers of removed images that are still in segments.
     """
     if not all(row.sha256 is not None and is_there(folder, row) for row in rows):
         return None
@@ -79,8 +79,8 @@ def content_key(
 
 
 def write_statistics(path: Path, key: str, index: InvertedIndex, augmentation: str | None = None) -> None:
-    """Write the statistics of an index with the default options, whole or not at all. `augmentation`: key of the
-    augmentation that the index has.
+    """Write the statistics of an index with the default options atomically. `augmentation`: key of the augmentation of
+    the index.
     """
     counts = {"words": index.words, "images": len(index.norms), "imbalance": index.imbalance}
     header = {"format": _PLAIN_FORMAT, "key": key, **counts}
@@ -97,19 +97,19 @@ def write_statistics(path: Path, key: str, index: InvertedIndex, augmentation: s
 
 
 def statistics_key(path: Path) -> str | None:
-    """What statistics say that they were computed from; None if they are missing, or have no line that says it."""
+    """Key of the content that stored statistics were computed from; None if they are missing or do not state it."""
     header = _header(path)
     return str(header["key"]) if "key" in header else None
 
 
 def statistics_augmentation(path: Path) -> str | None:
-    """Key of the augmentation that statistics say that they are with; None if they are with none, or missing."""
+    """Key of the augmentation that stored statistics include; None without one, or if they are missing."""
     header = _header(path)
     return str(header["augmentation"]) if "augmentation" in header else None
 
 
 def _header(path: Path) -> dict[str, Any]:
-    """The line at the beginning of statistics; nothing if it is missing, or no such line."""
+    """The header of statistics; empty if missing or malformed."""
     try:
         with open_regular(path) as file:
             header = json.loads(file.readline(_LARGEST_HEADER))
@@ -119,17 +119,17 @@ def _header(path: Path) -> dict[str, Any]:
 
 
 def is_of_later_format(path: Path) -> bool:
-    """Whether statistics are as a later version wrote them; False if they are missing, or damaged."""
+    """Whether a later version wrote the statistics; False if they are missing or damaged."""
     body = _sound_body(path)
     try:
-        found = json.loads(body[: body.index(b"\n")])["format"] if body is not None else None
+        version = json.loads(body[: body.index(b"\n")])["format"] if body is not None else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
-    return type(found) is int and found > FORMAT
+    return type(version) is int and version > FORMAT
 
 
 def _sound_body(path: Path) -> bytes | None:
-    """All of a file but its checksum; None if it is missing, or not what was written."""
+    """Contents of a file without its checksum; None if it is missing or damaged."""
     try:
         contents = read_regular(path)
     except (IrregularFile, OSError):
@@ -139,7 +139,7 @@ def _sound_body(path: Path) -> bytes | None:
 
 
 def read_statistics(path: Path, key: str | None = None) -> Statistics | None:
-    """Read statistics; None if they are missing, damaged, of another version or not computed from what `key` says."""
+    """Read statistics; None if they are missing, damaged, of another version or of other content than `key`."""
     if key is not None and statistics_key(path) != key:
         return None
     body = _sound_body(path)

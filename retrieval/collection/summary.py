@@ -1,4 +1,4 @@
-"""The facts of a collection: what `cairn info` reports."""
+"""The facts of a collection that `cairn info` reports."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,11 +22,11 @@ from retrieval.collection.drift import describe_drift, measure_drift
 from retrieval.collection.layout import SEGMENTS
 from retrieval.foreign.contract import GEOMETRIES
 
-_LOOKS = 5  # how often segments are looked at again that are rewritten meanwhile
+_LOOKS = 5  # attempts to read segments that may be rewritten meanwhile
 
 
 def count_collection(collection: Collection) -> dict[str, Any]:
-    """Return the facts that every run of indexing reports: how much a collection holds, and what a feature costs."""
+    """Return the facts that every indexing run reports: contents of a collection, and bytes for each feature."""
     return _count(collection, _vocabulary(collection))
 
 
@@ -88,7 +88,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
 
 
 def describe_augmentation(facts: Mapping[str, Any]) -> str:
-    """Say what photos borrow, from what `describe_collection` gives of it, in a line."""
+    """Describe borrowed features in a line, from the facts of `describe_collection`."""
     if facts["damaged"]:
         return "damaged, and not used: run cairn repair, then cairn group"
     if not facts["photos"]:
@@ -100,7 +100,7 @@ def describe_augmentation(facts: Mapping[str, Any]) -> str:
 
 
 def _augmentation(collection: Collection) -> dict[str, Any] | None:
-    """What photos borrow: how many do, how many features, and bytes; None if they are not to."""
+    """Borrowed features: numbers of photos and of features, and bytes; None without an augmentation."""
     if not is_augmented(collection.folder):
         return None
     facts: dict[str, Any] = {"photos": 0, "features": 0, "bytes": 0, "bytes_per_feature": 0.0, "damaged": False}
@@ -124,8 +124,8 @@ def _augmentation(collection: Collection) -> dict[str, Any] | None:
 
 
 def _sizes(collection: Collection) -> tuple[list[SegmentRow], dict[str, int]]:
-    """The segments, and the bytes of their parts; raises CairnError if one is damaged. None of them is opened."""
-    for left in reversed(range(_LOOKS)):
+    """The segments, and the bytes of their parts, without opening them; raises CairnError if one is damaged."""
+    for attempts in reversed(range(_LOOKS)):
         rows = collection.catalogue.read(segments_in)
         size: dict[str, int] = {}
         try:
@@ -134,6 +134,6 @@ def _sizes(collection: Collection) -> tuple[list[SegmentRow], dict[str, int]]:
                     size[part] = size.get(part, 0) + count
             break
         except CairnError:
-            if not left or [row.id for row in rows] == [row.id for row in collection.catalogue.read(segments_in)]:
+            if not attempts or [row.id for row in rows] == [row.id for row in collection.catalogue.read(segments_in)]:
                 raise
     return rows, size

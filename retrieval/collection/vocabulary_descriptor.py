@@ -1,6 +1,6 @@
-"""The descriptor that a vocabulary brings with it, where a collection got another one than it was made with.
+"""The descriptor stored with a vocabulary, if a collection was retrained with another descriptor.
 
-It lies in the vocabulary's folder, so that both change at one moment: when the catalogue names that folder.
+It lies in the vocabulary's folder, so that both change at once, when the catalogue names that folder.
 """
 
 from pathlib import Path
@@ -19,8 +19,8 @@ _LARGEST = 200  # bytes of a name
 
 
 def descriptor_of(vocabulary: Path) -> str | None:
-    """Return the descriptor that a vocabulary's folder brings, as `find_descriptor` takes it: path of its file, or its
-    name; None if the collection's options say which it is.
+    """Return the descriptor in a vocabulary's folder, for `find_descriptor`: path of its file, or its name; None if the
+    collection's options name it.
     """
     if (vocabulary / DESCRIPTOR).is_file():
         return str(vocabulary / DESCRIPTOR)
@@ -40,7 +40,7 @@ def descriptor_of(vocabulary: Path) -> str | None:
 
 
 def files_of(name: str) -> dict[str, bytes]:
-    """Return the file, by its name in the vocabulary's folder, that says which descriptor is meant."""
+    """Return the file, by its name in the vocabulary's folder, that records a descriptor."""
     file = model_file(name)
     if file is not None:
         from retrieval.descriptors.learnt import read_model_file
@@ -52,12 +52,12 @@ def files_of(name: str) -> dict[str, bytes]:
 
 
 def kept_files(vocabulary: Path) -> dict[str, bytes]:
-    """Return the same of the descriptor that a vocabulary brings: nothing where it brings none."""
+    """Return the file that records the descriptor in a vocabulary's folder, if there is one."""
     paths = [vocabulary / name for name in (DESCRIPTOR, NAME_FILE)]
     return {path.name: path.read_bytes() for path in paths if path.is_file()}
 
 
 def write_files(vocabulary: Path, files: dict[str, bytes]) -> None:
-    """Write what `files_of` gave into a vocabulary's folder that is being made."""
+    """Write the files of `files_of` into a new vocabulary's folder."""
     for name, contents in files.items():
         save_bytes(vocabulary / name, contents)

@@ -1,16 +1,63 @@
 """The command impressions."""
 
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from index.errors import CairnError
 from retrieval.commands.console import print_json, say
 from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import QueryBox, WorkOptions
 
 if TYPE_CHECKING:
     from retrieval.library.impressions import Impressions
+    from retrieval.library.print_clock import ClockDecisions, PrintClock
+
+
+@dataclass(frozen=True)
+class ClockOptions:
+    """The print clock, and what is decided about it."""
+
+    clock: Annotated[
+        Literal["breaks", "widths"] | None,
+        typer.Option(help="Tell the order of printing, by breaks of lines (woodcuts) or widths of lines (engravings)."),
+    ] = None
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PHOTO", help="Do not read the print clock of this photo (again for more)."),
+    ] = None
+    undated: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PHOTO", help="Do not count the date of this photo, as that of a scan (again for more)."),
+    ] = None
+    leave_region: Annotated[
+        list[str] | None,
+        typer.Option(metavar="X0,Y0,X1,Y1", help="Do not read this region of the reference (again for more)."),
+    ] = None
+    order: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PHOTO", help="This photo was printed before that of the next {--order}, as is known."),
+    ] = None
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep these decisions about the print clock in the collection.")
+    ] = False
+
+    @property
+    def decisions(self) -> "ClockDecisions | None":
+        """What is decided; None: what is kept."""
+        from retrieval.library.print_clock import ClockDecisions
+
+        if not any((self.keep, self.leave_out, self.undated, self.leave_region, self.order)):
+            return None
+        try:
+            boxes = tuple(tuple(float(corner) for corner in one.split(",")) for one in self.leave_region or ())
+        except ValueError:
+            raise CairnError("A region that is left out is four numbers x0,y0,x1,y1.") from None
+        before = tuple(pairwise(self.order or ()))
+        return ClockDecisions(self.clock or "breaks", self.leave_out or (), self.undated or (), boxes, before)
 
 
 @grouped
@@ -40,6 +87,7 @@ def impressions(
         Path | None,
         typer.Option(metavar="FOLDER", help="Write the aligned photos, overlays and what differs as PNG there."),
     ] = None,
+    read: ClockOptions,
     run: WorkOptions,
 ) -> None:
     """Compare impressions of one printed block or plate: bring photos into one frame, and tell what differs.
@@ -48,21 +96,40 @@ def impressions(
     what share of the ink of each the other lacks, and whether one block has printed both, or two that are cut alike,
     by how far lines are displaced. Photos that do not match the reference are told and left out. What is compared is
     what matches, or the box in the reference.
+
+    With {--clock} it is told in which order they were printed, and in which years if some are dated, by breaks or
+    widths of the lines that all have, with intervals of 90%. What is kept with the reference is followed where nothing
+    is decided here; {--keep} alone forgets it.
     """
     from time import perf_counter
 
     from retrieval.library.opening import open_named
+    from retrieval.library.print_clock import PrintClock
 
     began = perf_counter()
+    found: Impressions | PrintClock
     with open_named(collection, catalogue=run.catalogue) as opened:
-        found = opened.impressions(photos, reference, box, tolerance=tolerance, progress=run.progress)
+        if read.clock is not None:
+            found = opened.print_clock(
+                photos,
+                reference,
+                box,
+                clock=read.clock,
+                decisions=read.decisions,
+                keep=read.keep,
+                progress=run.progress,
+            )
+        elif read.decisions is not None:
+            raise CairnError("Give {--clock} breaks or widths with what is decided about it.")
+        else:
+            found = opened.impressions(photos, reference, box, tolerance=tolerance, progress=run.progress)
     files = found.save(out) if out is not None else []
     if run.json:
         told = {"collection": str(collection)} | found.to_dict()
         told |= {"files": [str(path) for path in files], "seconds": round(perf_counter() - began, 3)}
         print_json(told)
         return
-    _tell(found)
+    _tell_clock(found) if isinstance(found, PrintClock) else _tell(found)
     if files:
         say(f"Written: {len(files)} files in {out}")
 
@@ -77,5 +144,21 @@ def _tell(found: "Impressions") -> None:
             (pair.second, pair.first, pair.missing[1], pair.breaks[1]),
         ):
             say(f"  {share:.1%} of the ink of {name} is not in {other}; breaks: {len(breaks)}")
-    for one in found.left_out:
+    _tell_left_out(found.left_out)
+
+
+def _tell_clock(found: "PrintClock") -> None:
+    """Print the order of printing, a line for each photo, the earliest first."""
+    for one in found.photos:
+        known = "" if one.year is None else f", dated {one.year:g}"
+        read = "" if one.years is None else f", by the clock {one.read:.0f} ({one.years[0]:.0f} to {one.years[1]:.0f})"
+        places = f"place {one.places[0]} to {one.places[1]}"
+        say(f"{one.place}. {one.name}: {places}; breaks: {one.breaks}, width {one.line_width:.2f}{known}{read}")
+    for place, (one, after) in enumerate(pairwise(found.photos)):
+        say(f"{one.name} is earlier than {after.name}: {found.earlier[place, place + 1]:.0%}")
+    _tell_left_out(found.left_out)
+
+
+def _tell_left_out(photos: list[dict[str, str]]) -> None:
+    for one in photos:
         say(f"{one['name']} is left out: {one['reason']}.")

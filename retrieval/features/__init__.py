@@ -1,1 +1,1 @@
-"""A photo as features: extraction, how a segment encodes their geometry, and the staging folder between the two."""
+"""Features of photos: extraction, encoding of their geometry for segments, and the staging folder between the two."""

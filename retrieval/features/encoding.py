@@ -1,4 +1,4 @@
-"""Geometry of features as a segment keeps it: 5 bytes a feature, in units of the photo's longer side."""
+"""Geometry of features as segments store it: 5 bytes a feature, in units of the photo's longer side."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from retrieval.features.extraction import Features
 
 # Bits of x, y, log2 of the scale, stretch and shear, the lowest first, and the values of the first and the last step.
-# The scale is the square root of the determinant of the upright frame; stretch is log2 of how many times its first
-# diagonal entry is larger than that; shear is its entry below the diagonal, in units of the scale. Detection keeps
-# ellipses whose axes differ 5 times at most, so that a stretch is within ±1.17 and a shear within ±1.79.
+# The scale is the square root of the determinant of the upright frame; stretch is log2 of the ratio of its first
+# diagonal entry to the scale; shear is its entry below the diagonal, in units of the scale. Detection keeps ellipses
+# with an axis ratio of 5 at most, so that a stretch is within ±1.17 and a shear within ±1.79.
 _BITS = (11, 11, 7, 5, 6)
 _FIRST = (0.0, 0.0, -15.0, -1.25, -2.0)
 _LAST = (1.0, 1.0, 0.0, 1.25, 2.0)
@@ -30,21 +30,21 @@ _STEPS = 2 ** np.array(_BITS) - 1
 _WIDTHS = np.array(_BITS, np.int64)
 _SHIFTS = np.cumsum((0, *_BITS[:-1])).astype(np.uint64)
 _VALUES = [np.linspace(first, last, 2**bits) for first, last, bits in zip(_FIRST, _LAST, _BITS, strict=True)]
-# What each number of steps stands for: x, y, the scale, the diagonal entries and the one below in units of the scale.
+# Values of each number of steps: x, y, the scale, and the diagonal entries and the one below in units of the scale.
 _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW = (
     values.astype(np.float32)
     for values in (*_VALUES[:2], np.exp2(_VALUES[2]), np.exp2(_VALUES[3]), np.exp2(-_VALUES[3]), _VALUES[4])
 )
 _TABLES = _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW
-# Largest difference of what is decoded to what was encoded: centres in units of the longer side, and the
-# entries of an upright frame in units of the largest of them, where ellipses are as detection keeps them.
+# Largest error of encoding: of centres in units of the longer side, and of the entries of an upright frame in units of
+# the largest of them, for ellipses that detection keeps.
 CENTRE_ERROR = 0.52 / 2047
 FRAME_ERROR = 0.08
-# Of the columns `position` and `shape`, which segments had before.
+# Of the columns `position` and `shape` of earlier segments.
 _POSITION_STEPS = 65_535
 
 
-# The columns that have to do with geometry, and the form of a row of each.
+# The columns of geometry, and type and shape of a row of each.
 _FORMS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
     "geometry": (np.uint8, (_BYTES,)),
     "angle": (np.float16, ()),
@@ -54,7 +54,7 @@ _FORMS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
 
 
 def misshapen_columns(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-    """Return the names of columns of a segment of photos that are not as Cairn writes them, or are missing."""
+    """Return the names of columns of a segment that are malformed or missing."""
     for name, (dtype, shape) in _FORMS.items():
         if name in columns and (columns[name].dtype != dtype or columns[name].shape[1:] != shape):
             yield name
@@ -72,7 +72,7 @@ def misshapen_columns(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
 
 def frames_of(features: "Features", side: float, turn: float = 0.0) -> Frames:
     """Return the frames of a photo's features. `features`: in pixels of the upright original. `side`: longer side of
-    the original, pixels. `turn`: angle by which the photo's content is taken to be turned clockwise, radians.
+    the original, pixels. `turn`: angle by which the photo's content is assumed to be turned clockwise, radians.
     """
     linear = upright_frames(features.ellipses, turn)
     if features.angles.any():
@@ -85,8 +85,8 @@ def encode_geometry(features: "Features", side: float, *, upright: bool) -> dict
     """Encode positions and shapes as the columns of a segment.
 
     `geometry` (N, 5) uint8: a number of 40 bits, lowest byte first: the centre's x and y, each in 11 bits, and the
-    upright frame: scale (7 bits), stretch (5) and shear (6). `angle` (N,) float16: radians, where patches are not
-    upright. `keypoint`: see `KEYPOINT`, where another program gave them.
+    upright frame: scale (7 bits), stretch (5) and shear (6). `angle` (N,) float16: radians, if patches are not upright.
+    `keypoint`: see `KEYPOINT`, if another program detected them.
     """
     columns: dict[str, NDArray[Any]] = {
         "geometry": encode_frames(frames_of(replace(features, angles=np.zeros_like(features.angles)), side))
@@ -114,8 +114,8 @@ def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer])
 def decode_geometries(
     columns: Sequence[dict[str, NDArray[Any]]], rows: NDArray[np.integer], starts: NDArray[np.integer]
 ) -> Frames:
-    """Decode some rows of each of some photos' columns to frames, those of one photo after those of the other. `rows`
-    (n,). `starts` (B + 1,): first row of each photo.
+    """Decode some rows of the columns of several photos to frames, photo by photo. `rows` (n,). `starts` (B + 1,):
+    first row of each photo.
     """
     from retrieval.features.geometry_kernels import decode_rows
 
@@ -132,7 +132,7 @@ def decode_geometries(
 
 
 def decode_centres(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer]) -> NDArray[np.float32]:
-    """Decode the centres (n, 2) of some rows of a segment's columns alone: those of `decode_geometry`."""
+    """Decode only the centres (n, 2) of some rows of a segment's columns: see `decode_geometry`."""
     if "geometry" not in columns:
         return np.asarray(columns["position"][rows].astype(np.float32) / np.float32(_POSITION_STEPS))
     numbers = _numbers(columns["geometry"][rows])
@@ -140,7 +140,7 @@ def decode_centres(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer]) 
 
 
 def as_encoded_now(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The columns of a photo with its geometry as `encode_geometry` gives it, where an earlier version wrote them."""
+    """The columns of a photo, converted to the form of `encode_geometry` if an earlier version wrote them."""
     if "position" not in columns:
         return columns
     others = {name: column for name, column in columns.items() if name not in ("position", "shape")}
@@ -170,14 +170,14 @@ def decode_frames(geometry: NDArray[np.uint8], rows: NDArray[np.integer] | None 
 
 
 def _checked(geometry: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The column geometry in C order; raises ValueError if it is another array."""
+    """The column geometry in C order; raises ValueError if it has another type or shape."""
     if geometry.ndim != 2 or geometry.shape[1] != _BYTES or geometry.dtype != np.uint8:
         raise ValueError(f"geometry must be (N, {_BYTES}) uint8, not {geometry.dtype} of shape {geometry.shape}")
     return np.ascontiguousarray(geometry)
 
 
 def _numbers(geometry: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The numbers (N,) of 40 bits that rows of the column geometry are."""
+    """The rows of the column geometry as numbers (N,) of 40 bits."""
     padded = np.zeros((len(geometry), 8), np.uint8)
     padded[:, :_BYTES] = geometry
     return padded.view("<i8")[:, 0]
@@ -189,7 +189,7 @@ def _part(numbers: NDArray[np.int64], place: int) -> NDArray[np.int64]:
 
 
 def _decode_position_and_shape(position: NDArray[np.uint16], shape: NDArray[np.float16]) -> Frames:
-    """Frames as earlier versions kept them: places in 16 bits, and logarithms of the diagonal and the shear."""
+    """Decode frames of earlier versions: places in 16 bits, and logarithms of the diagonal and the shear."""
     centres = position.astype(np.float32) / np.float32(_POSITION_STEPS)
     rows = shape.astype(np.float32)
     linear = np.zeros((len(rows), 2, 2), np.float32)

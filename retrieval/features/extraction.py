@@ -28,16 +28,16 @@ class Features:
 
     ellipses: NDArray[np.float32]  # (N, 5) float32 detected regions, pixels of the upright original
     angles: NDArray[np.float32]  # (N,) float32, rotation of the patch from its upright frame, radians
-    descriptors: NDArray[np.float16]  # (N, D), the precision in which they are kept, so that keeping changes nothing
-    keypoints: NDArray[np.float32] | None = None  # as another program gave them, with their rows: see `KEYPOINT`
+    descriptors: NDArray[np.float16]  # (N, D), in the precision in which they are stored
+    keypoints: NDArray[np.float32] | None = None  # of another program, with their rows: see `KEYPOINT`
 
     def __len__(self) -> int:
         return len(self.ellipses)
 
 
 class Extractor:
-    """Turns photos into features. `measurement_scale`: size of the measurement region over that of the detected one: as
-    the options say, or else the detector's own times the factor of the descriptor.
+    """Extracts the features of photos. `measurement_scale`: ratio of the size of the measurement region to that of the
+    detected one: from the options, or else the detector's own times the factor of the descriptor.
     """
 
     is_foreign = False
@@ -47,7 +47,7 @@ class Extractor:
 
     @property
     def is_ready(self) -> bool:
-        """Whether photos can be described now: those of files can if it is known where these are."""
+        """Whether photos can be described now; with features from files, only if the files are known."""
         return True
 
     def __init__(self, descriptor: Descriptor, options: FeatureOptions) -> None:
@@ -63,7 +63,7 @@ class Extractor:
         self.fingerprint = features_fingerprint(descriptor, options)
 
     def read(self, path: Path, image: ImageOptions) -> Photo:
-        """Read a photo, and whatever else its features are made from."""
+        """Read a photo, and any other input of extraction."""
         photo = read_photo(path, image)
         if self.options.ignore is None:
             return photo
@@ -74,7 +74,9 @@ class Extractor:
         return replace(photo, text=text, remarks=replace(photo.remarks, text=bool(text.any())))
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
-        """Detect regions in the working image's pixels; within a box x0, y0, x1, y1 of the upright original's alone."""
+        """Detect regions, in pixels of the working image. `within`: box x0, y0, x1, y1 in pixels of the upright
+        original.
+        """
         box = None
         if within is not None:
             (x0, y0), (x1, y1) = photo.to_working(np.array(within, np.float64).reshape(2, 2)).tolist()
@@ -86,7 +88,7 @@ class Extractor:
         return regions.where(~mostly_in(regions.ellipses, photo.text, self.measurement_scale))
 
     def known(self, photo: Photo, ellipses: NDArray[np.float32]) -> Regions:
-        """Take regions (N, 5) of a photo as they were detected, in pixels of the upright original, for a query."""
+        """Use known regions (N, 5), in pixels of the upright original, in place of detection, for a query."""
         with one_thread():
             return known_regions(photo.grey, to_working(ellipses, photo), self.options.regions, quick=True)
 
@@ -98,9 +100,9 @@ class Extractor:
     def describe_both(
         self, photo: Photo, regions: Regions, turn: float = 0.0
     ) -> tuple[Features, NDArray[np.float16] | None]:
-        """Describe regions as `describe` does, and give the descriptors (N, D) of half a turn further.
+        """Describe regions as `describe` does, and also at half a turn further, as descriptors (N, D).
 
-        None in place of the latter where each would have to be described for it: see `Descriptor.describe_both`.
+        The latter is None if this needs a second description: see `Descriptor.describe_both`.
         """
         with one_thread():
             return self._describe(photo, regions, turn, both=True)

@@ -22,10 +22,10 @@ def decode_rows(
 ) -> None:
     """Decode some rows of the column `geometry` into `linear`, see `retrieval.features.encoding.encode_geometry`.
 
-    `geometry` (N, 5) uint8. `rows` (n,) int64: which. `bits` (5,) int64: of x, y, scale, stretch and shear, the lowest
-    first. `x`, `y`, `scales`, `firsts`, `seconds`, `below` (2 ** bits,) float32: what each number of steps stands for:
-    the centre, the scale, the diagonal entries and the one below in units of the scale. `centres` (n, 2) and `linear`
-    (n, 2, 2) float32: written to.
+    `geometry` (N, 5) uint8. `rows` (n,) int64. `bits` (5,) int64: of x, y, scale, stretch and shear, the lowest first.
+    `x`, `y`, `scales`, `firsts`, `seconds`, `below` (2 ** bits,) float32: values of each number of steps: of the
+    centre, the scale, and the diagonal entries and the one below in units of the scale. `centres` (n, 2) and `linear`
+    (n, 2, 2) float32: outputs.
     """
     to_y, to_scale = bits[0], bits[0] + bits[1]
     to_stretch = to_scale + bits[2]

@@ -1,4 +1,4 @@
-"""How a photo becomes features: options alone, and the fingerprint of what is made with them."""
+"""Options of feature extraction, and the fingerprint of features made with them."""
 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
@@ -25,7 +25,7 @@ def _ignored(name: str) -> str:
 
 @dataclass(frozen=True)
 class FeatureOptions:
-    """How a photo becomes features."""
+    """Options of feature extraction."""
 
     regions: RegionOptions = field(default_factory=RegionOptions)  # detector and its thresholds
     measurement_scale: Annotated[  # None: detector and descriptor say
@@ -61,7 +61,7 @@ class FeatureOptions:
             extends="extractor",
         ),
     ] = None
-    extractor_fingerprint: str | None = None  # of what that computes
+    extractor_fingerprint: str | None = None  # identifies the features that it computes
 
     def __post_init__(self) -> None:
         check(self)
@@ -71,12 +71,12 @@ def features_fingerprint(descriptor: "Descriptor", options: FeatureOptions) -> s
     """Fingerprint of descriptor and options: features compare only with features of the same."""
     from index.arrays import fingerprint
 
-    told = asdict(options)
-    del told["extractor"]  # where it is imported from tells nothing of what it computes
+    record = asdict(options)
+    del record["extractor"]  # its import path does not matter
     if options.extractor_fingerprint is None:
-        del told["extractor_fingerprint"]
+        del record["extractor_fingerprint"]
     if options.ignore is None:
-        del told["ignore"]
-    if not options.regions.max_features:  # collections that are older than this option keep their fingerprint
-        del told["regions"]["max_features"]
-    return fingerprint({}, {"descriptor": descriptor.fingerprint, "features": told})
+        del record["ignore"]
+    if not options.regions.max_features:  # collections older than this option keep their fingerprint
+        del record["regions"]["max_features"]
+    return fingerprint({}, {"descriptor": descriptor.fingerprint, "features": record})

@@ -1,7 +1,7 @@
-"""Extracted features on disk, between extraction and their place in a segment.
+"""Extracted features on disk, between extraction and segment.
 
-A photo's features are kept under the hash of its content and the extractor's fingerprint, so that an interrupted run
-finds them again, and so that the vocabulary is made from descriptors streamed from disk.
+The features of a photo are stored under the hash of its content and the extractor's fingerprint, so that an interrupted
+run finds them again, and the vocabulary can be trained on descriptors streamed from disk.
 """
 
 import contextlib
@@ -28,24 +28,24 @@ _FACTS = 6  # columns of each photo's geometry; keypoints of another program com
 
 @dataclass(frozen=True)
 class Staged:
-    """What extraction gave for one photo."""
+    """Result of extraction for one photo."""
 
     features: int  # number of features
     width: int  # pixels of the upright original
     height: int
     reason: str | None = None  # why there are no features; None: the photo was read
-    is_new: bool = False  # extracted just now; else its features were there
-    unseen: bool = False  # there is no file where it was to be read
+    is_new: bool = False  # extracted just now, not staged before
+    unseen: bool = False  # its file is missing
     remarks: Remarks = NONE
 
 
 def staging_folder(fingerprint: str, image: ImageOptions) -> str:
-    """Name of the folder of an extractor's features, of photos that are read in some way."""
+    """Name of the folder of an extractor's features of photos read by these options."""
     return f"{fingerprint[:16]}-{image.name}"
 
 
 def staged_files(key: str) -> tuple[str, str]:
-    """Names of the files of a photo: of its descriptors, and of the rest, which comes last."""
+    """Names of the files of a photo: descriptors, and the rest, which is written last."""
     return f"{key}.descriptors.npy", f"{key}.geometry.npy"
 
 
@@ -59,7 +59,7 @@ class Staging:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def key(self, path: Path, content: str) -> str:
-        """What a photo is staged under: its content, which other programs may have described twice, and not alike."""
+        """Key of a photo: its content, and its features in files if other programs described it."""
         if not self.extractor.reads_files:
             return content
         return f"{content}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
@@ -72,9 +72,9 @@ class Staging:
         return self.folder / staged_files(key)[1]
 
     def stage(self, path: Path, key: str) -> Staged:
-        """Extract the features of a photo, unless they are there; a photo that cannot be read gives its reason."""
-        if not self.extractor.reads_files:  # what another program's files say may have changed since
-            with contextlib.suppress(CairnError):  # not there, or half there: extract (again)
+        """Extract the features of a photo, unless they are staged; the result has the reason if it cannot be read."""
+        if not self.extractor.reads_files:  # files of another program may have changed since
+            with contextlib.suppress(CairnError):  # missing or incomplete: extract (again)
                 return self._staged(key)
         try:
             photo = self.extractor.read(path, self.image)
@@ -87,14 +87,14 @@ class Staging:
         rows = np.concatenate(parts, axis=1, dtype=np.float32)
         size = np.zeros((1, rows.shape[1]), np.float32)
         size[0, :_FACTS] = photo.width, photo.height, *photo.remarks.numbers()
-        self.folder.mkdir(parents=True, exist_ok=True)  # it may have gone with an earlier run
+        self.folder.mkdir(parents=True, exist_ok=True)  # an earlier run may have removed it
         save_array(self.descriptors(key), features.descriptors)
-        # The geometry last: a photo is staged when both files are there.
+        # The geometry last: a photo is staged once both files exist.
         save_array(self._geometry(key), np.concatenate([size, rows]))
         return Staged(len(features), photo.width, photo.height, is_new=True, remarks=photo.remarks)
 
     def read(self, key: str) -> Features:
-        """Read the features of a staged photo; raises CairnError if they are not there."""
+        """Read the features of a staged photo; raises CairnError if they are missing."""
         rows = load_array(self._geometry(key))[1:]
         return Features(
             np.ascontiguousarray(rows[:, :5]),
@@ -104,8 +104,8 @@ class Staging:
         )
 
     def take(self, folder: Path, key: str = "*") -> None:
-        """Take a photo's features, or those of all, from another folder of the same extractor's, where they are."""
-        # Sorted, the geometry comes last, as a photo is staged when both files are there.
+        """Move the features of a photo, or of all, from another folder of the same extractor, if it has them."""
+        # Sorted, the geometry comes last: a photo is staged once both files exist.
         for path in sorted(folder.glob(f"{key}.*.npy")):
             link = self.folder / path.name
             if link.exists():
@@ -116,7 +116,7 @@ class Staging:
                 save_bytes(link, path.read_bytes())
 
     def discard(self, keys: Iterable[str]) -> None:
-        """Remove photos that have found their place in a segment."""
+        """Remove photos that are in a segment."""
         for key in keys:
             for path in (self._geometry(key), self.descriptors(key)):
                 path.unlink(missing_ok=True)
@@ -134,8 +134,8 @@ class Staging:
 
 
 def stage_all(staging: Staging, photos: list[tuple[Path, str]], workers: Workers) -> Iterator[Staged]:
-    """Stage photos, given as (path, key), in the order given, on several processes.
+    """Stage photos (path, key), in order, on several processes.
 
-    The number of processes changes nothing in the result.
+    The result does not depend on the number of processes.
     """
     return run((partial(staging.stage, path, key) for path, key in photos), workers, batch=4)

@@ -1,4 +1,4 @@
-"""Where printed text is in a photo that is to be described: by what a file beside it says, or by how it looks."""
+"""Locate printed text in a photo, by a sidecar file or by its appearance."""
 
 from pathlib import Path
 from typing import Any
@@ -15,26 +15,26 @@ def find_text(path: Path, photo: Photo) -> NDArray[np.bool_]:
     """Mask the printed text of a photo: (H, W) bool of the working image."""
     from retrieval.regions.text_lines import text_mask
 
-    told = find_text_regions(path)
-    return text_mask(photo.grey) if told is None else mask_of(told, photo.grey.shape)
+    regions = find_text_regions(path)
+    return text_mask(photo.grey) if regions is None else mask_of(regions, photo.grey.shape)
 
 
 def lies_in_text(path: Path, points: NDArray[np.floating], part: float = 0.9) -> bool:
-    """Whether a share of some points (N, 2) of a photo's file, pixels of the upright original, lies in printed text."""
+    """Whether at least `part` of the points (N, 2), pixels of the upright original of a photo, lie in printed text."""
     photo = read_photo(path)
     text = find_text(path, photo)
     inside = in_mask(photo.to_working(points), text)
     return bool(len(inside) and inside.mean() >= part)
 
 
-def mask_of(told: TextRegions, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Fill regions of text, and what lies between lines, and leave pictures free, in an image (H, W)."""
+def mask_of(regions: TextRegions, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Mask regions of text and gaps between lines, but not pictures, in an image (H, W)."""
     import cv2
 
     mask: NDArray[Any] = np.zeros(shape, np.uint8)
     size = np.array([shape[1], shape[0]])
     heights = []
-    for polygon in told.text:
+    for polygon in regions.text:
         corners = np.rint(np.array(polygon) * size).astype(np.int32)
         cv2.fillPoly(mask, [corners], 1)
         heights.append(int(np.ptp(corners[:, 1])))
@@ -42,6 +42,6 @@ def mask_of(told: TextRegions, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         side = max(3, min(int(np.median(heights)), max(shape) // 20))
         border = cv2.copyMakeBorder(mask, side, side, side, side, cv2.BORDER_CONSTANT)
         mask = cv2.morphologyEx(border, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))[side:-side, side:-side].copy()
-    for polygon in told.pictures:
+    for polygon in regions.pictures:
         cv2.fillPoly(mask, [np.rint(np.array(polygon) * size).astype(np.int32)], 0)
     return np.asarray(mask > 0)

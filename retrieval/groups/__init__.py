@@ -1,1 +1,1 @@
-"""Links between photos of one collection, and albums made of them."""
+"""Links between photos of one collection, and groups made from them."""

@@ -1,4 +1,4 @@
-"""Database-side augmentation: photos are scored by features of those that they are linked with, too."""
+"""Database-side augmentation: photos are also scored by features of linked photos."""
 
 import json
 from collections import defaultdict
@@ -34,7 +34,7 @@ from retrieval.groups.links import Link
 STEP = "borrow"
 """What the progress of `augment_photos` calls its one step."""
 
-_RULES = 1  # by which features are chosen: what was borrowed by others is borrowed again
+_RULES = 1  # version of the rules for choosing features: those borrowed by other rules are replaced
 _IDLE = 0.25  # part of a segment that may have been replaced before it is written again
 _AT_ONCE = 100  # photos whose neighbours are read at a time
 
@@ -55,8 +55,8 @@ def augment_photos(
     *,
     progress: Progress | None = None,
 ) -> int:
-    """Let photos borrow features of those that they are linked with, next to the segments; give how many were looked
-    at: those whose neighbours have changed since the last run. A run that is stopped keeps whole segments.
+    """Let photos borrow features from linked photos, in files next to the segments. Returns the number of photos
+    updated: those whose neighbours changed since the last run. An interrupted run keeps complete segments.
     """
     options = options or BorrowOptions()
     with lock_links(collection.folder):
@@ -64,7 +64,7 @@ def augment_photos(
 
 
 def forget_loans(collection: Collection) -> None:
-    """Remove what photos borrow; they borrow nothing until `augment_photos` is called again."""
+    """Delete borrowed features; photos have none until `augment_photos` is called again."""
     if is_augmented(collection.folder):
         with lock_links(collection.folder):
             remove_augmentation(collection.folder)
@@ -85,12 +85,12 @@ class _Augmenting:
 
     def run(self, tell: Progress) -> int:
         """Do it all."""
-        kept = self._kept()
-        known = kept.sources_of(self._numbers) if kept is not None else {}
+        augmentation = self._kept()
+        known = augmentation.sources_of(self._numbers) if augmentation is not None else {}
         wanted = {photo: tuple(one.number for one in several) for photo, several in self._neighbours.items()}
         # A photo that has lost its last neighbour borrows nothing: it is written down so.
         new = sorted({photo for photo in {*wanted, *known} if known.get(photo, ()) != wanted.get(photo, ())})
-        segments = list(kept.segments) if kept is not None else []
+        segments = list(augmentation.segments) if augmentation is not None else []
         for start in range(0, len(new), self._batch):
             batch = new[start : start + self._batch]
             loans: list[Loan] = []
@@ -99,25 +99,25 @@ class _Augmenting:
                 tell(STEP, start + len(loans), len(new))
             segments.append(write_loans(self._collection.folder, self._collection.basis, loans))
             write_manifest(self._collection.folder, self._collection.basis, self._rules, segments)
-        if not new and kept is None:
+        if not new and augmentation is None:
             write_manifest(self._collection.folder, self._collection.basis, self._rules, [])
         merged = self._kept()
         if merged is not None:
             merge_loans(self._collection.folder, merged, self._numbers, self._batch, idle=_IDLE)
-        if new or kept is None:
+        if new or augmentation is None:
             _tell(self._collection)
         return len(new)
 
     def _kept(self) -> Augmentation | None:
-        """What is there and can be gone on with."""
+        """The existing augmentation, if it can be continued."""
         try:
-            kept = open_augmentation(self._collection.folder, self._collection.basis)
+            augmentation = open_augmentation(self._collection.folder, self._collection.basis)
         except CairnError:  # damaged: all is remade
             return None
-        return kept if kept is not None and kept.rules == self._rules else None
+        return augmentation if augmentation is not None and augmentation.rules == self._rules else None
 
     def _loans(self, photos: Sequence[int]) -> list[Loan]:
-        """What some photos borrow."""
+        """Borrowed features of some photos."""
         several = [self._neighbours.get(photo, []) for photo in photos]
         numbers = sorted({*photos, *(one.number for some in several for one in some)})
         images = dict(zip(numbers, self._index.images.features_of(numbers), strict=True))
@@ -149,7 +149,7 @@ class _Augmenting:
         ]
 
     def _signatures(self, numbers: Sequence[int]) -> dict[int, NDArray[np.uint8]]:
-        """Signatures of the features of photos, by number; none of a collection whose features have none."""
+        """Signatures of the features of photos, by number; empty for a collection without signatures."""
         if self._collection.signature is None:
             return {}
         return dict(zip(numbers, self._index.images.signatures_of(numbers), strict=True))
@@ -162,7 +162,7 @@ def _loan(
     images: Mapping[int, ImageFeatures],
     signatures: Mapping[int, NDArray[np.uint8]],
 ) -> Loan:
-    """Put together what a photo borrows: some features of each of its sources."""
+    """Combine the features that a photo borrows from each of its sources."""
     words = [images[source].words[some].astype(np.uint32) for source, some in zip(sources, rows, strict=True)]
     signed = [signatures[source][some] for source, some in zip(sources, rows, strict=True) if source in signatures]
     return Loan(
@@ -174,17 +174,17 @@ def _loan(
 
 
 def _neighbours(links: Mapping[tuple[int, int], Link], options: BorrowOptions) -> dict[int, list[_Neighbour]]:
-    """The photos that each photo borrows from, those of the most inliers first, equal ones by number."""
-    found: defaultdict[int, list[_Neighbour]] = defaultdict(list)
+    """The photos that each photo borrows from, those with most inliers first, ties by number."""
+    neighbours: defaultdict[int, list[_Neighbour]] = defaultdict(list)
     for link in links.values():
         if link.inliers < options.inliers:
             continue
         forward = np.vstack([np.reshape(link.transform, (2, 3)), [0.0, 0.0, 1.0]])
-        found[link.found].append(_Neighbour(link.asked, link.inliers, forward))
-        found[link.asked].append(_Neighbour(link.found, link.inliers, np.linalg.inv(forward)))
+        neighbours[link.found].append(_Neighbour(link.asked, link.inliers, forward))
+        neighbours[link.asked].append(_Neighbour(link.found, link.inliers, np.linalg.inv(forward)))
     return {
         photo: sorted(several, key=lambda one: (-one.inliers, one.number))[: options.neighbours]
-        for photo, several in found.items()
+        for photo, several in neighbours.items()
     }
 
 
@@ -200,6 +200,6 @@ def _size(width: int | None, height: int | None) -> tuple[float, float]:
 
 
 def _tell(collection: Collection) -> None:
-    """Tell processes that have the collection open that borrowed features have changed, by the catalogue."""
+    """Notify processes that have the collection open of changed borrowed features, through the catalogue."""
     collection.catalogue.write(keep_setting, AUGMENTATION_KEY, "on" if is_augmented(collection.folder) else "off")
     collection.forget()

@@ -1,4 +1,4 @@
-"""What a photo borrows of the photos that it is linked with: features that map into it, and that it lacks."""
+"""Borrowed features: those of linked photos that map into a photo, and that it lacks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class BorrowOptions:
-    """What photos borrow."""
+    """Options of borrowing features."""
 
     inliers: int = 20  # fewest of a link that features are borrowed through
-    neighbours: int = 10  # photos that one borrows from, at most: those of the most inliers
-    share: float = 0.25  # features that a photo borrows, at most, as a part of those that it has itself
+    neighbours: int = 10  # photos that one borrows from, at most: those with most inliers
+    share: float = 0.25  # most borrowed features of a photo, as a part of its own
     # Features of one word that lie so near each other are one: the tolerance of verification, as a part of the photo's
     # longer side.
     tolerance: float = 0.025
@@ -30,9 +30,10 @@ class Located:
 def borrow(
     own: Located, neighbours: Sequence[Located], size: tuple[float, float], options: BorrowOptions
 ) -> list[NDArray[np.int64]]:
-    """Choose the features, ascending, that a photo borrows of each neighbour: what lies strictly inside it (spatial
-    database-side feature augmentation; Arandjelović & Zisserman, CVPR 2012, section 5). Beyond the paper, what the
-    photo or a better neighbour has at the same place is left out, and what most neighbours agree on comes first.
+    """Choose the features, ascending, that a photo borrows from each neighbour: those that map strictly inside it
+    (spatial database-side feature augmentation; Arandjelović & Zisserman, CVPR 2012, section 5). Beyond the paper,
+    features that the photo or a better neighbour has at the same place are left out, and those that most neighbours
+    agree on come first.
 
     `size`: width and height of the photo, in units of its longer side.
     """
@@ -41,7 +42,7 @@ def borrow(
     inside = [np.flatnonzero(((one.centres > 0) & (one.centres < size)).all(axis=1)) for one in neighbours]
     which = np.repeat(np.arange(len(neighbours)), [len(rows) for rows in inside])
     rows = np.concatenate([np.zeros(0, np.int64), *inside])
-    # Words are a third axis, along which two of them are further apart than what is compared.
+    # Words are a third axis, on which different words are farther apart than the radius.
     apart = 4 * options.tolerance
     points = np.concatenate(
         [np.zeros((0, 3)), *(_points(one, apart)[some] for one, some in zip(neighbours, inside, strict=True))]

@@ -6,14 +6,14 @@ Pair = tuple[int, int]
 
 
 def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int = 2) -> list[set[int]]:
-    """Divide the nodes of a graph into clusters of two and more, the largest first, from those edges on whose ends have
-    most neighbours in common; the order of the edges makes no difference.
+    """Divide the nodes of a graph into clusters of two and more, the largest first. Edges are processed in the order of
+    their ends' common neighbours, most first; the result does not depend on the order of `links`.
 
-    Two clusters become one where enough nodes of the smaller have an edge to the larger: a part of them, and two at
-    least. So an edge between two albums by mistake changes neither. A single node joins by edges to two nodes: a photo
-    of two paintings does not make one album of theirs. `links`: strength of each edge, by its two nodes, ascending: of
-    edges with equally many common neighbours the stronger comes first. `fewest`: fewest such nodes, and fewest nodes of
-    the larger cluster at the other ends, for clusters that large.
+    Two clusters are merged if enough nodes of the smaller have an edge to the larger: the part `agreement` of them, and
+    at least two. So a false edge between two groups does not merge them. A single node joins by edges to two nodes: a
+    photo of two paintings does not merge their groups. `links`: strength of each edge, by its two nodes, ascending:
+    ties in common neighbours are ordered by strength. `fewest`: fewest such nodes, and fewest nodes of the larger
+    cluster at the other ends, for clusters that large.
     """
     neighbours: dict[int, set[int]] = {}
     for one, other in links:
@@ -41,9 +41,9 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
             members[large] |= members.pop(small)
         if len(left) == len(waiting):
             break
-        waiting = left  # what did not agree may do so now that others have come together
-    found = [cluster for cluster in members.values() if len(cluster) > 1]
-    return sorted(found, key=lambda cluster: (-len(cluster), min(cluster)))
+        waiting = left  # edges that did not agree may do so now that other clusters were merged
+    clusters = [cluster for cluster in members.values() if len(cluster) > 1]
+    return sorted(clusters, key=lambda cluster: (-len(cluster), min(cluster)))
 
 
 def _in_common(pair: Pair, neighbours: Mapping[int, set[int]]) -> float:

@@ -45,8 +45,8 @@ FILE = "groups.json"
 EARLIER_LOG = "links.jsonl"
 """Where earlier versions kept the links."""
 FORMAT = 1
-_RULES = 5  # how groups are made: those of other rules are out of date
-# Links of this many inliers are always kept, so that fewer can be asked for later.
+_RULES = 5  # version of the rules of grouping: groups of other rules are out of date
+# Links of this many inliers are always stored, so that a later run can use a lower threshold.
 KEPT_INLIERS = 10
 _ROWS = 1_000  # rows of photos that are read at a time
 
@@ -56,7 +56,7 @@ class GroupOptions:
     """How groups are formed."""
 
     inliers: int = 20  # fewest inliers that link two photos
-    augment: bool | None = None  # let linked photos borrow features of each other; None: if they did before
+    augment: bool | None = None  # let linked photos borrow features from each other; None: if they did before
     duplicates: DuplicateOptions = field(default_factory=DuplicateOptions)  # near duplicates
 
     def __post_init__(self) -> None:
@@ -82,13 +82,13 @@ class FoundGroups:
 
     groups: tuple[FoundGroup, ...]
     inliers: int  # fewest of a link
-    photos: int  # that were asked with
-    out_of_date: bool = False  # photos were added or removed since; those removed are left out
-    augmented: int | None = None  # photos that what they borrow was found for again; None: they borrow nothing
+    photos: int  # number of photos used as queries
+    out_of_date: bool = False  # photos were added or removed since; removed ones are left out
+    augmented: int | None = None  # photos whose borrowed features were renewed; None: no borrowing
 
 
 class NotGrouped(CairnError):
-    """Groups were never looked for."""
+    """The collection was never grouped."""
 
     _kind = "missing"
 
@@ -101,9 +101,9 @@ def group_photos(
     asker: Asker | None = None,
     progress: Progress | None = None,
 ) -> FoundGroups:
-    """Find the groups of a collection, and keep them in it, with what each photo was verified with: an interrupted run
-    goes on, and only new photos are asked with again. Photos that somebody called no match are neither linked nor near
-    duplicates, unless their files are the same. Hidden photos are left out.
+    """Find the groups of a collection, and store them in it, with the links of each photo: an interrupted run resumes,
+    and a later run only queries with new photos. Photos marked as no match are neither linked nor near duplicates,
+    unless their files are identical. Hidden photos are left out.
     """
     options = options or GroupOptions()
     with sealed_afterwards(collection):
@@ -123,7 +123,7 @@ def group_photos(
         joined = {number for pair in (*links, *(copy.pair for copy in copies)) for number in pair}
         joined |= _repeated(collection.catalogue.read(contents_of_photos))
         rows = {row.number: row for row in _rows(collection, sorted(joined.intersection(numbers)))}
-        # A small part has few features to be linked by; that it is one is decided by pixels.
+        # A small part has few features for links; pixels decide whether it is one.
         registered = register_photos(
             links.values(), rows, collection.folder / CACHE, options.duplicates, workers=workers, progress=progress
         )
@@ -159,9 +159,7 @@ def group_photos(
 
 
 def read_groups(collection: Collection, *, hidden: bool = False) -> FoundGroups:
-    """Read the groups that `group_photos` has kept, without photos removed or called no match since. Raises
-    NotGrouped.
-    """
+    """Read the stored groups, without photos removed or marked as no match since. Raises NotGrouped."""
     path = collection.folder / FILE
     if not path.is_file():
         raise NotGrouped(
@@ -183,14 +181,14 @@ def read_groups(collection: Collection, *, hidden: bool = False) -> FoundGroups:
 
 
 def groups_are_whole(path: Path) -> bool | None:
-    """Whether kept groups are, byte for byte, what was written; None if an earlier version wrote no checksum."""
+    """Whether every byte of stored groups is undamaged; None if an earlier version wrote no checksum."""
     try:
         contents = read_regular(path)
-        kept = json.loads(contents)
-        if set(kept) == {"format", "state", "inliers", "photos", "groups"}:
+        stored = json.loads(contents)
+        if set(stored) == {"format", "state", "inliers", "photos", "groups"}:
             return None
-        as_written = json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
-        return contents == as_written.encode() and kept.pop("sha256", None) == fingerprint({}, kept)
+        as_written = json.dumps(stored, indent=2, ensure_ascii=False) + "\n"
+        return contents == as_written.encode() and stored.pop("sha256", None) == fingerprint({}, stored)
     except (IrregularFile, ValueError, TypeError, AttributeError, RecursionError):
         return False
 
@@ -204,14 +202,13 @@ def form_groups(
     registered: Mapping[tuple[int, int], Registered] | None = None,
     grey: Several[int] = (),
 ) -> tuple[FoundGroup, ...]:
-    """Divide photos into groups, clusters of their links that one wrong link does not join, that of most photos first.
-    `registered`: near duplicates by pixels; by default those whose map says so.
+    """Divide photos into groups: clusters of their links that a single wrong link does not join, the largest first.
+    `registered`: near duplicates by pixels; by default decided by the map between them.
 
-    `rows`: by their numbers, the photos of `links` and of `copies`, and whatever others. Those of one content are in
-    one group, whatever verification finds in them. `copies`: photos that are one picture, perhaps turned or mirrored:
-    in one group, and near duplicates. `rejected`: pairs, ascending, that are no near duplicates of each other whatever
-    others say of them: those of one content are. `grey`: photos without colours: none of them is the original of one
-    that has colours.
+    `rows`: by number, the photos of `links` and of `copies`, and any others. Photos of the same content are in one
+    group, whatever their verification. `copies`: photos of one picture, perhaps rotated or mirrored: in one group, and
+    near duplicates. `rejected`: pairs, ascending, that are never near duplicates of each other, unless of the same
+    content. `grey`: photos without colours, which are never the original of one with colours.
     """
     first_of = _first_of_content(rows)
     same = {(first, number) for number, first in first_of.items() if number != first}
@@ -228,7 +225,7 @@ def form_groups(
     for one, other in registered:
         alike[picture[one]].add(picture[other])
         alike[picture[other]].add(picture[one])
-    # Photos of one picture, or nearly, see the same: they count once where links are compared.
+    # Photos of one picture, or nearly, have the same links: they count once when links are compared.
     node = _join(rows, {*same, *near, *registered})
     strength: dict[tuple[int, int], float] = {}
     for (one, other), link in links.items():
@@ -274,8 +271,8 @@ def is_near_duplicate(link: Link, asked: ImageRow, found: ImageRow, options: Dup
 def groups_table(collection: Collection, groups: Iterable[FoundGroup]) -> str:
     """Groups as a table (CSV).
 
-    Its columns are group, name, path, the name of the photo that one is a near duplicate of, what it is of that, and
-    the name of the first photo of those that it is a similar shot to.
+    Its columns are group, name, path, the name of the original of a near duplicate, their relation, and the name of the
+    first of its similar shots.
     """
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -294,7 +291,7 @@ def groups_table(collection: Collection, groups: Iterable[FoundGroup]) -> str:
 
 
 def _rows(collection: Collection, numbers: Sequence[int]) -> Iterator[ImageRow]:
-    """Return the rows of photos in the order of their numbers, some at a time: those of all would fill the memory."""
+    """Yield the rows of photos in the order of their numbers, read in batches to save memory."""
     for start in range(0, len(numbers), _ROWS):
         try:
             yield from collection.catalogue.read(rows_of, numbers[start : start + _ROWS])
@@ -315,14 +312,14 @@ def _repeated(contents: Iterable[tuple[int, str | None]]) -> set[int]:
 
 
 def _first_of_content(rows: Mapping[int, ImageRow]) -> dict[int, int]:
-    """For each photo the original among those of the same content: itself, if there is no other."""
+    """For each photo the original among those of the same content, which may be itself."""
     first: dict[str, int] = {}
     ordered = sorted(rows, key=lambda number: original_first(rows[number]))
     return {number: first.setdefault(rows[number].sha256 or f"none {number}", number) for number in ordered}
 
 
 def _join(rows: Mapping[int, ImageRow], pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """For each photo the smallest number of those that pairs join it to, itself included."""
+    """For each photo the smallest number in its connected component."""
     smallest = {number: min(joined) for joined in components(pairs, rows) for number in joined}
     return {number: smallest[number] for number in sorted(rows)}
 
@@ -332,9 +329,9 @@ def _pair(one: int, other: int) -> tuple[int, int]:
 
 
 def _duplicates(ordered: Sequence[int], picture: Mapping[int, int], alike: Mapping[int, set[int]]) -> dict[int, int]:
-    """For each near duplicate of a group, whose photos are given the best first, the photo that it repeats.
+    """For each near duplicate of a group, the best photos first, its original.
 
-    Originals stand for those that are like them.
+    Originals represent the photos that are like them.
 
     A photo that is like a near duplicate, but not like its original, is not one itself: in a long row of photos, each
     like the one before, the last need have nothing in common with the first.
@@ -353,7 +350,7 @@ def _duplicates(ordered: Sequence[int], picture: Mapping[int, int], alike: Mappi
 
 
 def _kinds(duplicates: Mapping[int, int], relations: Mapping[tuple[int, int], Registered]) -> dict[int, str]:
-    """What each near duplicate is of its original, perhaps by way of others that were compared with both.
+    """Relation of each near duplicate to its original, possibly through others that were compared with both.
 
     Of several ways the one counts that has the fewest steps from a photo to one that is no plain copy of it.
     """
@@ -401,7 +398,7 @@ def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, 
 
 
 def _several(sets: Iterable[tuple[int, ...]], shown: Several[int]) -> tuple[tuple[int, ...], ...]:
-    """What is shown of each set, as far as two photos are left of it."""
+    """The visible photos of each set, if at least two remain."""
     left = (tuple(number for number in some if number in shown) for some in sets)
     return tuple(some for some in left if len(some) > 1)
 
@@ -427,14 +424,14 @@ def _without(groups: Iterable[FoundGroup], hidden: Several[int]) -> tuple[FoundG
 
 
 def _count(value: object) -> int:
-    """A whole number of a file, at least 0; raises ValueError if it is something else."""
+    """A whole number from a file, at least 0; raises ValueError otherwise."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError("what should be a number is none")
     return value
 
 
 def _state(numbers: NDArray[np.int64], rejected: Several[tuple[int, int]]) -> str:
-    """What a collection's photos are known by, numbers that are never used again, and the rules groups are made by."""
+    """Fingerprint of a collection's photos, by their unique numbers, and of the rules of grouping."""
     apart = {"rejected": np.array(sorted(rejected), np.int64)} if rejected else {}
     return fingerprint({"numbers": numbers, **apart}, {"rules": _RULES})
 

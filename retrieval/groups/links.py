@@ -34,12 +34,12 @@ from retrieval.shards.shards import Shards
 STEP = "verify"
 """What the progress of `link_photos` calls its one step."""
 
-_OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1, augmented=False)  # what a photo borrows, it does not show
-_BATCH = 4  # photos that a process asks with at a time
-# Photos that are verified at a time, the most alike first: if none of them shows the same, no more are looked at.
+_OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1, augmented=False)  # photos do not show their borrowed features
+_BATCH = 4  # query photos for a process at a time
+# Photos verified at a time, the most similar first: if none of them shows the same, the search stops.
 _LOOK = 25
 _FORMAT = 2  # of links; 1: of an earlier verification, some of them wrong
-_PAUSE = 1.0  # seconds after which what was found is kept: no more work than that is lost with a killed process
+_PAUSE = 1.0  # seconds between writes of results: a killed process loses no more work than that
 _LINK = np.dtype([("found", "<i8"), ("inliers", "<i4"), ("transform", "<f8", 6)])
 
 
@@ -49,7 +49,7 @@ class Link(NamedTuple):
     asked: int  # image number
     found: int  # image number
     inliers: int
-    transform: tuple[float, ...]  # six: affine map (2, 3) from the asked photo to the found one, by rows, in units of
+    transform: tuple[float, ...]  # six: affine map (2, 3) from the query photo to the found one, by rows, in units of
     # their longer sides with the corner of the top-left pixel at (0, 0)
 
     @property
@@ -71,13 +71,14 @@ def link_photos(
     asker: Asker | None = None,
     progress: Progress | None = None,
 ) -> dict[tuple[int, int], Link]:
-    """Ask a collection with each of its photos, by the features that it keeps. Links are by the two image numbers,
-    ascending, of the direction with more inliers, at least `min_inliers`. Pairs called no match are kept, but left out.
+    """Query a collection with each of its photos, by their stored features. Links are by the two image numbers,
+    ascending, in the direction with more inliers, at least `min_inliers`. Pairs marked as no match are stored, but not
+    returned.
 
-    `keep`: keep each photo's links in the catalogue as they are found. Photos that it knows are not asked with again,
-    so that a run that was interrupted goes on, and one after photos were added asks with those alone: what the others
-    find among the new ones is then known from the new ones. Links of another vocabulary, or of more inliers than are
-    asked for, are forgotten.
+    `keep`: store each photo's links in the catalogue as they are found. Photos with stored links are not used as
+    queries again, so that an interrupted run resumes, and a run after adding photos only queries with the new ones,
+    whose links also cover those of the others to them. Links of another vocabulary, or of a higher threshold, are
+    deleted.
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")
@@ -90,7 +91,7 @@ def link_photos(
     def add(found: Iterable[Link]) -> None:
         for link in found:
             if link.inliers >= min_inliers and there.issuperset(link.pair) and link.pair not in rejected:
-                # Of equal ones that of the smaller number, so that the order in which they come makes no difference.
+                # Ties: the smaller number, so that the result does not depend on the order.
                 links[link.pair] = max(link, links.get(link.pair, link), key=lambda one: (one.inliers, -one.asked))
 
     with _kept(collection, min_inliers) if keep else nullcontext() as kept:
@@ -110,7 +111,7 @@ def link_photos(
 
 
 def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) -> Iterator[tuple[int, list[Link]]]:
-    """Ask with each of some photos; return its number and its links to all others, in the order of the numbers."""
+    """Query with each of some photos; yield its number and its links to all others, in the order of the numbers."""
     if workers == 1 or len(numbers) <= _BATCH:
         engine = linking_engine(collection)
         yield from ((number, _ask(engine, number)) for number in numbers)
@@ -122,7 +123,7 @@ def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) 
 
 
 def ask_shards(collection: Collection, numbers: Sequence[int], shards: Shards) -> Iterator[tuple[int, list[Link]]]:
-    """Ask shards of a collection with each of some photos: the same as `ask_photos` gives."""
+    """Query shards of a collection with each of some photos, with the results of `ask_photos`."""
     joins = Joins(collection, _OPTIONS, shards)
     depth = _OPTIONS.verification.depth
     features = shards.epoch.index.images
@@ -147,7 +148,7 @@ def ask_shards(collection: Collection, numbers: Sequence[int], shards: Shards) -
 
 
 class _LinkFile:
-    """Links that a catalogue keeps; what is added is written every second."""
+    """Links stored in a catalogue; additions are written every second."""
 
     def __init__(self, catalogue: Catalogue, kind: str) -> None:
         self._catalogue = catalogue
@@ -156,20 +157,20 @@ class _LinkFile:
         self._written = time.monotonic()
 
     def read(self) -> Iterator[tuple[int, list[Link]]]:
-        """Return each photo that was asked with, and its links."""
+        """Yield each photo that was used as a query, and its links."""
         for number, contents in self._catalogue.read(links_in).items():
             found = decode_links(number, contents)
             if found is not None:
                 yield number, found
 
     def add(self, number: int, found: Iterable[Link]) -> None:
-        """Keep what a photo was verified with."""
+        """Store the links of a photo."""
         self._new[number] = encode_links(found)
         if time.monotonic() - self._written >= _PAUSE:
             self.write()
 
     def write(self) -> None:
-        """Write what was added."""
+        """Write additions."""
         if self._new:
             self._catalogue.write(keep_links, self._kind, self._new)
         self._new = {}
@@ -178,7 +179,7 @@ class _LinkFile:
 
 @contextmanager
 def _kept(collection: Collection, min_inliers: int) -> Iterator[_LinkFile]:
-    """The links that a collection keeps, for one process alone."""
+    """The stored links of a collection, for only one process at a time."""
     with lock_links(collection.folder):
         vocabulary = collection.vocabulary.fingerprint
         kind = collection.catalogue.setting(KIND_KEY) or ""
@@ -195,9 +196,9 @@ def _kept(collection: Collection, min_inliers: int) -> Iterator[_LinkFile]:
 def _has_all(kind: str, vocabulary: str, min_inliers: int) -> bool:
     """Whether links of a kind are of a vocabulary, and include all links of `min_inliers`."""
     try:
-        made = json.loads(kind)
-        fits = (made["format"], made["vocabulary"]) == (_FORMAT, vocabulary)
-        return fits and type(made["inliers"]) is int and made["inliers"] <= min_inliers
+        stored = json.loads(kind)
+        fits = (stored["format"], stored["vocabulary"]) == (_FORMAT, vocabulary)
+        return fits and type(stored["inliers"]) is int and stored["inliers"] <= min_inliers
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
 
@@ -208,7 +209,7 @@ def encode_links(found: Iterable[Link]) -> bytes:
 
 
 def decode_links(number: int, contents: bytes, only: int | None = None) -> list[Link] | None:
-    """Links of a photo, or only those to one other photo, as `encode_links` wrote them; None if they are malformed."""
+    """Decode links of a photo, or only those to one other photo; None if they are malformed."""
     if len(contents) % _LINK.itemsize:
         return None
     found = np.frombuffer(contents, _LINK)
@@ -222,8 +223,8 @@ def decode_links(number: int, contents: bytes, only: int | None = None) -> list[
 def found_numbers(
     photos: Iterable[tuple[int, bytes]], fewest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Which photos some photos found with enough inliers, without the maps: `asked`, `found` and `inliers` (L,), as
-    they are kept.
+    """Decode which photos some photos found with enough inliers, without the maps: `asked`, `found` and `inliers` (L,),
+    in stored order.
     """
     whole = [(number, contents[: len(contents) // _LINK.itemsize * _LINK.itemsize]) for number, contents in photos]
     links = np.frombuffer(b"".join(contents for _, contents in whole), _LINK)
@@ -234,17 +235,17 @@ def found_numbers(
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:
-    """Connected components of a graph of numbers, by their smallest numbers. `numbers`: numbers that need not be in a
-    pair: those that are not are components of their own.
+    """Connected components of a graph of numbers, by their smallest numbers. `numbers`: further nodes; those without
+    edges are separate components.
     """
     ends = np.array(list(pairs), np.int64).reshape(-1, 2)
     nodes, places = np.unique(np.concatenate([ends.ravel(), np.array(list(numbers), np.int64)]), return_inverse=True)
     one, other = places[: ends.size].reshape(-1, 2).T
     graph = coo_array((np.ones(len(ends)), (one, other)), (len(nodes), len(nodes)))
-    found: defaultdict[int, set[int]] = defaultdict(set)
+    sets: defaultdict[int, set[int]] = defaultdict(set)
     for node, label in zip(nodes.tolist(), connected_components(graph, directed=False)[1].tolist(), strict=True):
-        found[label].add(node)
-    return list(found.values())  # the nodes ascend: each component is begun by its smallest
+        sets[label].add(node)
+    return list(sets.values())  # the nodes ascend: each component is begun by its smallest
 
 
 def _ask_alone(folder: Path, catalogue: str, once: str, number: int) -> list[Link]:
@@ -256,7 +257,7 @@ def _ask_alone(folder: Path, catalogue: str, once: str, number: int) -> list[Lin
 
 @lru_cache(maxsize=1)
 def _open_engine(folder: Path, catalogue: str, once: str) -> Engine:
-    """Open a collection in a process of its own; the catalogue is closed when the index is there."""
+    """Open a collection in a separate process; the catalogue is closed once the index is loaded."""
     with Collection.open(folder, catalogue=catalogue) as collection:
         return linking_engine(collection)
 
@@ -267,7 +268,7 @@ def linking_engine(collection: Collection) -> Engine:
 
 
 def _ask(engine: Engine, number: int) -> list[Link]:
-    """Ask with a photo's features as they are indexed."""
+    """Query with the indexed features of a photo."""
     view = indexed_view(engine.index.images.features(number))
     depth = engine.options.verification.depth
     links: list[Link] = []

@@ -1,7 +1,7 @@
-"""The look of a photo: a small picture of it, by which copies are known that were turned, mirrored or converted.
+"""The look of a photo: a small picture, to recognise copies that were rotated, mirrored or converted.
 
-Features of a photo are described upright, so that a copy turned by 90 degrees shares no words with its original. As
-pictures of 32 by 32 pixels the two are the same but for a turn, and all eight turns and mirrors can be tried.
+Features of a photo are described upright, so a copy rotated by 90 degrees shares no words with its original. As
+pictures of 32 by 32 pixels the two differ only by the rotation, and all eight rotations and reflections can be tried.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,13 +22,13 @@ SIDE = 32
 SYMMETRIES = tuple((turn, mirrored) for mirrored in (False, True) for turn in range(4))
 """Quarter turns clockwise, of a picture or of its mirror image."""
 
-_COARSE = 8  # rows and columns of what candidates are found by
-_BLUR = 0.05  # of a look's side: what is coarser than this is left out, as photos of one kind have it in common
+_COARSE = 8  # rows and columns of the coarse look for finding candidates
+_BLUR = 0.05  # of a look's side: coarser structures are removed, as photos of one kind share them
 _TILES = 4  # rows and columns of tiles of a fine look
-_EMPTY = 0.05  # norm of a tile that shows next to nothing, of a look of norm 1
-_FEWEST_TILES = 4  # that show something
-_STRAY_TILES = 1  # that may differ: compression takes most of what a tile of sky shows
-_CHROMA = 6  # grey levels that the chroma of a look is from grey at most, if the photo has no colours
+_EMPTY = 0.05  # norm of a nearly blank tile, of a look of norm 1
+_FEWEST_TILES = 4  # fewest tiles that show something
+_STRAY_TILES = 1  # tiles that may differ: compression removes most detail of a tile of sky
+_CHROMA = 6  # largest distance, in grey levels, of the chroma of a look from grey if the photo has no colours
 _FLAT = 2.0  # grey levels: standard deviation below which a picture shows nothing
 _CANDIDATES = 32  # most alike photos, for each turn, that are compared in detail
 _EXACT = 20_000  # photos; beyond, candidates are found by an inverted file
@@ -36,11 +36,13 @@ _EXACT = 20_000  # photos; beyond, candidates are found by an inverted file
 
 @dataclass(frozen=True)
 class LookOptions:
-    """When two photos are one picture by their looks."""
+    """When two photos count as one picture by their looks."""
 
     coarse: float = 0.9  # least correlation of the coarse pictures: candidates
     fine: float = 0.9  # least correlation of the fine ones
-    tile: float = 0.93  # least correlation of each tile of the fine ones that shows something: rims and rules are alike
+    tile: float = (
+        0.93  # least correlation of each tile of fine looks that shows something: rims and rules alone are similar
+    )
     aspect: float = 1.04  # largest ratio of the ratios of their sides
 
 
@@ -62,7 +64,7 @@ class Copy:
     other: int
     turn: int  # of the other: 0 to 3 quarter turns clockwise make it the one
     mirrored: bool  # left and right of the other are exchanged before it is turned
-    negative: bool = False  # the other is dark where the one is light
+    negative: bool = False  # whether one is the negative of the other
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -76,9 +78,8 @@ class Copy:
 
 
 def look(picture: NDArray[np.uint8], aspect: float | None = None) -> PhotoLook | None:
-    """Take a photo's look from an upright picture of some 64 pixels or more, RGB where it has colours; None if it shows
-    next to nothing, as a blank page does. `aspect`: width over height of the photo, where the picture is a rounded
-    reduction of it.
+    """Compute a photo's look from an upright picture of about 64 pixels or more, RGB if it has colours; None if it is
+    nearly blank. `aspect`: width over height of the photo, if the picture is a rounded reduction of it.
     """
     grey = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
@@ -134,10 +135,10 @@ def _same_shape(one: PhotoLook, other: PhotoLook, turn: int, most: float) -> boo
 
 
 def _alike_everywhere(one: NDArray[np.floating], other: NDArray[np.floating], least: float) -> bool:
-    """Whether two fine looks agree in every tile that shows something, but for one.
+    """Whether two fine looks agree in every tile that shows something, except one.
 
-    Scans of different photos on one kind of mount, or different pages of one form, agree by their rims and rules, which
-    are most of what a small picture shows; only copies agree within.
+    Scans of different photos on one kind of mount, or different pages of one form, agree in rims and rules, which
+    dominate a small picture; only copies also agree inside.
     """
     side = SIDE // _TILES
     tiles = [

@@ -1,4 +1,4 @@
-"""Which parts of a photo other photos show, by the links that `cairn group` keeps: nothing is searched."""
+"""Objects: parts of a photo that other photos show, from the stored links of `cairn group`, without a search."""
 
 import contextlib
 import threading
@@ -23,19 +23,19 @@ from retrieval.groups.groups import FILE, GroupOptions
 from retrieval.groups.links import Link, decode_links, found_numbers
 from retrieval.search.outlines import LARGEST, THINNEST, area, clip_polygon, narrowest_width, project_outline
 
-_PHOTOS = 60  # linked photos that are looked at: those of the most inliers
+_PHOTOS = 60  # linked photos to use: those with most inliers
 _AT_ONCE = 500  # photos whose links are read at a time
 _PAUSE = 0.005  # seconds between these
 
 
 @dataclass(frozen=True)
 class ObjectOptions:
-    """What counts as an object of a photo."""
+    """Options of finding objects in a photo."""
 
     inliers: int = GroupOptions.inliers  # fewest of a link
-    alike: float = 0.5  # least part of two regions, of both together, that they share, so that they are one object
+    alike: float = 0.5  # least intersection over union of two regions of one object
     whole: float = 0.9  # part of the photo from which on a region is all of it
-    most: int = 8  # objects of a photo: those that most photos show
+    most: int = 8  # objects of a photo: those in most photos
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class SeenObject:
     """A part of a photo that others show."""
 
     region: list[list[float]]  # three to eight corners [x, y], pixels of the upright photo, clockwise
-    photos: tuple[int, ...]  # numbers of those that show it, the one of the most inliers first
+    photos: tuple[int, ...]  # numbers of photos that show it, those with most inliers first
     inliers: int  # the most
     share: float  # part of the photo that the region covers, 0 to 1
     whole: bool  # it is all of the photo, or nearly
 
 
 class PhotoObjects:
-    """Objects of photos of one collection. Several threads may ask at once. Which photos point to one is read of all
-    links, in the background where there are many, after each run of `cairn group`, and kept, 16 bytes a link. Until
-    then an answer is what a photo's own links tell, and those of the photos in them.
+    """Objects of photos of one collection; thread-safe. After each run of `cairn group` all links are read, in the
+    background if there are many, to know the photos that link to a photo; they are cached in 16 bytes for each link.
+    Until then answers use only a photo's own links, and those of the photos in them.
     """
 
     def __init__(self, collection: Collection, options: ObjectOptions | None = None) -> None:
@@ -64,13 +64,13 @@ class PhotoObjects:
 
     @property
     def is_grouped(self) -> bool:
-        """Whether links were ever looked for to the end."""
+        """Whether grouping was ever completed."""
         return self._state() is not None
 
     def of(self, row: ImageRow) -> list[SeenObject]:
-        """Find the objects of a photo: see `seen_objects`. None if links were never looked for.
+        """Find the objects of a photo: see `seen_objects`. Empty if the collection was never grouped.
 
-        Photos that are hidden, or that somebody called no match of this one, are left out.
+        Hidden photos, and photos marked as no match of this one, are left out.
         """
         state = self._state()
         if state is None:
@@ -81,10 +81,10 @@ class PhotoObjects:
             own = catalogue.read(links_in, [row.number]).get(row.number, b"")
             _, found, inliers = found_numbers([(row.number, own)], self._options.inliers)
             pointing = found[np.argsort(-inliers, kind="stable")][:_PHOTOS].tolist()
-        kept = catalogue.read(links_in, [row.number, *pointing])
+        stored = catalogue.read(links_in, [row.number, *pointing])
         best: dict[int, Link] = {}
-        for number, contents in kept.items():
-            # Of another photo's links only that to this one: it may have hundreds.
+        for number, contents in stored.items():
+            # Of another photo's hundreds of links, decode only the one to this photo.
             is_own = number == row.number
             for link in decode_links(number, contents, None if is_own else row.number) or ():
                 other = link.found if is_own else number
@@ -99,15 +99,15 @@ class PhotoObjects:
         return seen_objects(row, [link for _, link in links], there, self._options)
 
     def _state(self) -> object:
-        """What changes whenever `cairn group` ends; None if it never did."""
+        """A value that changes whenever `cairn group` ends; None if it never did."""
         try:
-            found = (self._collection.folder / FILE).stat()
+            status = (self._collection.folder / FILE).stat()
         except OSError:
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _pointing_to(self, number: int, state: object) -> list[int] | None:
-        """Photos that found one when they were asked with; None if that is not known yet."""
+        """Photos that found this one as queries; None if not known yet."""
         with self._lock:
             known = self._pointing
             is_new = (known is None or known.state != state) and self._reading != state
@@ -124,7 +124,7 @@ class PhotoObjects:
 
     def _read(self, state: object) -> None:
         try:
-            # What cannot be read is tried again by the next answer; a collection may be closed meanwhile.
+            # The next answer retries a failed read; the collection may be closed meanwhile.
             with contextlib.suppress(CairnError):
                 self._pointing = _Pointing.of(state, _pages(self._collection.catalogue), self._options.inliers)
         finally:
@@ -133,11 +133,11 @@ class PhotoObjects:
 
 @dataclass(frozen=True)
 class _Pointing:
-    """Which photos found which, when they were asked with."""
+    """Which photos found which, as queries."""
 
     state: object  # of the groups
     found: NDArray[np.int64]  # (L,), ascending
-    asked: NDArray[np.int64]  # (L,), of each one found those of the most inliers first
+    asked: NDArray[np.int64]  # (L,), for each photo found, those with most inliers first
 
     @classmethod
     def of(cls, state: object, pages: Iterable[Sequence[tuple[int, bytes]]], fewest: int) -> "_Pointing":
@@ -148,7 +148,7 @@ class _Pointing:
         return cls(state, to[order], by[order])
 
     def to(self, number: int) -> list[int]:
-        """The photos that found a photo, at most as many as are looked at."""
+        """The photos that found a photo, at most as many as are used."""
         first, last = np.searchsorted(self.found, [number, number + 1])
         pointing: list[int] = self.asked[first : min(last, first + _PHOTOS)].tolist()
         return pointing
@@ -166,29 +166,29 @@ def _pages(catalogue: Catalogue) -> Iterator[list[tuple[int, bytes]]]:
 def seen_objects(
     row: ImageRow, links: Iterable[Link], rows: Mapping[int, ImageRow], options: ObjectOptions | None = None
 ) -> list[SeenObject]:
-    """Find the parts of a photo that linked photos show, those that most show first: the frame of the linked photo,
-    mapped and clipped. Regions that overlap enough are one object, with the region of most inliers. `rows`: the others,
-    by their numbers: a link to one that is not there does not count.
+    """Find the parts of a photo that linked photos show, those in most photos first: the frames of the linked photos,
+    mapped and clipped. Regions that overlap enough are one object, with the region of most inliers. `rows`: the linked
+    photos, by number; links to others are ignored.
     """
     options = options or ObjectOptions()
     width, height = row.width, row.height
     if not width or not height:
         return []
-    found: list[tuple[NDArray[np.float32], list[int], int]] = []
+    regions: list[tuple[NDArray[np.float32], list[int], int]] = []
     for link in links:
         other = rows.get(link.found if link.asked == row.number else link.asked)
         region = _region(link, row, other) if other is not None else None
         if region is None or other is None:
             continue
-        for known, photos, _ in found:
+        for known, photos, _ in regions:
             if _alike(known, region) >= options.alike:
                 photos.append(other.number)
                 break
         else:
-            found.append((region, [other.number], link.inliers))
-    found.sort(key=lambda one: (-len(one[1]), -one[2], one[1][0]))
+            regions.append((region, [other.number], link.inliers))
+    regions.sort(key=lambda one: (-len(one[1]), -one[2], one[1][0]))
     shown = []
-    for region, photos, inliers in found[: options.most]:
+    for region, photos, inliers in regions[: options.most]:
         share = min(1.0, area(region.astype(np.float64)) / (width * height))
         corners = [[round(x, 2), round(y, 2)] for x, y in region.tolist()]
         shown.append(SeenObject(corners, tuple(photos), inliers, round(share, 4), share >= options.whole))
@@ -196,7 +196,7 @@ def seen_objects(
 
 
 def _region(link: Link, row: ImageRow, other: ImageRow) -> NDArray[np.float32] | None:
-    """Outline of another photo in a photo: corners (3 to 8, 2) within it; None if a link does not give it."""
+    """Outline of another photo in a photo: corners (3 to 8, 2) within it; None if the link does not define one."""
     if not (row.width and row.height and other.width and other.height):
         return None
     # Maps of links are in units of the longer sides, with the corner of the top-left pixel at (0, 0).
@@ -215,7 +215,7 @@ def _region(link: Link, row: ImageRow, other: ImageRow) -> NDArray[np.float32] |
     if area(outline) > LARGEST * row.width * row.height:
         return None
     clipped = clip_polygon(outline, row.width, row.height)
-    # Smaller regions are too small to be searched for.
+    # Smaller regions are too small for a search.
     if narrowest_width(clipped) < 5 * THINNEST * own:
         return None
     return clipped.astype(np.float32)

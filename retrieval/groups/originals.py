@@ -7,23 +7,22 @@ from pathlib import PurePosixPath
 from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.pages import stem_of
 
-# What programs and people call a copy: "Bridge - Copy (2)", "Kopie von Bridge", "Bridge copie 3". Whole words alone:
-# "copyright" and "Copiapó" say nothing of the kind.
+# Names that programs and people give to copies: "Bridge - Copy (2)", "Kopie von Bridge", "Bridge copie 3". Only whole
+# words: "copyright" and "Copiapó" do not count.
 _COPY = re.compile(
     r"(?<![^\W\d_])(copy|copies|copie|copia|copias|kopie|kopien|kopia|duplicates?|duplikate?|duplicados?|duplicat[oi]"
     r"|doublons?)(?![^\W\d_])"
 )
-# What a second download, or a second file of one name, is called; people number series so as well.
+# Names of a second download, or a second file of one name; people also number series like this.
 _NUMBERED = re.compile(r"\(\d{1,3}\)$|~\d*$")
 
 
 def original_first(row: ImageRow) -> tuple[bool, int, str, bool, bool, int, int]:
     """Key by which photos of one picture sort so that the original comes first.
 
-    A photo whose name says that it is a copy comes after all whose names do not. Among the others the one of most
-    pixels comes first, then the one that was taken earliest (a date that is not known is last), then one whose name
-    does not end in (1) or ~, then one that does not lie in a folder of copies, then the shortest name, as what is made
-    of a photo is often called by more, then the one that was added first.
+    Photos named as copies come last. The others are ordered by most pixels, then by earliest date (unknown dates last),
+    then names that do not end in (1) or ~, then photos outside folders of copies, then the shortest name, as derived
+    photos often have longer names, then the one added first.
     """
     name = stem_of(row.name or row.path).strip()
     pixels = (row.width or 0) * (row.height or 0)
@@ -32,7 +31,7 @@ def original_first(row: ImageRow) -> tuple[bool, int, str, bool, bool, int, int]
 
 
 def says_copy(name: str) -> bool:
-    """Whether a file's name, without its extension, says that it is a copy.
+    """Whether a file's name, without its extension, is that of a copy.
 
     >>> [says_copy(name) for name in ("Bridge - Kopie (2)", "IMG_12copy", "Copyright", "Copiapó")]
     [True, True, False, False]
@@ -46,7 +45,7 @@ def is_numbered(name: str) -> bool:
 
 
 def is_among_copies(row: ImageRow) -> bool:
-    """Whether a folder that a photo lies in says that copies are in it: by itself that says little of the photo."""
+    """Whether a folder above a photo has the name of a folder of copies, which is only weak evidence."""
     return says_copy(PurePosixPath(row.name or row.path).parent.as_posix())
 
 

@@ -1,4 +1,4 @@
-"""Pairs of photos that may show the same, for structure from motion: which, and what matches in them."""
+"""Pairs of photos that may show the same, for structure from motion, and their matches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from retrieval.search.views import indexed_view
 CHOOSE, MATCH = "verify", "match"
 """Steps of the progress: choosing pairs, which verifying takes the time of, and matching them."""
 
-_KEPT = 256  # photos whose features are kept
+_KEPT = 256  # photos whose features are cached
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class PairOptions:
     """Which pairs of photos are chosen."""
 
     top: int = 20  # others that each photo is paired with, at most
-    verified: bool = False  # only with those that geometry verifies, the most inliers first; else the best scores
-    inliers: int = 15  # fewest verified matches, where pairs are to be verified
+    verified: bool = False  # only with those verified by geometry, the most inliers first; else the best scores
+    inliers: int = 15  # fewest verified matches of a pair, with `verified`
 
     def __post_init__(self) -> None:
         if self.top < 1 or self.inliers < 1:
@@ -54,8 +54,8 @@ def choose_pairs(
     asker: Asker | None = None,
     progress: Progress | None = None,
 ) -> list[tuple[int, int]]:
-    """Choose pairs of photos, ascending, the smaller number first: each with the others most like it, by its features
-    as indexed. Hidden photos and pairs that somebody called no match are left out.
+    """Choose pairs of photos, ascending, the smaller number first: each with the most similar others, by its indexed
+    features. Hidden photos and pairs marked as no match are left out.
     """
     with collection.catalogue.reading() as session:
         hidden, rejected = hidden_photos(session), rejected_pairs(session)
@@ -88,8 +88,8 @@ def choose_pairs(
 
 
 class PairMatcher:
-    """Matches pairs of photos of a collection by what it keeps of their features. By their descriptors where it keeps
-    them; or else by words, and by signatures where features have them.
+    """Matches pairs of photos of a collection by their stored features: by descriptors if it stores them; or else by
+    words, and by signatures if there are any.
     """
 
     def __init__(self, collection: Collection, pairs: Sequence[tuple[int, int]]) -> None:
@@ -117,11 +117,11 @@ class PairMatcher:
             else:
                 matches = match_signed((one_kept.words, other_kept.words), self._signatures(pair, one_kept, other_kept))
             side = float(max(one.width, one.height, other.width, other.height))
-            found = two_views(matches, one.keypoints, other.keypoints, side)
-            if found is None:
+            views = two_views(matches, one.keypoints, other.keypoints, side)
+            if views is None:
                 yield ExportedPair(one.name, other.name, matches, np.zeros((0, 2), np.int32))
             else:
-                yield ExportedPair(one.name, other.name, matches, found.inliers, found.fundamental, found.homography)
+                yield ExportedPair(one.name, other.name, matches, views.inliers, views.fundamental, views.homography)
             if progress is not None:
                 progress(MATCH, done, len(self._pairs))
 
@@ -135,12 +135,12 @@ class PairMatcher:
 
     def _read(self, number: int) -> tuple[ExportedPhoto, KeptFeatures]:
         row = self.rows[number]
-        kept = kept_features(self._collection.index.images.features(number), max(row.width or 1, row.height or 1))
-        return exported_photo(row, kept, _orientation(row)), kept
+        features = kept_features(self._collection.index.images.features(number), max(row.width or 1, row.height or 1))
+        return exported_photo(row, features, _orientation(row)), features
 
 
 def exported_photo(row: ImageRow, kept: KeptFeatures, orientation: int) -> ExportedPhoto:
-    """Return a photo of the collection as it is stored, with its features there."""
+    """Return a photo of the collection in its stored orientation, with its features."""
     width, height = row.width or 1, row.height or 1
     entry = as_stored(
         Entry(
@@ -160,7 +160,7 @@ def exported_photo(row: ImageRow, kept: KeptFeatures, orientation: int) -> Expor
 
 
 def _orientation(row: ImageRow) -> int:
-    """How a photo is stored, as its EXIF says; upright if its file cannot be read now."""
+    """Orientation of a photo by its EXIF; upright if its file cannot be read now."""
     try:
         return read_orientation(Path(row.path))
     except CairnError:

@@ -1,7 +1,7 @@
 """Whether two linked photos are one picture: they are registered, and their pixels compared everywhere.
 
-Geometry alone cannot tell: two photos that are taken from one place, a second apart, are mapped onto each other nearly
-as well as a photo and its copy. Copies agree in all fine details, photos that were taken one after the other do not.
+Geometry alone cannot decide this: two photos taken from one place, a second apart, match nearly as well as a photo and
+its copy. Copies agree in all fine details; photos taken one after the other do not.
 """
 
 import itertools
@@ -28,15 +28,15 @@ from retrieval.search.outlines import area, clip_polygon
 STEP = "compare"
 """What the progress of `register_photos` calls its one step."""
 
-_TILES = 8  # rows and columns of tiles of what both show
-_FEWEST_TILES = 6  # that show something
+_TILES = 8  # rows and columns of tiles of the common part
+_FEWEST_TILES = 6  # fewest tiles that show something
 _EMPTY = 4.0  # grey levels: standard deviation of a tile that shows next to nothing
-_NOISE = 0.7  # grey levels: standard deviation of what compression adds to a photo, which tells nothing of its contents
+_NOISE = 0.7  # grey levels: standard deviation of compression noise
 _WHOLE = 0.6  # least part of a tile that both photos show
 _STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 40, 1e-4)
 _BLUR = 5  # pixels, side of the filter while photos are registered: a start that is a little off is drawn to its place
 _PLAIN = 8.0  # grey levels that a pixel of a rim may be off its colour
-_RIM = 0.85  # least part of what surrounds a picture that is plain, if it is a rim
+_RIM = 0.85  # least plain part of the surroundings of a picture that count as a rim
 _PIXELS = 400  # fewest that both photos show
 
 
@@ -52,14 +52,14 @@ class DuplicateOptions:
 
 
 class Registered(NamedTuple):
-    """What two photos that are one picture are of each other."""
+    """Relation of two photos of one picture."""
 
     kind: str  # COPY, PART or FRAMED
     derived: int | None  # number of the one that is a part, or has a rim
 
 
 def shown_shares(link: Link, asked: ImageRow, found: ImageRow, options: DuplicateOptions) -> tuple[float, float]:
-    """Parts of two linked photos, by area, that the other shows; nought where the map between them is no similarity."""
+    """Parts of two linked photos, by area, that the other shows; zero if the map between them is no similarity."""
     if link.inliers < options.share * min(asked.features, found.features):
         return 0.0, 0.0
     affine = np.array(link.transform).reshape(2, 3)
@@ -81,8 +81,8 @@ def register_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[tuple[int, int], Registered]:
-    """Find the linked photos that are one picture, a part of one, or one with a rim, by their thumbnails. Photos that
-    cannot be read are in none.
+    """Find linked photos that are one picture, a part of one, or one with a rim, by their thumbnails. Photos that
+    cannot be read are ignored.
     """
     wanted = []
     for link in links:
@@ -94,14 +94,14 @@ def register_photos(
         partial(_compare, places[link.asked], places[link.found], link.transform, shares, cache, options)
         for link, shares in wanted
     )
-    found = {}
+    related = {}
     for done, ((link, _), kind) in enumerate(zip(wanted, run(tasks, workers, batch=8), strict=True), start=1):
         if kind is not None:
             which = {0: link.asked, 1: link.found, None: None}[kind[1]]
-            found[link.pair] = Registered(kind[0], which)
+            related[link.pair] = Registered(kind[0], which)
         if progress is not None:
             progress(STEP, done, len(wanted))
-    return found
+    return related
 
 
 def _compare(
@@ -112,7 +112,7 @@ def _compare(
     cache: Path,
     options: DuplicateOptions,
 ) -> tuple[str, int | None] | None:
-    """Compare two photos; return a kind and which of the two is derived, or None where they are different pictures."""
+    """Compare two photos; return a kind and which of the two is derived, or None if they are different pictures."""
     try:
         pictures = _read(*one, cache), _read(*other, cache)
     except CairnError:
@@ -135,10 +135,10 @@ def _is_one(tiles: NDArray[np.float64], options: DuplicateOptions) -> bool:
 def register(
     one: NDArray[np.float32], other: NDArray[np.float32], affine: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float] | None:
-    """Register two pictures (grey, 0..255) whose map is nearly known, by their enhanced correlation (Evangelidis and
-    Psarakis, 2008). `affine` (2, 3): from the one to the other, in units of their longer sides, the corner of the
-    top-left pixel at (0, 0). Gives correlations (N,) within each tile of what both show that shows something, and which
-    part of what one shows alone is plain, by area: 1 for a rim of one colour.
+    """Register two pictures (grey, 0..255) with an approximate map, by enhanced correlation (Evangelidis and Psarakis,
+    2008). `affine` (2, 3): from the one to the other, in units of their longer sides, the corner of the top-left pixel
+    at (0, 0). Returns correlations (N,) within tiles of the common part that show something, and the plain part, by
+    area, of the surroundings that only one shows: 1 for a rim of one colour.
     """
     units = max(one.shape), max(other.shape)
     pixels = np.empty((2, 3))
@@ -165,7 +165,7 @@ def register(
     if np.count_nonzero(both) < _PIXELS:
         return None
     pictures = cv2.GaussianBlur(coarser, (0, 0), 1), cv2.GaussianBlur(warped, (0, 0), 1)
-    # What was made lighter or richer in contrast is toned back; where that lost tones, the other is made as it is.
+    # Undo changes of brightness or contrast; if they lost tones, apply them to the other picture instead.
     tries = [
         _correlations(picture, _toned(other, picture, both), both) for picture, other in (pictures, pictures[::-1])
     ]
@@ -181,7 +181,7 @@ def _correlations(one: NDArray[Any], other: NDArray[Any], both: NDArray[np.bool_
     rows, columns = np.nonzero(both)
     down = np.linspace(rows.min(), rows.max() + 1, _TILES + 1).astype(int)
     across = np.linspace(columns.min(), columns.max() + 1, _TILES + 1).astype(int)
-    found = []
+    correlations = []
     for top, bottom in itertools.pairwise(down):
         for left, right in itertools.pairwise(across):
             mask = both[top:bottom, left:right]
@@ -192,12 +192,12 @@ def _correlations(one: NDArray[Any], other: NDArray[Any], both: NDArray[np.bool_
             spread = first.std(), second.std()
             if max(spread) >= _EMPTY:
                 shown = math.sqrt(max(spread[0] ** 2 - _NOISE**2, 0.0) * max(spread[1] ** 2 - _NOISE**2, 0.0))
-                found.append(min(float((first * second).mean() / max(shown, _EMPTY)), 1.0))
-    return np.array(found)
+                correlations.append(min(float((first * second).mean() / max(shown, _EMPTY)), 1.0))
+    return np.array(correlations)
 
 
 def _toned(picture: NDArray[Any], model: NDArray[Any], both: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Give each grey value of a picture the mean of what its model has there."""
+    """Replace each grey value of a picture by the mean of its model at these pixels."""
     values = np.clip(np.rint(picture), 0, 255).astype(np.int64)
     count = np.bincount(values[both], minlength=256)
     total = np.bincount(values[both], model[both], minlength=256)
@@ -208,7 +208,7 @@ def _toned(picture: NDArray[Any], model: NDArray[Any], both: NDArray[np.bool_]) 
 
 
 def _plain(picture: NDArray[Any], inside: NDArray[np.bool_]) -> float:
-    """Part of what lies around a picture within another one that is of one colour, but for what is next to it."""
+    """Part of the surroundings of a picture within another that has one colour, without the pixels next to it."""
     outside = cv2.dilate(inside.astype(np.uint8), np.ones((9, 9), np.uint8)) == 0
     if not outside.any():
         return 0.0

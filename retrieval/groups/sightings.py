@@ -1,4 +1,4 @@
-"""The looks of a collection's photos, taken from their thumbnails."""
+"""Looks (small pictures for comparison) of a collection's photos, from their thumbnails."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -19,7 +19,7 @@ from retrieval.photos.thumbnails import SIZES, thumbnail
 STEP = "look"
 """What the progress of `see_photos` calls its one step."""
 
-_BATCH = 16  # photos a process takes at a time
+_BATCH = 16  # photos for a process at a time
 
 
 def see_photos(
@@ -29,17 +29,17 @@ def see_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[int, PhotoLook]:
-    """Take the looks of photos, by their numbers, without those that show next to nothing, or cannot be read. `rows`:
-    the photos. Of those of one content only the first is looked at.
+    """Return the looks of photos, by number, without blank and unreadable photos. `rows`: the photos. Of photos with
+    the same content only the first is read.
     """
-    # The rows of a large collection are not kept.
+    # Do not hold the rows of a large collection.
     wanted: dict[str, tuple[int, Callable[[], PhotoLook | None]]] = {}
     for row in rows:
         task = partial(_see, row.path, row.sha256, row.width, row.height, cache)
         wanted.setdefault(row.sha256 or f"none {row.number}", (row.number, task))
     looks: dict[int, PhotoLook] = {}
-    found = run((task for _, task in wanted.values()), workers, batch=_BATCH)
-    for done, ((number, _), seen) in enumerate(zip(wanted.values(), found, strict=True), start=1):
+    results = run((task for _, task in wanted.values()), workers, batch=_BATCH)
+    for done, ((number, _), seen) in enumerate(zip(wanted.values(), results, strict=True), start=1):
         if seen is not None:
             looks[number] = seen
         if progress is not None:
@@ -48,7 +48,7 @@ def see_photos(
 
 
 def _see(path: str, sha256: str | None, width: int | None, height: int | None, cache: Path) -> PhotoLook | None:
-    """The look of one photo; None if it shows next to nothing, or cannot be read."""
+    """The look of one photo; None if it is blank or cannot be read."""
     try:
         jpeg = thumbnail(Path(path), sha256, SIZES[0], cache)
     except CairnError:

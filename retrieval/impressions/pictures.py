@@ -1,4 +1,6 @@
-"""Pictures of two impressions in one frame: one over the other in two colours, and what only one of them has."""
+"""Pictures of impressions in one frame: one over the other in two colours, what only one of them has, and where lines
+are broken.
+"""
 
 import cv2
 import numpy as np
@@ -31,4 +33,22 @@ def residual_map(
     drawn[~(first.region & second.region)] = 225
     for lost, colour in zip(residual.only, (FIRST, SECOND), strict=True):
         drawn[cv2.dilate(lost.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0] = colour
+    return drawn
+
+
+def draw_lines(
+    one: AlignedImpression,
+    region: NDArray[np.bool_],
+    lines: NDArray[np.bool_],
+    broken: NDArray[np.floating],
+    width: float,
+) -> NDArray[np.uint8]:
+    """Draw an impression in grey, with the lines (H, W) that are read in blue, and rings of vermilion around places
+    (K, 2) where they are broken; what is outside the region (H, W) is darker.
+    """
+    drawn = np.repeat(np.rint(255 * (1 - 0.5 * one.ink))[..., None], 3, 2).astype(np.uint8)
+    drawn[~region] = drawn[~region] // 4 * 3
+    drawn[lines] = SECOND
+    for x, y in np.rint(broken * 16).astype(int).tolist():
+        cv2.circle(drawn, (x, y), round(16 * max(6.0, 3 * width)), FIRST, max(2, round(width / 2)), cv2.LINE_AA, 4)
     return drawn

@@ -191,7 +191,11 @@ def _lacking(
     one: NDArray[np.float32], other: NDArray[np.float32], region: NDArray[np.bool_], tolerance: float
 ) -> NDArray[np.bool_]:
     """Pixels that are surely inked in one impression while all around them is surely bare in the other."""
+    return np.asarray((one >= INKED) & bare_around(other, tolerance) & region)
+
+
+def bare_around(ink: NDArray[np.float32], tolerance: float) -> NDArray[np.bool_]:
+    """Pixels (H, W) around which, within some pixels, all is surely bare."""
     reach = int(tolerance)
     down, across = np.ogrid[-reach : reach + 1, -reach : reach + 1]
-    near = cv2.dilate(other, (down**2 + across**2 <= tolerance**2 + 1e-6).astype(np.uint8))
-    return np.asarray((one >= INKED) & (near <= BARE) & region)
+    return np.asarray(cv2.dilate(ink, (down**2 + across**2 <= tolerance**2 + 1e-6).astype(np.uint8)) <= BARE)

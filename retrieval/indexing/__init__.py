@@ -1,1 +1,1 @@
-"""What changes a sound collection: add, remove, compact, retrain."""
+"""Changes of a sound collection: add, remove, compact, retrain."""

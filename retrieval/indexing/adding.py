@@ -1,4 +1,4 @@
-"""Indexing: from files of photos to committed segments, so that an interrupted run is picked up where it stopped."""
+"""Indexing: from files of photos to committed segments; an interrupted run resumes where it stopped."""
 
 import datetime
 import time
@@ -38,7 +38,7 @@ _TEXT_ALONE = "it shows nothing but text, which is left out: index it with photo
 
 
 class _TimeIsUp(Exception):
-    """The time that a run may take is over."""
+    """The time limit of a run has passed."""
 
 
 def index_photos(
@@ -57,17 +57,16 @@ def index_photos(
     max_pages: int | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Add photos to a collection, and bring up to date what it knows of those that are in it.
+    """Add photos to a collection, and update its records of the photos that it has.
 
-    A photo whose content is known, and whose file has gone from where it was, has moved: it keeps its number. One whose
-    file has gone from the folders that are given is marked as missing, and stays searchable. Photos that cannot be read
-    stop nothing: the report has the reasons. After `time_limit` seconds, from when the new photos are known, no further
-    photo is begun; the next run goes on, and every run does at least one more. `vocabulary`: a collection, or the
-    vocabulary folder of one, whose vocabulary is taken instead of making one. `again`: take in photos that were removed
-    for good, too: each leaves the list of these when it is in, or has failed. `exclude`, `include`: patterns of what is
-    passed over in folders, or taken all the same, from now on: see `Passing`.
-    `films`, `frame_every`: whether films in folders are taken from now on, and seconds between their frames: see
-    `choose_films`.
+    A photo of known content whose old file is gone has moved: it keeps its number. A photo whose file is gone from one
+    of the folders is marked as missing, and stays searchable. Photos that cannot be read do not stop the run; the
+    report lists the reasons. No photo is begun later than `time_limit` seconds after discovery; the next run resumes,
+    and every run adds at least one photo. `vocabulary`: a collection, or the vocabulary folder of one, whose vocabulary
+    is copied instead of training one. `again`: also add photos that were removed for good; each leaves the list of
+    exclusions once it is added or has failed. `exclude`, `include`: patterns of files to skip in folders, or to take
+    all the same, from now on: see `Passing`. `films`, `frame_every`: whether films in folders are taken from now on,
+    and seconds between their frames: see `choose_films`.
     """
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")
@@ -84,7 +83,7 @@ def index_photos(
             files = find_new(collection, paths, again, report, tell, preparer.checksums, max_pages)
         _refuse_undescribed(collection, files)
         remove_leftovers(collection)
-        # Not before: to find the new photos takes as long in every run, and each is to do some of them.
+        # The time limit begins after discovery, which takes equally long in every run: each must add some photos.
         steps = _Steps(report, tell, len(files), time_limit)
         merger = TierMerger(collection)
         done = 0
@@ -108,7 +107,7 @@ def index_photos(
         except _TimeIsUp:
             report.left = steps.all_new - done
         report.notes += merger.notes
-        if collection.catalogue.read(lacks_words):  # it is of an earlier version
+        if collection.catalogue.read(lacks_words):  # written by an earlier version
             collection.catalogue.write(make_words)
     failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
@@ -122,17 +121,17 @@ def _pass_over(collection: Collection, exclude: Sequence[str], include: Sequence
 
 
 class _Steps:
-    """How far a run is in its new photos, and when it is to stop."""
+    """Progress of a run through its new photos, and its time limit."""
 
     def __init__(self, report: IndexReport, tell: Progress, all_new: int, time_limit: float | None) -> None:
         self.all_new = all_new
         self._report, self._tell = report, tell
         self._end = time.monotonic() + time_limit if time_limit is not None else float("inf")
-        self._ready: set[Path] = set()  # whose features are there: some twice, for the vocabulary and for a segment
-        self._goes_further = False  # than the runs before
+        self._ready: set[Path] = set()  # extracted photos: some are reported twice, for the vocabulary and a segment
+        self._goes_further = False  # whether it added more than earlier runs
 
     def extracted(self, file: FoundFile, one: Staged) -> None:
-        """Tell of a photo whose features are there; raises `_TimeIsUp` where it is to be the last."""
+        """Report an extracted photo; raises `_TimeIsUp` if it is the last one within the time limit."""
         self._ready.add(file.path)
         self._tell("extract", len(self._ready), self.all_new)
         self._goes_further = self._goes_further or one.is_new or self._report.added > 0
@@ -140,12 +139,12 @@ class _Steps:
             raise _TimeIsUp
 
     def has_words(self, before: int, number: int) -> None:
-        """Tell how many photos of a batch have their words, given those of the batches before it."""
+        """Report that `number` photos of a batch have their words, after `before` photos of earlier batches."""
         self._tell("index", before + number, self.all_new)
 
 
 def _take_vocabulary(collection: Collection, vocabulary: Path | None) -> None:
-    """Take the vocabulary that is given, if one is; raises CairnError if the collection's own is lost."""
+    """Copy the vocabulary, if one is passed; raises CairnError if the collection's own is lost."""
     if not collection.has_vocabulary and collection.catalogue.read(segments_in):
         raise CairnError("The vocabulary of {folder} is missing: run {cairn repair}.", folder=collection.folder)
     if vocabulary is not None:
@@ -153,7 +152,7 @@ def _take_vocabulary(collection: Collection, vocabulary: Path | None) -> None:
 
 
 def _refuse_undescribed(collection: Collection, files: list[FoundFile]) -> None:
-    """Raise CairnError if there are new photos, and no features of another program for them."""
+    """Raise CairnError if new photos lack features of another program."""
     if files and not collection.extractor.is_ready:
         raise CairnError(
             "The features of {folder} come from elsewhere, and {path} is new: give the features of new photos with "
@@ -216,9 +215,8 @@ def _make_vocabulary(
     extracted: Callable[[FoundFile, Staged], None],
     tell: Progress,
 ) -> bool:
-    """Make the vocabulary from a random sample of the photos, or of those of a folder, streamed from disk; False if
-    none has any feature. All are then recorded as failed, so that none is lost: they go in with the next run that adds
-    photos that show something.
+    """Train the vocabulary on a random sample of the photos, streamed from disk; False if no photo has features. All
+    are then recorded as failed, and added by the next run that adds photos with features.
     """
     options = collection.options
     rng = np.random.default_rng(options.seed)
@@ -260,7 +258,7 @@ def _make_vocabulary(
         f"{len(described)} photos of {printable(collection.folder.name)}",
         lambda done, of: tell("vocabulary", done, of),
     )
-    # Written first: without a vocabulary it has no effect, and with one it must be known.
+    # Written first: it has no effect without a vocabulary, and must be known with one.
     first = collection.catalogue.write(reserve_numbers, 0)
     collection.catalogue.write(keep_setting, TRAINED_KEY, str(first + len(files)))
     vocabulary.save(collection.vocabulary_folder)
@@ -272,7 +270,7 @@ def _rows(collection: Collection, good: list[tuple[FoundFile, Prepared]], errors
     """Rows of a new segment's photos in the catalogue."""
     first = collection.catalogue.write(reserve_numbers, len(good))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    # A photo whose file has changed is still the one that was added then.
+    # A photo whose file has changed keeps the date when it was added.
     added = collection.catalogue.read(dates_added, [str(file.path) for file, _ in good])
     return [
         ImageRow(
@@ -301,7 +299,7 @@ def _add_segment(
     extracted: Callable[[FoundFile, Staged], None],
     tell: Callable[[int], None],
 ) -> None:
-    """Extract, assign and commit one batch of photos; tell how many have their words."""
+    """Extract, assign and commit one batch of photos; report how many have their words."""
     good: list[tuple[FoundFile, Prepared]] = []
     metadata: list[Metadata] = []
     failures: list[Failure] = []
@@ -318,20 +316,20 @@ def _add_segment(
     if not good:
         _take_again(collection, files)
         return
-    found, errors = [], []
+    prepared_photos, errors = [], []
     with report.timed("assign"):
         for file, one in good:
             features, error = preparer.quantised(file, one)
-            found.append(features)
+            prepared_photos.append(features)
             errors.append(error)
-            tell(len(failures) + len(found))
+            tell(len(failures) + len(prepared_photos))
     with report.timed("write"):
         rows = _rows(collection, good, errors)
-        segment = write_photos(collection, rows, found)
+        segment = write_photos(collection, rows, prepared_photos)
         masked = [row for row, (_, one) in zip(rows, good, strict=True) if one.staged.remarks.text]
-        if masked:  # before: numbers that no photo has do no harm
+        if masked:  # before the segment: numbers without photos do no harm
             collection.catalogue.write(note_masked, [row.number for row in masked])
-        preparer.publish()  # first: what the catalogue knows, all machines reach
+        preparer.publish()  # first: all machines must reach the segments that the catalogue lists
         collection.catalogue.write(commit_segment, segment, rows, metadata, _taken_again(files))
         preparer.done([file for file, _ in good])
         report.added += len(good)

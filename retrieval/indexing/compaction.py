@@ -1,4 +1,4 @@
-"""Compaction: segments are merged, and what was removed from the collection leaves the disk."""
+"""Compaction: segments are merged, and data of removed photos is deleted from disk."""
 
 import contextlib
 import errno
@@ -41,33 +41,33 @@ STEP = "compact"
 class CompactOptions:
     """How segments are merged."""
 
-    # Of a merged segment, at most, where more than one photo is in it: it is put together in memory, at some 20 bytes a
-    # feature without descriptors. Two segments of 20,000 photos are read in two thirds of the time of four of 10,000.
+    # Most features of a merged segment with more than one photo: it is built in memory, at about 20 bytes a feature
+    # without descriptors. Two segments of 20,000 photos are read in two thirds of the time of four of 10,000.
     features: int = 40_000_000
     tier: int = 10  # segments of about one size that are merged when photos are added
-    # Of the files of a segment that is merged when photos are added, at most. Its largest column is put together in
-    # memory, besides what the features take.
+    # Most bytes of the files of a segment that is merged when photos are added. Its largest column is built in memory,
+    # in addition to the features.
     tier_bytes: int = 512_000_000
 
 
 @dataclass(frozen=True)
 class CompactReport:
-    """What a compaction did."""
+    """Result of a compaction."""
 
     segments: tuple[int, int]  # before and after
-    removed: int  # tombstones that are gone
+    removed: int  # tombstones that were deleted
     bytes: tuple[int, int]  # of the segments, before and after
-    thumbnails: int  # of photos that are no longer in the collection, removed from its cache
+    thumbnails: int  # thumbnails of removed photos that were deleted from the cache
     seconds: float
 
 
 def compact(
     collection: Collection, options: CompactOptions | None = None, progress: Progress | None = None
 ) -> CompactReport:
-    """Merge a collection's segments, without what was removed. Searches find the same, to the last bit (of segments of
-    format 1 words and scores alone: their geometry is rounded to coarser steps). Merged segments take the place of
-    others one after the other: little room is needed, a run that is stopped has done no harm, searches go on. What
-    stopped runs have left to go on from is removed.
+    """Merge a collection's segments, without removed photos. Search results stay the same, to the last bit (for
+    segments of format 1 only words and scores: their geometry is rounded to coarser steps). Segments are replaced one
+    after the other: this needs little disk space, can be interrupted, and searches go on meanwhile. Intermediate files
+    of interrupted runs are deleted.
     """
     options = options or CompactOptions()
     tell = progress or (lambda step, done, of: None)
@@ -101,21 +101,21 @@ def compact(
 
 
 def _compact_augmentation(collection: Collection) -> None:
-    """Leave out of what photos borrow that which no longer counts, so that what was removed leaves the disk.
+    """Drop borrowed features of removed photos from disk.
 
-    If it is damaged, of an earlier vocabulary or of a later version, nothing of it stays: it can be made again.
-    If links are being looked for, who does so sees to it.
+    Borrowed features that are damaged, or of an earlier vocabulary or a later version, are deleted: they can be made
+    again. If another process is finding links, it does this itself.
     """
     if not is_augmented(collection.folder):
         return
     with contextlib.suppress(CollectionLocked), lock_links(collection.folder):
         try:
-            kept = open_augmentation(collection.folder, collection.basis)
-            if kept is None:
+            augmentation = open_augmentation(collection.folder, collection.basis)
+            if augmentation is None:
                 empty_augmentation(collection.folder)
             else:
                 numbers = collection.catalogue.read(numbers_of)
-                merge_loans(collection.folder, kept, numbers, collection.options.batch)
+                merge_loans(collection.folder, augmentation, numbers, collection.options.batch)
         except CollectionLocked:
             raise
         except CairnError:
@@ -123,23 +123,23 @@ def _compact_augmentation(collection: Collection) -> None:
 
 
 class TierMerger:
-    """Merges segments of about one size once there are ten, or as many as fit, as log-structured stores do: few
-    segments at all times, and what is added is written again a few times only. As in `compact`, format 1 becomes format
-    2. What was removed stays, and can come back, until `compact`. Merging is never needed: a tier with a damaged
-    segment, or without room or memory, stays as it is.
+    """Merges segments of about one size once there are ten, or as many as fit, as log-structured stores do: segments
+    stay few, and added photos are rewritten only a few times. As in `compact`, format 1 becomes format 2. Removed
+    photos stay, and can be restored, until `compact`. Merging is optional: a tier is left unchanged if a segment is
+    damaged, or disk space or memory is short.
     """
 
     def __init__(self, collection: Collection, options: CompactOptions | None = None) -> None:
         self.notes: list[str] = []
         self._collection = collection
         self._options = options or CompactOptions()
-        self._left: set[int] = set()  # tiers that are not looked at again
+        self._left: set[int] = set()  # tiers to leave unchanged
         self._is_short = False
 
     def merge(self) -> None:
-        """Merge the tiers that are full."""
-        while not self._is_short and (found := _full_tier(self._rows(), self._options)):
-            tier, rows = found
+        """Merge full tiers."""
+        while not self._is_short and (full := _full_tier(self._rows(), self._options)):
+            tier, rows = full
             try:
                 segments = self._sound_segments(rows)
                 if segments:
@@ -157,7 +157,7 @@ class TierMerger:
         return [row for row in self._collection.catalogue.read(segments_in) if _tier_of(row) not in self._left]
 
     def _sound_segments(self, rows: Sequence[SegmentRow]) -> list[Segment]:
-        """The segments of some rows; none where one is not what was written."""
+        """The segments of some rows; empty if one of them is damaged."""
         vocabulary, descriptor = self._collection.vocabulary.fingerprint, self._collection.extractor.fingerprint
         segments = []
         for row in rows:
@@ -178,7 +178,7 @@ class TierMerger:
 
 
 def _shortage(error: Exception) -> str:
-    """What there is too little of, where an error says so."""
+    """The resource that an error reports as short, or an empty string."""
     code = primary_code(getattr(error.__cause__, "orig", None) or error.__cause__)
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return "There is not enough memory"
@@ -193,7 +193,7 @@ def _tier_of(row: SegmentRow) -> int:
 
 
 def _full_tier(rows: Sequence[SegmentRow], options: CompactOptions) -> tuple[int, list[SegmentRow]] | None:
-    """The first tier that is full, and the first of its segments, as many as fit one."""
+    """The first full tier, and its first segments, as many as fit into one."""
     tiers: dict[int, list[SegmentRow]] = {}
     for row in rows:
         if row.features <= options.features // 2 and row.bytes <= options.tier_bytes // 2:
@@ -214,7 +214,7 @@ def _full_tier(rows: Sequence[SegmentRow], options: CompactOptions) -> tuple[int
 def _packs(
     rows: list[SegmentRow], segments: dict[str, Segment], removed: frozenset[int], most: int
 ) -> Iterator[list[SegmentRow]]:
-    """Segments that become one, by their image numbers; none for one alone that would stay as it is, in its format."""
+    """Groups of segments to merge, by their image numbers, without single segments that would not change."""
     numbers = np.fromiter(removed, np.int64, len(removed))
     gone = {folder: np.isin(segment.image_numbers, numbers) for folder, segment in segments.items()}
     pack: list[SegmentRow] = []
@@ -224,7 +224,7 @@ def _packs(
         return len(pack) > 1 or any(gone[row.folder].any() or segments[row.folder].format < FORMAT for row in pack)
 
     for row in sorted(rows, key=lambda row: int(segments[row.folder].image_numbers[0])):
-        # What stays counts: the same again finds nothing to do.
+        # Only remaining features count, so that a second compaction finds nothing to do.
         staying = int(np.diff(segments[row.folder].offsets.astype(np.int64))[~gone[row.folder]].sum())
         if pack and features + staying > most:
             if is_worthwhile():
@@ -237,7 +237,7 @@ def _packs(
 
 
 def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segment], removed: frozenset[int]) -> int:
-    """Put one segment in the place of several sound ones; return the number of tombstones that are gone."""
+    """Replace several sound segments by one; return the number of deleted tombstones."""
     places = [
         (int(number), segment, position)
         for segment in segments
@@ -258,34 +258,34 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
         with contextlib.suppress(CairnError, OSError):
             _remove_unnamed(collection, [one.row.folder for one in new])
         raise
-    # A process that has them open keeps what was mapped; one that opens them now reads the catalogue again.
+    # A process that has them open keeps its mapped files; one that opens them now reads the catalogue again.
     for segment in segments:
         shutil.rmtree(segment.folder, ignore_errors=True)
     return len(dropped)
 
 
 def _remove_unnamed(collection: Collection, folders: Sequence[str]) -> None:
-    """Remove new segments that the catalogue did not take: they may be what has filled the disk."""
+    """Delete new segments that were not committed to the catalogue: they may have filled the disk."""
     for orphan in collection.catalogue.read(orphans_in, collection.folder / SEGMENTS):
         if orphan.name in folders:
             shutil.rmtree(orphan, ignore_errors=True)
 
 
 def _signatures(segments: list[Segment], places: list[tuple[int, Segment, int]]) -> dict[int, NDArray[np.uint8]]:
-    """The signatures of the features of images, by their numbers; none where a segment has none, or others."""
-    found: dict[int, NDArray[np.uint8]] = {}
+    """The signatures of the features of images, by number; empty if a segment has none, or another kind."""
+    signatures: dict[int, NDArray[np.uint8]] = {}
     lengths = {segment.signatures.shape[1] if segment.signatures is not None else 0 for segment in segments}
     if len(lengths) == 1 and 0 not in lengths:
         for segment in segments:
             of_segment = [(number, position) for number, other, position in places if other is segment]
             positions = np.array([position for _, position in of_segment], np.int64)
             rows = segment.signatures_of(positions)
-            found.update((number, some) for (number, _), some in zip(of_segment, rows, strict=True))
-    return found
+            signatures.update((number, some) for (number, _), some in zip(of_segment, rows, strict=True))
+    return signatures
 
 
 def _image(number: int, segment: Segment, position: int, signatures: dict[int, NDArray[np.uint8]]) -> ImageFeatures:
-    """The features of an image, with words that take half the memory."""
+    """The features of an image, with words of half the usual width to save memory."""
     image = segment.image(position)
     columns = image.columns | ({SIGNATURE: signatures[number]} if number in signatures else {})
     return replace(image, words=image.words.astype(np.uint32), columns=columns)

@@ -1,4 +1,4 @@
-"""Collections of photos that another program has described."""
+"""Collections whose features come from another program."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,8 +26,8 @@ def create_described(
     values: str | None = None,
     catalogue: str | None = None,
 ) -> Collection:
-    """Create a collection of photos whose features are in files, or open the one that is there, to add such photos.
-    `index_photos` then takes their features from there, and so does a query.
+    """Create a collection of photos whose features are in files, or open an existing one to add such photos.
+    `index_photos` and queries then read features from these files.
     """
     source = _open_many(features)
     if _has_vocabulary(folder, catalogue):
@@ -48,7 +48,7 @@ def create_described(
 
 
 def _open_many(features: Path) -> FeatureSource:
-    """Open features of many photos; raises CairnError if they are of one, which any photo would be given."""
+    """Open features of many photos; raises CairnError if a file holds features of one photo, without its name."""
     source = open_features(features)
     if isinstance(source, NpzFile):
         raise CairnError(
@@ -59,11 +59,11 @@ def _open_many(features: Path) -> FeatureSource:
 
 
 def _refuse_other(folder: Path, own: str, label: str | None, values: str | None) -> None:
-    """Raise CairnError if a collection calls its descriptor otherwise than is wished for, or compares it so."""
-    made = parse_foreign(own)
-    if label is not None and made.name != ForeignDescriptor(label, made.dim, made.values).name:
+    """Raise CairnError if a collection's descriptor has another name than `label`, or other values than `values`."""
+    descriptor = parse_foreign(own)
+    if label is not None and descriptor.name != ForeignDescriptor(label, descriptor.dim, descriptor.values).name:
         raise CairnError("{folder} calls its descriptor {own}: leave out {--features-name}.", folder=folder, own=own)
-    if values is not None and made.values not in ((AS_THEY_ARE, BYTES) if values == AS_THEY_ARE else (values,)):
+    if values is not None and descriptor.values not in ((AS_THEY_ARE, BYTES) if values == AS_THEY_ARE else (values,)):
         raise CairnError(
             "{folder} compares descriptors otherwise ({own}): leave out {--normalise}, {--as-they-are} and {--binary}.",
             folder=folder,
@@ -79,12 +79,12 @@ def _has_vocabulary(folder: Path, catalogue: str | None) -> bool:
 
 
 def use_features_again(collection: Collection, features: Path) -> None:
-    """Let an open collection take the features of its own photos from where they are: see `use_features`."""
+    """Let an open collection read the features of its own photos from files: see `use_features`."""
     use_features(collection, _open_many(features), sorted(set(_roots(collection))))
 
 
 def _roots(collection: Collection) -> Iterator[Path]:
-    """Folders within which photos of a collection have their names."""
+    """Folders that names of a collection's photos are relative to."""
     for row in collection.catalogue.read(all_indexed):
         path, name = Path(row.path), Path(row.name or "")
         within = len(name.parts) if path.parts[-len(name.parts) :] == name.parts else 1
@@ -92,7 +92,7 @@ def _roots(collection: Collection) -> Iterator[Path]:
 
 
 def use_features(collection: Collection, source: FeatureSource, photos: Sequence[Path] = ()) -> None:
-    """Let an open collection take the features of photos that it does not have from a source."""
+    """Let an open collection read the features of new photos from a source."""
     descriptor = collection.descriptor
     if collection.options.features.extractor is not None:
         raise CairnError(

@@ -1,4 +1,4 @@
-"""Which files are new, changed, moved or gone since a collection was last indexed."""
+"""Find files that are new, changed, moved or gone since a collection was last indexed."""
 
 import contextlib
 import json
@@ -41,47 +41,47 @@ _OUTSIDE = "its link leads out of the folders that photos may be taken from"
 
 @dataclass
 class IndexReport(Timed):
-    """What a run of indexing did."""
+    """Result of an indexing run."""
 
     added: int = 0  # photos that are new, and photos that have changed
     unchanged: int = 0
-    back: list[str] = field(default_factory=list)  # names of unchanged photos whose files had gone, and are back
-    moved: list[str] = field(default_factory=list)  # names that photos have now which were known at another path
-    vanished: list[str] = field(default_factory=list)  # names of photos that are no longer where they were
+    back: list[str] = field(default_factory=list)  # names of unchanged photos whose files were missing, and are back
+    moved: list[str] = field(default_factory=list)  # new names of photos that were moved
+    vanished: list[str] = field(default_factory=list)  # names of photos whose files are gone
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
-    failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
-    reread: int = 0  # unchanged photos whose metadata was read again: their files, or those beside them, were touched
-    passed_over: PassedOver = field(default_factory=PassedOver)  # files that are no photos, and folders
-    places: list[dict[str, str]] = field(default_factory=list)  # paths of links to photos that are there, and their own
+    failed_before: list[str] = field(default_factory=list)  # paths of files that failed before in the same way
+    reread: int = 0  # unchanged photos whose metadata was read again, as their files or sidecars were touched
+    passed_over: PassedOver = field(default_factory=PassedOver)  # skipped folders, and files that are no photos
+    places: list[dict[str, str]] = field(default_factory=list)  # paths of links to indexed photos, and of the photos
     left: int = 0  # new photos that a time limit left for the next run
-    kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
+    kept_out: list[str] = field(default_factory=list)  # paths of skipped files, as they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
-    remarks: list[dict[str, str]] = field(default_factory=list)  # path, and what is to be known of how it was read
-    featureless: int = 0  # of the added, those in which nothing was found
-    text_masked: int = 0  # of the added, those in which printed text was left out
-    text_only: int = 0  # of these, those that show nothing else
-    pages_left: int = 0  # pages of files of several that were left out
-    notes: list[str] = field(default_factory=list)  # what else is to be known of the collection, a sentence each
+    remarks: list[dict[str, str]] = field(default_factory=list)  # path, and a remark on how it was read
+    featureless: int = 0  # added photos without features
+    text_masked: int = 0  # added photos in which printed text was masked
+    text_only: int = 0  # of these, photos that show only text
+    pages_left: int = 0  # skipped pages of files with several pages
+    notes: list[str] = field(default_factory=list)  # other notes on the collection, a sentence each
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
     )
 
     def keep_out(self, path: str, reason: str) -> None:
-        """Note a file that is left out."""
+        """Note a skipped file."""
         self.kept_out.append(path)
         self.kept_out_reasons.append({"path": printable(path), "reason": reason})
 
     def remark(self, file: "FoundFile", remarks: Remarks) -> None:
-        """Note how a photo was read, if that is not as most are."""
-        left = replace(remarks, pages=max(0, remarks.pages - file.others))
-        self.pages_left += left.pages
-        for sentence in left.sentences():
+        """Note how a photo was read, if in an unusual way."""
+        remaining = replace(remarks, pages=max(0, remarks.pages - file.others))
+        self.pages_left += remaining.pages
+        for sentence in remaining.sentences():
             self.remarks.append({"path": printable(str(file.path)), "reason": sentence})
 
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A photo's file as it was found, or a page of it."""
+    """The file of a photo, or a page of it."""
 
     path: Path
     name: str
@@ -89,7 +89,7 @@ class FoundFile:
     mtime_ns: int
     key: str  # SHA-256 of its content
     others: int = 0  # pages of its file that are photos of their own
-    taken_again: tuple[int, ...] = ()  # photos that leave the list of those removed for good once this one is done
+    taken_again: tuple[int, ...] = ()  # photos that leave the list of exclusions once this one is done
 
     def failure(self, reason: str) -> Failure:
         """The failure to read or describe it."""
@@ -113,10 +113,10 @@ def find_new(
     checksums: Callable[[Iterable[Path]], Iterator[str | CairnError | OSError]] | None = None,
     max_pages: int | None = None,
 ) -> list[FoundFile]:
-    """List photos that are not in the collection as they are now; note those whose file cannot be used at all.
+    """List new and changed photos; note files that cannot be used at all.
 
-    Files that are new, or seem to have changed, are read for that: `checksums` gives the SHA-256 of each, in their
-    order, or why it cannot be read; this process does where it is left out. Of a file `max_pages` are taken.
+    Files that are new, or seem changed, are read: `checksums` returns the SHA-256 of each, in order, or the reason why
+    it cannot be read; by default this process computes them. At most `max_pages` pages of a file are taken.
     """
     survey = _Survey(collection, paths, again, report, max_pages)
     files, moves = survey.read(survey.unknown(tell), checksums or partial(map, checksum))
@@ -140,7 +140,7 @@ def find_new(
 
 
 class _Survey:
-    """The files that a run looks at: what is known of each, and what shows without knowing what is in new ones."""
+    """The files of a run: the records of each, and changes visible without reading contents."""
 
     def __init__(
         self, collection: Collection, paths: Sequence[Path], again: bool, report: IndexReport, max_pages: int | None
@@ -149,15 +149,15 @@ class _Survey:
         self.collection, self.again, self.report = collection, again, report
         self.known = catalogue.known()
         self.exclusions = Exclusions(catalogue.read(exclusions_in))
-        self.seen: set[Path] = set()  # that were looked at
-        self.sound: set[str] = set()  # paths of photos that are what they were
+        self.seen: set[Path] = set()  # examined files
+        self.sound: set[str] = set()  # paths of unchanged photos
         if again:
             catalogue.write(take_folders_again, paths)
         passing = catalogue.read(passing_of)
         self.pages = _Pages(collection, paths, again, self.known, max_pages, passing.frame_every)
         self._failures: dict[int, Failure] = {}  # by the file's place in the list
         self._back: list[int] = []
-        self._touched: list[tuple[int, Path]] = []  # sound photos of which their files may say more
+        self._touched: list[tuple[int, Path]] = []  # unchanged photos whose files may have new metadata
         self._times, self._changes = ChangeTimes(), _Changes(catalogue)
         for path in paths:
             if not os.path.lexists(path):
@@ -176,8 +176,8 @@ class _Survey:
         return before is not None and before.state == INDEXED
 
     def unknown(self, tell: Progress) -> Iterator[tuple[int, str, Path, os.stat_result]]:
-        """Give what must be read to know it: its place in the list, name, path and state."""
-        # Folders by their real names, so that a photo is the same however its folder was called.
+        """Yield files that must be read: place in the list, name, path and status."""
+        # Folders by their real paths, so that a photo is the same by whatever path its folder is given.
         real = {root: root.resolve() for root, _ in self._found}
         for number, (root, path) in enumerate(self._found):
             tell("look", number + 1, len(self._found))
@@ -195,17 +195,17 @@ class _Survey:
                 yield number, name, path, status
 
     def _state(self, path: Path) -> os.stat_result:
-        """Look at a file; raises CairnError or OSError if it is no photo that may be taken."""
+        """Return the status of a file; raises CairnError or OSError if it is no photo that may be added."""
         check_path(str(path))
         if self.collection.below is not None and not stays_below(path, self.collection.below):
             raise CairnError(_OUTSIDE)
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever
+            read_photo(path)  # raises, with the reason; reading a pipe here would block for ever
         return status
 
     def _is_settled(self, root: Path, path: Path, status: os.stat_result) -> bool:
-        """Whether a file need not be read: it is what it was, was removed for good, or is a link to a photo."""
+        """Whether a file need not be read: it is unchanged, was removed for good, or is a link to a photo."""
         before = self.known.get(str(path))
         is_later = self._changes.is_later(str(root), self._times.of(path, status))
         if not is_later and _is_same(before, status) and not self.pages.may_be_more(root, path):
@@ -227,17 +227,17 @@ class _Survey:
         unknown: Iterator[tuple[int, str, Path, os.stat_result]],
         checksums: Callable[[Iterable[Path]], Iterator[str | CairnError | OSError]],
     ) -> tuple[list[FoundFile], list[PhotoMove]]:
-        """Read files; give those that are new or changed, and what has touched the others."""
+        """Read files; return those that are new or changed, and moves of the others."""
         files: list[FoundFile] = []
         moves: list[PhotoMove] = []
-        asked, read = tee(unknown)
-        for (number, name, path, status), key in zip(asked, checksums(path for _, _, path, _ in read), strict=True):
+        listed, read = tee(unknown)
+        for (number, name, path, status), key in zip(listed, checksums(path for _, _, path, _ in read), strict=True):
             if not isinstance(key, str):
                 self._fail(number, path, key)
                 continue
-            found = FoundFile(path, name, status.st_size, status.st_mtime_ns, key)
+            new_file = FoundFile(path, name, status.st_size, status.st_mtime_ns, key)
             try:
-                pages = self.pages.of(found, self.report)
+                pages = self.pages.of(new_file, self.report)
             except CairnError as error:
                 self._fail(number, path, error)
                 continue
@@ -256,7 +256,7 @@ class _Survey:
         return files, moves
 
     def keep(self, new: Sequence[FoundFile]) -> None:
-        """Keep what was found of photos that are what they were, and what the next run should know."""
+        """Store updates of unchanged photos, and the state for the next run."""
         catalogue = self.collection.catalogue
         self.report.reread += _read_metadata_again(catalogue, self._touched)
         self._changes.keep()
@@ -264,7 +264,7 @@ class _Survey:
         self.report.back += catalogue.read(names_of, self._back).values()
 
     def settle_failures(self) -> None:
-        """Forget failures of files that are good or gone, and keep those of this run."""
+        """Delete failures of files that are good or gone, and store those of this run."""
         catalogue, sound = self.collection.catalogue, self.sound
         failed = [failure.path for failure in catalogue.read(failures_in)]
         lacks = self.pages.lack
@@ -274,9 +274,9 @@ class _Survey:
 
 
 class _Changes:
-    """The latest change of a file in each folder that was indexed, as of the last run: later ones are looked at.
+    """The latest change time in each indexed folder as of the last run; files with later times are examined.
 
-    These are times of the drives themselves, so that it makes no difference what this machine's clock says.
+    These are times of the drives themselves, so this machine's clock does not matter.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -289,23 +289,23 @@ class _Changes:
         self._now: dict[str, int] = {}
 
     def is_later(self, root: str, changed: int) -> bool:
-        """Whether a file was changed after the last run had looked at its folder; False in the first run."""
+        """Whether a file was changed after the last run examined its folder; False in the first run."""
         self._now[root] = max(changed, self._now.get(root, 0))
         last = self._before.get(root)
         return type(last) is int and changed > last
 
     def keep(self) -> None:
-        """Keep the latest changes for the next run, of folders alone: a photo that is given says nothing of others."""
+        """Store the latest changes for the next run, only of folders: a single photo says nothing about others."""
         kept = {**self._before, **{root: time for root, time in self._now.items() if Path(root).is_dir()}}
         if kept != self._before:
             self._catalogue.write(keep_setting, CHANGES_KEY, json.dumps(kept))
 
 
 class _Pages:
-    """The pages of files that have several, each of which is a photo: see `retrieval.metadata.pages`. A file that is
-    what it was has the pages that it had. It is opened again where one could not be read, and in folders that no run
-    has looked through for pages, as earlier versions took one page of each file. `every`: seconds between
-    the frames of a film, which are its pages; 0: by its shots; where it has changed a film is looked at again.
+    """The pages of multi-page files, each of which is a photo: see `retrieval.metadata.pages`. Pages of an unchanged
+    file are known. Such a file is opened again only if one of its pages could not be read, or if no run has searched
+    its folder for pages, as earlier versions took one page of each file. `every`: seconds between the frames of a film,
+    which are its pages; 0: by its shots. A film is read again if this changes.
     """
 
     def __init__(
@@ -320,21 +320,21 @@ class _Pages:
         self._every, self._films, self._keys = every, dict[str, float](), dict[str, str]()
         self._catalogue, self._again, self._known, self._most = collection.catalogue, again, known, most or MOST_PAGES
         self._has_pages = not collection.extractor.reads_files  # other programs describe files
-        self._there: dict[str, set[int]] = {}  # by file: its pages, but the one that stands for it
+        self._there: dict[str, set[int]] = {}  # by file: its pages, except the one that has the name of the file
         failed = (split_page(failure.path) for failure in self._catalogue.read(failures_in))
         self._failed = {file for file, page in failed if page is not None}
         self._before = {"folders": set[str](), "files": set[str]()}
-        self._cut: dict[str, int] = {}  # files of which pages were left out, and how many were taken at most
+        self._cut: dict[str, int] = {}  # files whose pages were not all taken, and the limit
         with contextlib.suppress(ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-            kept = json.loads(self._catalogue.setting(PAGES_KEY) or "{}")
-            self._before = {key: {str(one) for one in kept.get(key, ())} for key in self._before}
-            self._cut = {str(file): int(most) for file, most in kept.get("cut", {}).items()}
-            self._films = {str(film): float(every) for film, every in kept.get("films", {}).items()}
+            stored = json.loads(self._catalogue.setting(PAGES_KEY) or "{}")
+            self._before = {key: {str(one) for one in stored.get(key, ())} for key in self._before}
+            self._cut = {str(file): int(most) for file, most in stored.get("cut", {}).items()}
+            self._films = {str(film): float(every) for film, every in stored.get("films", {}).items()}
         self._cut_before, self._films_before = dict(self._cut), dict(self._films)
         self._now = {os.path.realpath(path) for path in paths if path.is_dir()}
 
     def may_be_more(self, root: Path, file: Path) -> bool:
-        """Whether a file that is what it was may have pages that are not in the collection."""
+        """Whether an unchanged file may have pages that are not in the collection."""
         if not self._has_pages or file.suffix.lower() not in PAGED_SUFFIXES:
             return False
         looked = self._films.get(str(file)) == self._every if is_film(file) else str(root) in self._before["folders"]
@@ -342,7 +342,7 @@ class _Pages:
         return self._again or file in self._failed or not is_known or self._cut.get(str(file), self._most) < self._most
 
     def of(self, file: FoundFile, report: IndexReport) -> list[FoundFile]:
-        """List the photos of a file; the one that stands for it comes last. Raises CairnError for a damaged film."""
+        """List the photos of a file; the one that has its name comes last. Raises CairnError for a damaged film."""
         if not self._has_pages or file.path.suffix.lower() not in PAGED_SUFFIXES:
             return [file]
         try:
@@ -350,7 +350,7 @@ class _Pages:
         except CairnError:
             if is_film(file.path):
                 raise
-            return [file]  # as is said when it is read
+            return [file]  # reported when it is read
         numbers = [number for number in numbers if not os.path.lexists(page_path(file.path, number))]
         self._there[str(file.path)] = set(numbers)
         self._cut.pop(str(file.path), None)
@@ -358,7 +358,7 @@ class _Pages:
             self._cut[str(file.path)] = self._most
             after = numbers[self._most - 1 :]
             known = [number for number in after if str(page_path(file.path, number)) in self._known]
-            if is_film(file.path):  # of other files that is found when they are read
+            if is_film(file.path):  # damage of other files is found when they are read
                 report.pages_left += len(after) - len(known)
             numbers = [*numbers[: self._most - 1], *known]
         pages = [
@@ -383,7 +383,7 @@ class _Pages:
         return times
 
     def lack(self, path: str) -> bool:
-        """Whether a photo is a page of a file that was looked at, and does not have it."""
+        """Whether a photo is a page of an examined file that does not have this page."""
         file, page = split_page(path)
         if str(file) in self._keys:  # a film has a frame at any time
             before = self._known.get(path)
@@ -392,7 +392,7 @@ class _Pages:
         return page is not None and page not in self._there.get(str(file), {page})
 
     def keep(self, new: Iterable[FoundFile], sound: Collection_[str]) -> None:
-        """Note which folders were looked through, and files that are what they were and of which pages are new."""
+        """Store which folders were searched for pages, and unchanged files with new pages."""
         pending = {str(file_of(file.path)) for file in new} & {*sound}
         pending |= self._before["files"] - self._there.keys()
         now = {"folders": self._before["folders"] | self._now, "files": pending}
@@ -403,18 +403,18 @@ class _Pages:
 
 
 def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]]) -> int:
-    """Read what the files of photos say of them; return how many could be read."""
-    found = []
+    """Read the metadata of photos from their files; return how many could be read."""
+    metadata = []
     for number, path in photos:
         with contextlib.suppress(Unreadable):
-            found.append((number, read_metadata(path, strict=True)))
-    if found:
-        catalogue.write(store_metadata, found)
-    return len(found)
+            metadata.append((number, read_metadata(path, strict=True)))
+    if metadata:
+        catalogue.write(store_metadata, metadata)
+    return len(metadata)
 
 
 def _is_same(before: Known | None, status: os.stat_result) -> bool:
-    """Whether a file is what was indexed at its path, as far as that shows without reading it."""
+    """Whether a file is the one indexed at its path, judging by size and times."""
     if before is None or before.state != INDEXED or before.missing:
         return False
     return (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
@@ -423,9 +423,9 @@ def _is_same(before: Known | None, status: os.stat_result) -> bool:
 def _without_links(
     known: KnownPhotos, files: list[FoundFile], report: IndexReport
 ) -> tuple[list[FoundFile], list[PhotoMove]]:
-    """Tell files that are photos of the collection, or of each other, under another path: links of either kind.
+    """Drop files that are indexed, or listed, under another path: symbolic and hard links.
 
-    Of one file a path without links on its way is kept, if there is one: a photo that was indexed by a link moves to
+    Of several paths of a file one without links is kept, if there is one: a photo that was indexed by a link moves to
     it.
     """
     there: dict[str, list[tuple[str, Known]]] = {}
@@ -445,17 +445,17 @@ def _without_links(
             moves[of[1].number] = PhotoMove(of[1].number, str(file.path), file.name, file.size, file.mtime_ns)
         else:
             report.places.append({"path": printable(str(file.path)), "photo": printable(path)})
-    kept = {file.path for some in taken.values() for file in some}
-    return [file for file in files if file.path in kept], list(moves.values())
+    paths = {file.path for some in taken.values() for file in some}
+    return [file for file in files if file.path in paths], list(moves.values())
 
 
 def _recognise(
     known: KnownPhotos, files: list[FoundFile], seen: Collection_[str]
 ) -> tuple[list[FoundFile], list[PhotoMove]]:
-    """Tell photos that have moved from new ones, by their content; give the new ones, and where the others are now."""
+    """Recognise moved photos by content; return the new photos, and the moves."""
     wanted = {file.key for file in files}
     changed = {str(file.path) for file in files}
-    # Photos that are no longer where they were: their file is gone, or is another photo now.
+    # Photos whose file is gone, or is now another photo.
     displaced: dict[str, list[Known]] = {}
     for path, before in known.of_contents(wanted):
         if before.sha256 is not None and (path in changed or (path not in seen and _has_gone(path))):
@@ -477,17 +477,17 @@ def _leave_out(
     known: Mapping[str, Known],
     report: IndexReport,
 ) -> list[FoundFile]:
-    """Leave out what was removed for good; where such a photo has moved, its new place is noted."""
-    kept, moved = [], {}
+    """Drop photos that were removed for good; if one has moved, store its new place."""
+    remaining, moved = [], {}
     for file in files:
         matching = exclusions.matching(str(file.path), file.key)
         before = known.get(str(file.path))
-        if before is not None and before.state == INDEXED:  # another photo has come to that path, and was edited
+        if before is not None and before.state == INDEXED:  # another photo was put at that path, and edited
             matching = [one for one in matching if one.sha256 == file.key]
         if not matching:
-            kept.append(file)
+            remaining.append(file)
             continue
-        # First of all the photo that was at this path itself, if it is among those of its content.
+        # Preferably the photo that was at this path, if it has this content.
         same = next((one for one in matching if (one.path, one.sha256) == (str(file.path), file.key)), matching[0])
         report.keep_out(str(file.path), same.reason(str(file.path), file.key))
         for one in matching:
@@ -500,17 +500,17 @@ def _leave_out(
                 break
     if moved:
         catalogue.write(move_exclusions, list(moved.values()))
-    return kept
+    return remaining
 
 
 def _take_again(
     catalogue: Catalogue, exclusions: Exclusions, files: list[FoundFile], held: list[tuple[str, str]]
 ) -> list[FoundFile]:
-    """Note which photos each file takes off the list of what was removed for good, as soon as it is done.
+    """Note which photos each file takes off the list of exclusions once it is done.
 
-    If several files match a photo, the last of them takes it off, so that an interrupted run can be finished. A file
-    that is where it was wishes for the name that it had. What an interrupted run took in is among the paths and
-    contents that are held: it goes off the list at once if no file matches it.
+    If several files match a photo, the last one takes it off, so that an interrupted run can be finished. A file at its
+    old path keeps its old name. Photos added by an interrupted run are among `held` paths and contents: they leave the
+    list at once if no file matches them.
     """
     done_with: dict[int, int] = {}  # by number: the place of the last file that matches
     for place, file in enumerate(files):
@@ -532,7 +532,7 @@ def _take_again(
 
 
 def _look_at_others(survey: _Survey, paths: Sequence[Path], moved: Collection_[int]) -> None:
-    """Count pages of unchanged files, and mark photos whose files have gone from folders that were looked through."""
+    """Count pages of unchanged files, and mark photos whose files are gone from listed folders."""
     roots = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())  # noqa: PTH118 (ends in a slash)
     catalogue, report = survey.collection.catalogue, survey.report
     lost = {}
@@ -558,7 +558,7 @@ def _look_at_others(survey: _Survey, paths: Sequence[Path], moved: Collection_[i
 
 
 def _refuse_away(known: KnownPhotos, path: Path) -> None:
-    """Raise CairnError if what is not there is a folder of photos of the collection."""
+    """Raise CairnError if a missing path is a folder of photos of the collection."""
     folder = os.path.join(os.path.realpath(path), "")  # noqa: PTH118 (ends in a slash)
     count = sum(one.startswith(folder) and before.state == INDEXED for one, before in known.without(()))
     if count:
@@ -573,7 +573,7 @@ def _photos(count: int) -> str:
 
 
 def _has_gone(path: str) -> bool:
-    """Whether there is no file at a path; of one that cannot be looked at, that is not known."""
+    """Whether there is certainly no file at a path; False if the path cannot be examined."""
     try:
         os.lstat(file_of(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -584,7 +584,7 @@ def _has_gone(path: str) -> bool:
 
 
 def record_failures(collection: Collection, failures: list[Failure], report: IndexReport) -> None:
-    """Keep failures in the catalogue, and add them to the report."""
+    """Store failures in the catalogue, and add them to the report."""
     if failures:
         collection.catalogue.write(keep_failures, failures)
     report.failed += [{"path": printable(failure.path), "reason": failure.reason} for failure in failures]

@@ -1,4 +1,4 @@
-"""Photos prepared by the workers of a cluster, and files of the collection where all of its machines reach them."""
+"""Prepare photos on the workers of a cluster, and copy the collection's files to storage that all machines reach."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -37,8 +37,8 @@ _DIED = "workers of the cluster died while they read it"
 
 
 class ClusterPreparer:
-    """Prepares photos on the workers of a cluster, to the bit as one machine: see `Preparer`. Their paths must lead to
-    the same files on all machines.
+    """Prepares photos on the workers of a cluster, with results equal to the bit to those of one machine: see
+    `Preparer`. Paths must lead to the same files on all machines.
     """
 
     def __init__(self, collection: Collection, cluster: Cluster, storage: Storage) -> None:
@@ -58,9 +58,9 @@ class ClusterPreparer:
 
     def checksums(self, paths: Iterable[Path]) -> Iterator[str | CairnError | OSError]:
         """Read files: see `Preparer.checksums`."""
-        asked, read = tee(paths)
-        found = self._cluster.run((partial(checksum, path) for path in read), batch=_READ)
-        for path, one in zip(asked, found, strict=True):
+        listed, read = tee(paths)
+        results = self._cluster.run((partial(checksum, path) for path in read), batch=_READ)
+        for path, one in zip(listed, results, strict=True):
             if isinstance(one, FileNotFoundError) and path.is_file():
                 raise _unseen(path)
             yield one
@@ -69,8 +69,8 @@ class ClusterPreparer:
         """Extract features: see `Preparer.stage`."""
         self._begin()
         tasks = (partial(stage, self._plan, file.path, file.key) for file in files)
-        found = self._cluster.run(tasks, instead=lambda _: Staged(0, 0, 0, _DIED))
-        for file, one in zip(files, found, strict=True):
+        results = self._cluster.run(tasks, instead=lambda _: Staged(0, 0, 0, _DIED))
+        for file, one in zip(files, results, strict=True):
             _check_seen(file, one)
             yield one
 
@@ -106,13 +106,13 @@ class ClusterPreparer:
         vocabulary = self._collection.vocabulary_folder.name, self._collection.vocabulary.fingerprint
         plan = replace(self._plan, vocabulary=vocabulary)
         tasks = (partial(prepare, plan, file.path, file.key) for file in files)
-        found = self._cluster.run(tasks, instead=lambda _: Prepared(Staged(0, 0, 0, _DIED), _DIED))
-        for file, one in zip(files, found, strict=True):
+        results = self._cluster.run(tasks, instead=lambda _: Prepared(Staged(0, 0, 0, _DIED), _DIED))
+        for file, one in zip(files, results, strict=True):
             _check_seen(file, one.staged)
             yield one
 
     def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
-        """Return what a worker has done already: see `Preparer.quantised`."""
+        """Return the result of a worker: see `Preparer.quantised`."""
         assert one.quantised is not None
         return one.quantised
 
@@ -136,34 +136,34 @@ class ClusterPreparer:
                 self._storage.remove(name)
 
     def done(self, files: Sequence[FoundFile]) -> None:
-        """Remove what was staged of photos: see `Preparer.done`. In an object store that waits for the end."""
+        """Remove staged files of photos: see `Preparer.done`. In an object store this waits for the end."""
         for file in files if isinstance(self._storage, FolderStorage) else ():
             for name in staging_names(self._plan, file.key):
                 self._storage.remove(name)
 
     def end(self) -> None:
-        """Remove all that was staged: see `Preparer.end`."""
+        """Remove all staged files: see `Preparer.end`."""
         self._storage.remove(STAGING)
-        with suppress(OSError):  # a cluster that is lost now has done its work
+        with suppress(OSError):  # if the cluster is lost now, its work is done
             self._cluster.everywhere(forget, self._storage.place)
 
     def _begin(self) -> None:
-        """Send what workers need. Not before the run has the collection for itself."""
+        """Send the files that workers need. Only once the run holds the collection's lock."""
         if not self._begun:
             self._storage.remove(_KMEANS)  # of a run that was killed
             self.publish()
             self._begun = True
 
     def _send(self, name: str, path: Path, described: str = "") -> None:
-        """Send a file or folder, unless this run has sent it, or the same is there."""
-        made = name, hash_file(path / described)
-        if made not in self._sent:
+        """Send a file or folder, unless this run has sent it, or the storage has it."""
+        sent = name, hash_file(path / described)
+        if sent not in self._sent:
             send_new(self._storage, name, path, described)
-            self._sent.add(made)
+            self._sent.add(sent)
 
 
 def _check_seen(file: FoundFile, one: Staged) -> None:
-    """Raise CairnError if a photo that is here was not where its worker runs."""
+    """Raise CairnError if a photo exists here but was missing on its worker."""
     if one.unseen and file_of(file.path).is_file():
         raise _unseen(file.path)
 

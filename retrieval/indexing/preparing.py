@@ -1,4 +1,4 @@
-"""Prepare new photos for a segment, by the processes of this machine or anything with the same contract."""
+"""Prepare new photos for a segment, by processes of this machine or another implementation of the contract."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,19 +23,19 @@ from retrieval.metadata.photo import read_metadata
 
 @dataclass(frozen=True)
 class Prepared:
-    """A new photo whose features are there; or the reason why they are not."""
+    """A new photo with extracted features, or the reason why there are none."""
 
     staged: Staged
     reason: str | None = None
-    metadata: Metadata | None = None  # what its file says; None with a reason
-    quantised: tuple[ImageFeatures, float] | None = None  # as of `quantise`, if that is done already
+    metadata: Metadata | None = None  # from its file; None with a reason
+    quantised: tuple[ImageFeatures, float] | None = None  # result of `quantise`, if already computed
 
 
 class Preparer(Protocol):
-    """Extracts the features of photos, makes a vocabulary of them, and gives them their words."""
+    """Extracts the features of photos, trains a vocabulary on them, and assigns words."""
 
     def checksums(self, paths: Iterable[Path]) -> Iterator[str | CairnError | OSError]:
-        """Return the SHA-256 of files, in their order, or why one cannot be read."""
+        """Return the SHA-256 of files, in order, or the reason why one cannot be read."""
 
     def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
         """Extract the features of photos, in their order."""
@@ -43,22 +43,22 @@ class Preparer(Protocol):
     def train(
         self, files: Sequence[FoundFile], staged: Sequence[Staged], options: VocabularyOptions, where: str, tell: Step
     ) -> Vocabulary:
-        """Make a vocabulary of photos that are staged and have features; `where` says where it comes from."""
+        """Train a vocabulary on staged photos that have features; `where` says where it comes from."""
 
     def prepare(self, files: Sequence[FoundFile]) -> Iterator[Prepared]:
-        """Extract the features of photos and read what their files say, in their order."""
+        """Extract the features of photos and read their metadata, in order."""
 
     def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
-        """Give the features of a photo that is prepared their words: see `quantise`."""
+        """Assign words to the features of a prepared photo: see `quantise`."""
 
     def publish(self) -> None:
         """Let all machines reach the vocabulary and the segments as they are now."""
 
     def done(self, files: Sequence[FoundFile]) -> None:
-        """Let go of what was kept of photos that are in a segment."""
+        """Release staged data of photos that are in a segment."""
 
     def end(self) -> None:
-        """Let go of all that was kept: every photo has found its place."""
+        """Release all staged data, as every photo is in a segment or has failed."""
 
 
 class LocalPreparer:
@@ -100,28 +100,28 @@ class LocalPreparer:
             yield described(file.path, one)
 
     def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
-        """Give features their words: see `Preparer.quantised`."""
+        """Assign words: see `Preparer.quantised`."""
         size = one.staged.width, one.staged.height
         return quantise(self._collection, self._staging.read(self._key(file)), size)
 
     def publish(self) -> None:
-        """Nothing: the only machine that asks has them."""
+        """Do nothing: there are no other machines."""
 
     def done(self, files: Sequence[FoundFile]) -> None:
-        """Remove what was staged of photos: see `Preparer.done`."""
+        """Remove staged files of photos: see `Preparer.done`."""
         self._staging.discard(self._key(file) for file in files)
 
     def end(self) -> None:
-        """Remove all that was staged: see `Preparer.end`."""
+        """Remove all staged files: see `Preparer.end`."""
         self._staging.remove()
 
 
 def described(path: Path, one: Staged) -> Prepared:
-    """Read what the file of a photo says, whose features are there."""
+    """Read the metadata of a photo whose features are staged."""
     if one.reason:
         return Prepared(one, one.reason)
     try:
-        # At once: the features may be those of an earlier run, and the drive may go at any time.
+        # At once: the features may come from an earlier run, and the drive may be disconnected at any time.
         return Prepared(one, metadata=read_metadata(path, strict=True))
     except Unreadable as error:
         return Prepared(one, str(error))

@@ -30,13 +30,13 @@ def remove_photos(
     for_good: bool = False,
     dry_run: bool = False,
 ) -> list[str]:
-    """Take photos out of a collection, all that are asked for or none, in one transaction; give their names, in order.
-    They stay in their segments, as tombstones, until these are merged. Raises PhotoNotFound.
+    """Remove photos from a collection, all of them or none, in one transaction; return their names, in order. They stay
+    in their segments, as tombstones, until these are merged. Raises PhotoNotFound.
 
-    `missing`: also those whose files were gone when they were last looked for, and are gone still. `gone`: folders that
-    are gone for good: with `missing`, photos of other folders that are not there are no reason to take them out, but a
-    drive that is not connected. `for_good`: keep them out when their folders are indexed again, wherever their files
-    are then; see `exclusions`. A `folder` stays out with whatever is put into it later.
+    `missing`: also photos whose files were missing at the last run, and still are. `gone`: folders that are gone for
+    good; `missing` is refused for any other absent folder, as its drive may not be connected. `for_good`: exclude the
+    photos when their folders are indexed again, wherever their files are then; see `exclusions`. A `folder` is excluded
+    with all files that are added to it later.
     """
     if not names and not missing and folder is None:
         raise CairnError("Say which photos to remove: their names, {--folder} or {--missing}.")
@@ -69,7 +69,7 @@ def remove_photos(
 
 
 def _refuse_away(rows: Sequence[ImageRow], gone: Sequence[Path]) -> None:
-    """Raise CairnError if a folder that was indexed with missing photos is not there, unless it is gone for good."""
+    """Raise CairnError if a folder of missing photos is absent, unless it is gone for good."""
     said = [os.path.realpath(folder) for folder in gone]
     counted = Counter(folder for row in rows if (folder := away(row.path, row.name or "")) is not None)
     for folder, count in counted.items():
@@ -83,7 +83,7 @@ def _refuse_away(rows: Sequence[ImageRow], gone: Sequence[Path]) -> None:
 
 
 def _is_gone(row: ImageRow) -> bool:
-    """Whether a photo is certainly not at its path: of one that cannot be looked at nothing is known."""
+    """Whether a photo is certainly not at its path; False if the path cannot be examined."""
     try:
         file, page = split_page(row.path)
         file.stat()

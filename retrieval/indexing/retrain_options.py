@@ -1,4 +1,4 @@
-"""How a collection gets a new vocabulary: options alone."""
+"""Options of retraining a vocabulary."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,7 +20,7 @@ def _search(name: str) -> str:
 
 @dataclass(frozen=True)
 class RetrainOptions:
-    """How a collection gets a new vocabulary."""
+    """Options of retraining a vocabulary."""
 
     words: Annotated[int, option_of(CollectionOptions, "words", panel="")] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0

@@ -1,4 +1,4 @@
-"""A new vocabulary for a collection that has outgrown its own, while searches go on with the old one."""
+"""Train a new vocabulary for a collection that has outgrown its own, while searches go on with the old one."""
 
 import hashlib
 import shutil
@@ -62,13 +62,13 @@ SUCCESSOR = {"faiss": "ivf"}
 
 @dataclass
 class RetrainReport(Timed):
-    """What retraining did."""
+    """Result of retraining."""
 
     words: tuple[int, int] = (0, 0)  # before and after
     error: tuple[float, float] = (0.0, 0.0)  # mean squared distance of all features to their words, before and after
     images: int = 0
-    forgotten: bool = False  # what photos borrowed of each other, which was of the earlier words
-    dropped: list[dict[str, str]] = field(default_factory=list)  # name and reason of photos that were left out
+    forgotten: bool = False  # whether borrowed features of the earlier vocabulary were deleted
+    dropped: list[dict[str, str]] = field(default_factory=list)  # name and reason of dropped photos
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "total": 0.0}
     )
@@ -81,10 +81,10 @@ def retrain(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> RetrainReport:
-    """Make a new vocabulary from the photos that a collection holds now, and give every feature its word of it. The
-    features come from the descriptors that the collection keeps, else from the photos, as with another descriptor
-    always. Searches go on with the old vocabulary until all of the new one takes over in one transaction. A run that is
-    stopped is picked up by another with the same options.
+    """Train a new vocabulary on the current photos of a collection, and reassign the words of all features. Descriptors
+    are those stored in the collection; without them, or if the descriptor changes, they are extracted from the photos.
+    Searches go on with the old vocabulary until one transaction switches to the new one. An interrupted run is resumed
+    by another with the same options.
     """
     options = options or RetrainOptions()
     report = RetrainReport()
@@ -94,7 +94,8 @@ def retrain(
         _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
         remove_leftovers(collection)
         report.forgotten = is_augmented(collection.folder)
-        # Where photos are just being let borrow it is left: it is of the earlier words, and counts for nothing.
+        # If another process computes borrowed features now, they are left: with the earlier vocabulary they are
+        # ignored.
         with suppress(CollectionLocked), lock_links(collection.folder):
             empty_augmentation(collection.folder)
         shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
@@ -117,7 +118,7 @@ class _Retraining:
         self.extractor, self.brought = _described_by(collection, options.descriptor)
         self.is_new = self.extractor.fingerprint != collection.extractor.fingerprint
         self.segments = [
-            # Whatever vocabulary they are of: it may be the one that is damaged.
+            # Without checking their vocabulary: that may be what is damaged.
             open_segment(
                 collection.folder / SEGMENTS / row.folder, descriptor_fingerprint=collection.extractor.fingerprint
             )
@@ -129,8 +130,8 @@ class _Retraining:
         self.report.images = len(self.images)
 
     def run(self) -> None:
-        """Do it all."""
-        # What an earlier run has made counts as long as the collection has the vocabulary that it had then.
+        """Retrain, resuming an earlier run."""
+        # Results of an earlier run are valid while the collection has the vocabulary that it had then.
         before = self.collection.vocabulary_folder.name
         plan = {
             **asdict(self.options),
@@ -163,11 +164,11 @@ class _Retraining:
         self._switch_over(vocabulary, errors)
 
     def _keeps(self, segment: Segment) -> bool:
-        """Whether a segment keeps the descriptors that features get their words by."""
+        """Whether a segment stores the descriptors that words are assigned by."""
         return "descriptor" in segment.columns and not self.is_new
 
     def _find_unreadable(self) -> dict[int, str]:
-        """Photos whose features can be had from nowhere, by their numbers, and why."""
+        """Reasons, by number, why features of photos are not available."""
         reasons = {}
         for segment in self.segments:
             if not self._keeps(segment):
@@ -200,7 +201,7 @@ class _Retraining:
         return [number for number in segment.image_numbers.tolist() if number in self.images]
 
     def _vocabulary(self) -> Vocabulary:
-        """Train the vocabulary from a random sample of the photos, or take the one that an earlier run has made."""
+        """Train the vocabulary on a random sample of the photos, or load that of an earlier run."""
         folder = self.folder / VOCABULARY
         if folder.is_dir():
             return Vocabulary.load(folder)
@@ -260,7 +261,7 @@ class _Retraining:
         return paths
 
     def _stage(self, numbers: list[int]) -> list[tuple[int, str]]:
-        """Extract photos again; return the numbers and keys of those that are what they were."""
+        """Extract photos again; return the numbers and keys of unchanged ones."""
         photos = []
         for number in numbers:
             row = self.images[number]
@@ -291,7 +292,7 @@ class _Retraining:
         return self.staging.key(Path(row.path), str(row.sha256))
 
     def _rewrite(self, row: SegmentRow, segment: Segment, vocabulary: Vocabulary) -> NDArray[np.float64]:
-        """Write a segment with new words, unless an earlier run has; return the quantisation errors of its photos."""
+        """Write a segment with new words, unless an earlier run did; return the quantisation errors of its photos."""
         folder = self.folder / SEGMENTS / row.folder
         errors = folder.with_name(f"{row.folder}.npy")
         if folder.is_dir():
@@ -324,7 +325,7 @@ class _Retraining:
         return self.collection.options.image.elongation(row.width or 1, row.height or 1)
 
     def _features(self, segment: Segment) -> Iterator[tuple[int, NDArray[np.float32], dict[str, NDArray[Any]]]]:
-        """Number, descriptors as float32 and columns of each photo of a segment that is in the collection."""
+        """Number, float32 descriptors and columns of each photo of a segment that is in the collection."""
         live = [number for number in self._live(segment) if number not in self.unreadable]
         if self._keeps(segment):
             for number, position in zip(live, np.searchsorted(segment.image_numbers, live).tolist(), strict=True):
@@ -342,13 +343,13 @@ class _Retraining:
         self.staging.discard(map(self._key, live))
 
     def _switch_over(self, vocabulary: Vocabulary, errors: list[NDArray[np.float64]]) -> None:
-        """Give the new vocabulary and segments their places, and make them the collection's: all or nothing."""
+        """Move the new vocabulary and segments into place, and commit them: all or nothing."""
         catalogue, target = self.collection.catalogue, self.collection.folder
         words = _words(self.collection)
         taken = [path.name for path in target.glob(f"{VOCABULARY}*")]
         place = 1 + max((int(name[-6:]) for name in taken if name[-6:].isdecimal()), default=1)
         name = f"{VOCABULARY}-{place:06d}"
-        # A copy: it took the longest to make, and a process killed now must not lose it.
+        # A copy: it took longest to make, and must not be lost if the process is killed now.
         temporary = target / f".{name}.{hashlib.sha256(vocabulary.fingerprint.encode()).hexdigest()[:8]}.tmp"
         temporary.mkdir()
         for path in (self.folder / VOCABULARY).iterdir():
@@ -363,7 +364,7 @@ class _Retraining:
                 segment = open_segment(final, vocabulary_fingerprint=vocabulary.fingerprint)
                 new.append(Rewritten(segment_row(segment), segment.image_numbers, error))
         if self.signature is not None and options_format(target / OPTIONS) < FORMAT:
-            # Earlier versions must refuse the collection: they do not know signatures.
+            # Earlier versions, which do not know signatures, must refuse the collection.
             write_options(target / OPTIONS, self.collection.options)
             seal(self.collection)
         before = catalogue.read(quantisation_errors, 0)[1][1]
@@ -389,7 +390,7 @@ class _Retraining:
 
 
 def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[str, bytes]]:
-    """Find what describes photos from now on, and the files that a vocabulary's folder has to say so."""
+    """Return the extractor to use from now on, and the files that record it in the vocabulary's folder."""
     if not wanted:
         return collection.extractor, kept_files(collection.vocabulary_folder)
     if collection.extractor.is_foreign:
@@ -405,7 +406,7 @@ def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[
 
 
 def _refuse_forbidden(path: str, error: OSError) -> None:
-    """Raise CairnError if a photo may not be read: it is there, and not to be left out as one that has gone."""
+    """Raise CairnError if a photo may not be read: it must not be dropped as a missing one."""
     if isinstance(error, PermissionError):
         raise CairnError(
             "{path} cannot be read ({value}): allow it and its folder to be read, or take the photo out with {cairn "
@@ -416,7 +417,7 @@ def _refuse_forbidden(path: str, error: OSError) -> None:
 
 
 def _words(collection: Collection) -> int:
-    """Size of the vocabulary in use; 0 if it cannot be read, which may be why there is to be another."""
+    """Size of the vocabulary in use; 0 if it cannot be read, which may be the reason for retraining."""
     try:
         return collection.vocabulary.words
     except CairnError:
@@ -424,6 +425,6 @@ def _words(collection: Collection) -> int:
 
 
 def _with_error(row: ImageRow, error: float) -> ImageRow:
-    """A copy of what a row notes, with a new quantisation error."""
+    """A copy of a row with a new quantisation error."""
     of_file = some_of(row, "number", "path", "name", "sha256", "size", "mtime_ns")
     return ImageRow(**of_file, **some_of(row, "width", "height", "features", "date_added"), quantisation_error=error)

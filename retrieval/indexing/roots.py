@@ -1,4 +1,4 @@
-"""Folders that photos were indexed with: which there are, where they are now, and what photos are called by them."""
+"""Folders that photos were indexed from: list, move, and naming of photos by them."""
 
 import os
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ from retrieval.photos.listing import count_by_root, is_away
 
 
 def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
-    """Folders that photos were indexed with, in order, the number of photos, and whether each is there with anything in
-    it: its drive may not be connected.
+    """List the folders that photos were indexed from, in order: path, number of photos, and whether it exists and is
+    not empty, as its drive may not be connected.
     """
     return [(folder, photos, not is_away(folder)) for folder, photos in count_by_root(collection.catalogue.places())]
 
@@ -26,9 +26,9 @@ def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
 def move_root(
     collection: Collection, old: Path, new: Path, progress: Progress | None = None
 ) -> tuple[list[str], list[str]]:
-    """Say that the photos below a folder, or one above or below it, are in another one now, in the same order of
-    folders. A file of the size and time that were noted is taken for the photo; another is read, and taken where its
-    content is the same. Gives names of photos found there, and of those left, which stay as they are.
+    """Record that the photos below a folder, or one above or below it, are in another folder now, with the same
+    subfolders. A file of the recorded size and time is taken for the photo; any other file is read, and must have the
+    same content. Returns names of photos found there, and of the others, which do not change.
     """
     tell = progress or (lambda step, done, of: None)
     before, after = Path(os.path.realpath(old)), Path(os.path.realpath(new))
@@ -36,12 +36,12 @@ def move_root(
         raise CairnError(f"There is no folder {printable(str(new))}: nothing was changed.")
     places = [(number, path) for number, _, path in collection.catalogue.places()]
     rows, known = _rows_below(collection, places, before), {path for _, path in places}
-    moves, moved, left = [], [], []
+    moves, moved, missing = [], [], []
     for number, row in enumerate(rows):
         path = after / Path(row.path).relative_to(before)
         status = None if str(path) in known else _found(row, path)
         if status is None:
-            left.append(row.name or "")
+            missing.append(row.name or "")
         else:
             moves.append(PhotoMove(row.number, str(path), None, status.st_size, status.st_mtime_ns))
             moved.append(row.name or "")
@@ -53,11 +53,11 @@ def move_root(
         )
     with changed(collection):
         collection.catalogue.write(move_photos, moves)
-    return moved, left
+    return moved, missing
 
 
 def name_from(collection: Collection, folder: Path) -> dict[str, str]:
-    """Call the photos below a folder by their paths from there; give the new names by those that they had."""
+    """Name the photos below a folder by their paths relative to it; return the new names by the old ones."""
     top = Path(os.path.realpath(folder))
     places = ((number, path) for number, _, path in collection.catalogue.places())
     rows = _rows_below(collection, places, top)
@@ -67,7 +67,7 @@ def name_from(collection: Collection, folder: Path) -> dict[str, str]:
 
 
 def _rows_below(collection: Collection, places: Iterable[tuple[int, str]], folder: Path) -> list[ImageRow]:
-    """Rows of photos, of which numbers and paths are given, that lie below a folder."""
+    """Rows of those of some photos, pairs of number and path, that lie below a folder."""
     check_path(str(folder))
     start = os.path.join(folder, "")  # noqa: PTH118 (ends in a slash)
     numbers = [number for number, path in places if path.startswith(start)]
@@ -81,7 +81,7 @@ def _rows_below(collection: Collection, places: Iterable[tuple[int, str]], folde
 
 
 def _found(row: ImageRow, path: Path) -> os.stat_result | None:
-    """Return the state of the file at a path if that is the photo of a row."""
+    """Return the status of the file at a path if it is the photo of a row."""
     try:
         status = file_of(path).stat()
         if (status.st_size, status.st_mtime_ns) != (row.size, row.mtime_ns) and hash_photo(path) != row.sha256:

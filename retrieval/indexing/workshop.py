@@ -1,4 +1,4 @@
-"""What a worker of a cluster does with photos, given the options, descriptor and vocabulary of a collection."""
+"""Tasks of a cluster worker: prepare photos by the options, descriptor and vocabulary of a collection."""
 
 import tempfile
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from retrieval.indexing.preparing import Prepared, described
 
 @dataclass(frozen=True)
 class Plan:
-    """What all photos of one run have in common; it is sent with each."""
+    """Settings shared by all photos of one run; sent with each photo."""
 
-    place: str  # of the storage in which the collection's files are
+    place: str  # of the storage that holds the collection's files
     options: CollectionOptions
     fingerprint: str  # of descriptor and options: see `Extractor.fingerprint`
     signature: str  # of a feature, by name
@@ -32,12 +32,12 @@ class Plan:
 
 
 def stage(plan: Plan, path: Path, key: str) -> Staged:
-    """Extract the features of a photo and keep them in the storage, unless they are there."""
+    """Extract the features of a photo and put them into the storage, unless it has them."""
     return _workshop(plan).stage(path, key, keep=True)
 
 
 def prepare(plan: Plan, path: Path, key: str) -> Prepared:
-    """Extract the features of a photo, unless they are there, and give them their words; read what its file says."""
+    """Extract the features of a photo, unless the storage has them, and assign words; read its metadata."""
     workshop = _workshop(plan)
     one = workshop.stage(path, key, keep=workshop.is_shared)
     ready = described(path, one)
@@ -51,27 +51,27 @@ def prepare(plan: Plan, path: Path, key: str) -> Prepared:
 
 
 def forget(place: str) -> None:
-    """Remove what this machine has copied of the features that were kept in a storage."""
+    """Remove this machine's copies of staged features of a storage."""
     storage = open_storage(place)
     if isinstance(storage, ObjectStorage):
         storage.forget(STAGING)
 
 
 def staging_names(plan: Plan, key: str) -> list[str]:
-    """Names, in the storage, of what is kept of a photo: see `staged_files`."""
+    """Names, in the storage, of the staged files of a photo: see `staged_files`."""
     folder = staging_folder(plan.fingerprint, plan.options.image)
     return [f"{STAGING}/{folder}/{name}" for name in staged_files(key)]
 
 
 class _Workshop:
-    """A collection, as far as one worker needs it: see `quantise`."""
+    """The parts of a collection that a worker needs: see `quantise`."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.options = plan.options
         self.storage: Storage = open_storage(plan.place)
         self.is_shared = isinstance(self.storage, FolderStorage)
-        self.storage.fetch(OPTIONS)  # says what is wrong where the collection is not there
+        self.storage.fetch(OPTIONS)  # raises a clear error if the collection is missing
         brought = descriptor_of(self.storage.fetch(plan.vocabulary[0])) if plan.vocabulary is not None else None
         learnt = brought is None and plan.options.descriptor == DESCRIPTOR
         folder = self.storage.fetch(DESCRIPTOR).parent if learnt else None
@@ -84,7 +84,7 @@ class _Workshop:
         if isinstance(self.storage, FolderStorage):
             folder = self.storage.folder / STAGING
         else:
-            self._own = tempfile.TemporaryDirectory(prefix="cairn-staging-")  # as long as this is
+            self._own = tempfile.TemporaryDirectory(prefix="cairn-staging-")  # lives as long as this object
             folder = Path(self._own.name)
         self.staging = Staging(folder, self.extractor, plan.options.image)
 
@@ -105,7 +105,7 @@ class _Workshop:
         return make_source(kind, self.vocabulary.centres, self.options.seed) if kind is not None else None
 
     def stage(self, path: Path, key: str, *, keep: bool) -> Staged:
-        """Extract features, or take those that the storage has; keep them there, or on this machine's disk alone."""
+        """Extract features, or take them from the storage; keep them there, or only on this machine's disk."""
         if self.is_shared:
             return self.staging.stage(path, key)
         names = staging_names(self._plan, key)
@@ -120,7 +120,7 @@ class _Workshop:
         return one
 
     def forget(self, key: str) -> None:
-        """Remove the features of a photo from this machine's disk, if that is not what all machines see."""
+        """Remove the features of a photo from this machine's disk, unless all machines share it."""
         if not self.is_shared:
             self.staging.discard([key])
 

@@ -1,1 +1,1 @@
-"""What `import cairn` gives: collections, searches and their results."""
+"""The public interface of `import cairn`: collections, searches and their results."""

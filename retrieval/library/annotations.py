@@ -1,9 +1,9 @@
 """Matches as W3C Web Annotations, which viewers of libraries show.
 
-Each pair of photos of a group that geometry links is an annotation (https://www.w3.org/TR/annotation-model/): its
-target and the first of its bodies are the regions of both in which matches lie. The second is text, as viewers such as
-Mirador show comments alone. A photo that came by IIIF is its canvas, in the
-canvas's own pixels; another is its name, as an address relative to where the file lies.
+Each verified pair of photos of a group is an annotation (https://www.w3.org/TR/annotation-model/): its target and first
+body are the regions of the matches in both. The second body is text, as viewers such as Mirador show only comments. A
+photo from IIIF is identified by its canvas, in the canvas's pixels; another by its name, as an address relative to the
+file.
 """
 
 import json
@@ -64,20 +64,20 @@ def annotation_page(
     Parameters
     ----------
     pairs : sequence of (Group, Photo, Photo)
-        As `pairs_of_groups` gives them: the target of an annotation, and its body.
+        From `pairs_of_groups`: the target of an annotation, and its body.
     compare : callable
         Matches two photos.
     tell : callable
-        Told how many pairs are done.
+        Called with the number of pairs done.
     address_of : callable, optional
-        Gives the address of a photo, of as many pixels. Without it, or where it gives "", a photo that came by IIIF is
-        its canvas, and another its name.
+        Returns the address of a photo of the same size in pixels. Without it, or if it returns "", a photo from IIIF is
+        identified by its canvas, and another by its name.
 
     Returns
     -------
     dict
-        An ``AnnotationPage``, as JSON-LD. Each item has besides: group, inliers, probability, and map, the homography
-        (3 rows of 3) that takes points of the target to points of the first body, in the units of their selectors.
+        An ``AnnotationPage``, as JSON-LD. Each item also has: group, inliers, probability, and map, the homography (3
+        rows of 3) that maps points of the target to points of the first body, in the units of their selectors.
     """
     items = []
     for done, (group, one, other) in enumerate(pairs, 1):
@@ -95,7 +95,7 @@ def answer_page(
     photo_of: Callable[[str], "Photo | None"],
     address_of: Callable[["Photo"], str] | None = None,
 ) -> dict[str, Any]:
-    """Make annotations of what a search has found: from the box of the query, or all of it, to where that lies.
+    """Make annotations of the results of a search: from the box of the query, or all of it, to its region in a photo.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def answer_page(
     Returns
     -------
     dict
-        As `annotation_page` gives it, without groups.
+        Like that of `annotation_page`, without groups.
     """
     items, photo_of = [], cache(photo_of)
     for result in answer:
@@ -130,7 +130,7 @@ def answer_page(
 
 
 def _page(items: list[dict[str, Any]]) -> dict[str, Any]:
-    # The same matches have the same name, so that files can be compared.
+    # Equal matches have equal names, so that files can be compared.
     name = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(items, sort_keys=True))
     return {"@context": list(_CONTEXT), "id": f"urn:uuid:{name}", "type": "AnnotationPage", "items": items}
 
@@ -170,7 +170,7 @@ def _annotation(
 
 
 class _Place:
-    """How places in a photo are told: of what, and in which units."""
+    """Target of places in a photo, and their units."""
 
     def __init__(self, name: str, width: int | None, height: int | None, known: Mapping[str, Sequence[str]]) -> None:
         self.width, self.height = width or 1, height or 1
@@ -180,7 +180,7 @@ class _Place:
         self.unit = "percent:" if canvas and size is None else ""
         wide, high = (int(size[1]), int(size[2])) if canvas and size else (self.width, self.height)
         x, y = (100 / self.width, 100 / self.height) if self.unit else (wide / self.width, high / self.height)
-        # From pixels with the middle of the first at (0, 0) to units with its corner there.
+        # From pixels with the centre of the first at (0, 0) to units with its corner there.
         self.scale: NDArray[np.float64] = np.array([[x, 0, x / 2], [0, y, y / 2], [0, 0, 1]])
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Answers to searches: small objects that know how to be printed, tabulated and drawn."""
+"""Answers to searches: small objects that can be printed, tabulated and drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class QueryPhoto:
     Attributes
     ----------
     name : str
-        What the answer calls it: a name in the collection, or a file.
+        A name in the collection, or a file.
     path : str
         Its file.
     width, height : int
@@ -44,7 +44,7 @@ class QueryPhoto:
     box : tuple of four floats or None
         x0, y0, x1, y1 in pixels of the upright original, clipped to it; None for the whole photo.
     remarks : tuple of str
-        What is to be known of how a file from elsewhere was read, such as "the lowest 3% are missing".
+        Remarks on how a file that is not in the collection was read, such as "the lowest 3% are missing".
     """
 
     name: str
@@ -70,32 +70,32 @@ class Result:
     name : str
         Name of the photo in the collection.
     title : str or None
-        Title, where one is known.
+        Title, if known.
     path : str
         Its file.
     score : float
         Similarity by the engine: 0 for nothing in common.
     inliers : int
-        Matches that agree on one map between the photos; 0 where geometry does not confirm the photo.
+        Matches that agree on one map between the photos; 0 if geometry does not confirm the photo.
     probability : float
         That it shows the same, 0 to 1: calibrated, see the page on verification.
     found : bool
-        Whether it is found for sure, and not only perhaps.
+        Whether it is sure.
     homography : ndarray, shape (3, 3), float64, or None
-        Takes pixels of the query's photo to pixels of this one.
+        Maps pixels of the query photo to pixels of this one.
     number : int
         Number of the photo in the collection.
     width, height : int or None
         Pixels of the upright original.
     query_index : int
-        Which of several queries it matches.
+        Number of the query that it matches, if there are several.
     turn : float
         Angle in radians, clockwise, at which the query was found.
     region : list of [x, y] or None
-        Corners of where the query's box, or all of it, lies in the photo, clipped to it.
+        Corners of the query's box, or of all of it, in the photo, clipped to it.
     page : int or None
-        Which page of the file, from 1, where it has several, or when in a film, milliseconds; None for the page that
-        stands for it.
+        Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has the name of the
+        file.
     mirrored : bool
         Whether it shows the mirror image of the query.
     """
@@ -126,7 +126,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Shown:
-    """What an answer or a match was made of, to draw it."""
+    """Data that an answer or a match was made from, to draw it."""
 
     searcher: "Searcher"
     found: "Sequence[tuple[Query, Hit, ImageRow]]"
@@ -135,7 +135,7 @@ class Shown:
 
 
 class _Drawn:
-    """An answer or a match, which can be drawn as long as what it was made of is in this process: not a copy of it."""
+    """An answer or a match. It can be drawn while its data is in this process; a copy cannot."""
 
     _shown: Shown | None = None
 
@@ -159,26 +159,26 @@ class _Drawn:
 class Answer(_Drawn, Sequence[Result]):
     """The photos that show what a query shows, the best first: a sequence of `Result`.
 
-    ``pandas.DataFrame(answer)`` has a row for each. In a notebook it shows itself, with the region that was found.
-    For `save_picture` it keeps the features of its query, a megabyte or so, and the collection as it was searched; a
-    pickle or a copy goes without: to keep many, keep ``copy.copy(answer)`` or ``answer.to_dict()``.
+    ``pandas.DataFrame(answer)`` has a row for each. In a notebook it shows the photos with the regions found. For
+    `save_picture` it holds the features of its query, about a megabyte, and the searched collection; a pickle or a copy
+    does not: to store many, use ``copy.copy(answer)`` or ``answer.to_dict()``.
 
     Attributes
     ----------
     queries : tuple of QueryPhoto
-        What was searched for: one photo, or several.
+        The query photos, one or several.
     results : tuple of Result
         The photos, the best first.
     engine, expand : str
-        How they were ranked and the query expanded.
+        Methods of ranking and of query expansion.
     augmented : bool
-        Whether photos were scored with what they borrow of linked ones.
+        Whether photos were scored with features borrowed from linked ones.
     similarity : dict or None
         The learnt similarity of words that they were scored by.
     filter : dict or None
-        Which photos were searched: only what was asked for.
+        The conditions of the filter that were set.
     passing : int or None
-        How many photos pass the filter.
+        Number of photos that pass the filter.
     turned : bool
         Whether the query was tried at other turns than upright.
     sure : bool
@@ -188,7 +188,7 @@ class Answer(_Drawn, Sequence[Result]):
     seconds : dict of str to float
         Time of the steps: extract, search, verify, total.
     rejected : tuple of int
-        Numbers of photos that are left out, as somebody called them no match of what was searched for.
+        Numbers of photos that are left out, as they were marked as no match of the query.
 
     Examples
     --------
@@ -226,13 +226,13 @@ class Answer(_Drawn, Sequence[Result]):
 
     @property
     def query(self) -> str | list[str]:
-        """What was searched for: a name, or a list of several."""
+        """Name of the query photo, or a list of several."""
         names = [one.name for one in self.queries]
         return names[0] if len(names) == 1 else names
 
     @property
     def box(self) -> Box | None:
-        """The box of a single query; None if there is none."""
+        """The box of a single query; None without a box."""
         return self.queries[0].box if len(self.queries) == 1 else None
 
     @property
@@ -282,7 +282,7 @@ class Answer(_Drawn, Sequence[Result]):
         Raises
         ------
         CairnError
-            It cannot be written there, or this is a copy, or comes from a pickle.
+            It cannot be written there, or this object is a copy or was unpickled.
         """
         return self._draw(path)
 
@@ -324,11 +324,11 @@ def make_answer(
     Parameters
     ----------
     searcher : Searcher
-        That searched.
+        Searcher of the queries.
     asked, found : sequences
-        The photos of the query, and what was found of each, and after that perhaps of the mirror image of each.
+        The query photos, and the result of each, optionally followed by the results of their mirror images.
     top : int
-        Most photos that are reported.
+        Most photos to report.
     match_all : bool
         Whether these must match all queries.
     wanted : PhotoFilter, optional
@@ -336,7 +336,7 @@ def make_answer(
     passing : ndarray, optional
         Numbers of the photos that pass it.
     rejected : sequence of int
-        Numbers of photos that somebody called no match.
+        Numbers of photos marked as no match.
 
     Returns
     -------
@@ -385,7 +385,9 @@ def make_answer(
 
 def query_photo(asked: "QueryImage", query: "Query") -> QueryPhoto:
     """Return which photo was searched for."""
-    remarks = query.remarks.sentences() if asked.row is None else ()  # of others indexing has told
+    remarks = (
+        query.remarks.sentences() if asked.row is None else ()
+    )  # indexing has reported those of photos of the collection
     return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box, tuple(remarks))
 
 

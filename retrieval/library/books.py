@@ -1,4 +1,4 @@
-"""What METS beside the pages of a book says of them, as metadata."""
+"""Metadata of pages of a book from METS files next to them."""
 
 import os
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def keep_book_metadata(collection: "Collection", paths: Iterable[Path]) -> None:
-    """Keep title, page, order and sections of photos in some folders that METS has as pages.
+    """Store title, page, order and sections of photos in some folders that METS lists as pages.
 
     The title is set once, as people may edit it. Columns follow the METS.
     """
     places = [os.path.realpath(path) for path in paths]
     below = tuple(os.path.join(one, "") for one in places)  # noqa: PTH118 (ends in a slash)
-    looked: dict[str, bool] = {}  # folders, and whether there may be METS beside their photos
+    looked: dict[str, bool] = {}  # folders, and whether there may be METS next to their photos
     pages: dict[int, Path] = {}
     for number, _, path in collection.catalogue.places():
         if not (path.startswith(below) or path in places):
@@ -41,10 +41,10 @@ def _keep(collection: "Collection", pages: dict[int, Path]) -> None:
     labels: dict[str, str] = {}
     of_photo: dict[int, Values] = {}
     for number, path in pages.items():
-        told = find_page(path)
-        if told is None:
+        book_page = find_page(path)
+        if book_page is None:
             continue
-        _, book, page = told
+        _, book, page = book_page
         item = IiifManifest(book.title, {}, "", "", "", ())
         values = page_values("", item, ManifestPage("", page.label, "", "", 0, page.sections), page.order, labels)
         of_photo[number] = values

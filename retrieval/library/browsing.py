@@ -1,4 +1,4 @@
-"""What pages show of all photos at once: a wall, a time line, a map and lists of them, in plain values."""
+"""Data for pages that show all photos: a wall, a time line, a map and lists, as plain values."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -47,14 +47,14 @@ def timeline(catalogue: Catalogue, wanted: Filter) -> dict[str, Any]:
 
 
 def places(catalogue: Catalogue, wanted: Filter) -> dict[str, Any]:
-    """Where photos were taken, as far as they say so."""
+    """Places where photos were taken, if known."""
     numbers, at = catalogue.read(positions_of, wanted)
     latitudes, longitudes = np.round(at, 5).T.tolist()
     return {"numbers": numbers.tolist(), "latitudes": latitudes, "longitudes": longitudes}
 
 
 def cameras(catalogue: Catalogue, limit: int) -> dict[str, Any]:
-    """Cameras, those of the most photos first."""
+    """Cameras, the most frequent first."""
     return {"cameras": _counted("camera", catalogue.read(values_of, "camera")[:limit])}
 
 
@@ -64,24 +64,24 @@ def folders(catalogue: Catalogue) -> dict[str, Any]:
 
 
 def facets(catalogue: Catalogue, wanted: Filter, limit: int) -> dict[str, Any]:
-    """What photos have: values of fields, folders, tags, albums, years."""
-    found = catalogue.read(facets_of, wanted, limit)
+    """Facets of photos: values of fields, folders, tags, albums, years."""
+    counts = catalogue.read(facets_of, wanted, limit)
     return {
-        "facets": [{"field": name, "values": _counted("value", values)} for name, values in found.fields.items()],
-        "folders": _counted("folder", found.folders),
-        "tags": _counted("tag", found.tags),
-        "albums": [{"album": album, "name": name, "photos": photos} for album, name, photos in found.albums],
-        "years": _counted("year", found.years),
+        "facets": [{"field": name, "values": _counted("value", values)} for name, values in counts.fields.items()],
+        "folders": _counted("folder", counts.folders),
+        "tags": _counted("tag", counts.tags),
+        "albums": [{"album": album, "name": name, "photos": photos} for album, name, photos in counts.albums],
+        "years": _counted("year", counts.years),
     }
 
 
 def some_photos(catalogue: Catalogue, numbers: Sequence[int]) -> list[PhotoRow]:
-    """Those of some photos that are there, in the order of the numbers."""
+    """Those of some photos that exist, in the order of the numbers."""
     return catalogue.read(rows_there, numbers)
 
 
 def photo_of_content(catalogue: Catalogue, beginning: str) -> PhotoRow | None:
-    """A photo whose SHA-256 begins so, if there is one."""
+    """A photo whose SHA-256 begins with these digits, or None."""
     return next(iter(catalogue.read(rows_of_content, beginning)), None)
 
 
@@ -91,12 +91,12 @@ def tags(catalogue: Catalogue, most: int) -> list[tuple[str, int]]:
 
 
 def count(catalogue: Catalogue) -> int:
-    """How many photos there are."""
+    """Number of photos."""
     return catalogue.read(count_indexed)
 
 
 def count_missing(catalogue: Catalogue) -> int:
-    """How many photos had no file when that was looked for last."""
+    """Number of photos whose files were missing at the last run."""
     return len(catalogue.read(missing_photos))
 
 
@@ -106,7 +106,7 @@ def sources(catalogue: Catalogue) -> list[Path]:
 
 
 def failed_files(catalogue: Catalogue) -> list[Path]:
-    """Files that could not be read, or of which a page could not."""
+    """Files that could not be read, entirely or in part."""
     return [*dict.fromkeys(file_of(one.path) for one in catalogue.read(failures_in))]
 
 

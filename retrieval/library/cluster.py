@@ -1,4 +1,4 @@
-"""Where the work on a collection is done: on this machine, or by the workers of a Dask cluster."""
+"""Run the work on a collection on this machine, or on the workers of a Dask cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
     from retrieval.shards.epoch import Epoch
     from retrieval.shards.shards import Shards
 
-_PATIENCE = 10.0  # seconds that a search waits for a scheduler that has gone
+_PATIENCE = 10.0  # seconds that a search waits for a lost scheduler
 
 
 class ClusterWork:
-    """What the workers of a cluster do for a collection: they search it in shards, find groups and index photos.
+    """Work of a cluster for a collection: search it in shards, find groups and index photos.
 
-    It connects when it is first needed, so that processes which are forked before have connections of their own.
+    It connects at first use, so that forked processes make their own connections.
 
     Parameters
     ----------
     address : str
         Of a Dask scheduler, or ``local:N``.
     shards : int
-        That a collection is cut into for searches; 0: two a worker.
+        Number of shards of a collection; 0: two for each worker.
     storage : str, optional
-        Where the workers find its files; what the collection keeps, or its folder, otherwise.
+        Storage for the collection's files that workers reach; by default the one that the collection names, or its
+        folder.
 
     Raises
     ------
@@ -59,14 +60,14 @@ class ClusterWork:
         self.close()
 
     def close(self) -> None:
-        """Leave the cluster; end it where it was started here."""
+        """Leave the cluster; stop it if it was started here."""
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = self._shards = None
 
     @property
     def cluster(self) -> "Cluster":
-        """The cluster; raises ClusterError where it cannot be joined."""
+        """The cluster; raises ClusterError if it cannot be joined."""
         from index.cluster.connection import Cluster
 
         if self._cluster is None:
@@ -86,14 +87,14 @@ class ClusterWork:
         return self._number or usual_shards(self.cluster)
 
     def renew(self, collection: "Collection") -> None:
-        """Cut what a collection holds now into shards, which are given out when a search needs them."""
+        """Divide the current content of a collection into shards, which are distributed when a search needs them."""
         from retrieval.shards.epoch import open_epoch
 
         self._epoch, self._shards = open_epoch(collection, self.number), None
 
     @property
     def shards(self) -> "Shards":
-        """The shards of the collection as it was renewed last, as this process reaches them."""
+        """The shards of the collection since the last `renew`, with this process's connection."""
         from retrieval.shards.cluster import ClusterHolders
         from retrieval.shards.shards import Shards
 
@@ -103,13 +104,13 @@ class ClusterWork:
         return self._shards
 
     def searcher(self, collection: "Collection", options: "SearchOptions") -> "Searcher":
-        """Make what searches a collection as it was renewed last."""
+        """Return a searcher of a collection as of the last `renew`."""
         from retrieval.shards.engine import sharded_searcher
 
         return sharded_searcher(collection, options, self.shards)
 
     def asker(self, collection: "Collection") -> "Asker":
-        """Make what asks a collection with many of its photos."""
+        """Return an object that queries a collection with many of its photos."""
         from retrieval.groups.links import ask_shards
         from retrieval.shards.cluster import open_shards
 
@@ -117,14 +118,14 @@ class ClusterWork:
         return lambda numbers: ask_shards(collection, numbers, shards)
 
     def preparer(self, collection: "Collection") -> "Preparer":
-        """Make what prepares photos for a collection, whose catalogue remembers a storage that was named."""
+        """Return an object that prepares photos for a collection; its catalogue stores the name of the storage."""
         from index.cluster.storage import open_storage, send_new
         from retrieval.collection.layout import OPTIONS
         from retrieval.indexing.on_cluster import ClusterPreparer
         from retrieval.shards.storage_place import keep_storage_place, storage_place
 
         storage = open_storage(self._storage or storage_place(collection))
-        send_new(storage, OPTIONS, collection.folder / OPTIONS)  # says what is wrong with it
+        send_new(storage, OPTIONS, collection.folder / OPTIONS)  # raises a clear error if it is unusable
         if self._storage is not None:
             keep_storage_place(collection, self._storage)
         return ClusterPreparer(collection, self.cluster, storage)
@@ -141,7 +142,7 @@ def join_cluster(address: str | None, shards: int = 0, storage: str | None = Non
     Raises
     ------
     CairnError
-        It cannot be joined, the storage cannot be used, or there is no address for what is said of a cluster.
+        It cannot be joined, the storage cannot be used, or options of a cluster are given without an address.
     """
     if address is None:
         if shards:
@@ -152,7 +153,7 @@ def join_cluster(address: str | None, shards: int = 0, storage: str | None = Non
     if storage is not None:
         from index.cluster.storage import open_storage
 
-        open_storage(storage)  # says what is wrong with it
+        open_storage(storage)  # raises a clear error if it is unusable
     work = ClusterWork(address, shards, storage)
     work.cluster  # noqa: B018 (it is joined now)
     return work
@@ -171,7 +172,7 @@ def joined(address: str | None, shards: int = 0, storage: str | None = None) -> 
 
 @contextmanager
 def at_work(address: str | None, workers: int, folder: Path) -> Iterator["int | Cluster"]:
-    """Give who is at work: processes of this machine, or the workers of the cluster at an address.
+    """Yield a number of processes of this machine, or the cluster at an address.
 
     Parameters
     ----------

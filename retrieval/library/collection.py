@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -18,9 +19,10 @@ from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
 from index.parallel import one_thread, processes
+from index.progress import Progress
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photos import count_indexed, photo_of_name
-from retrieval.catalogue.schema import FILE
+from retrieval.catalogue.schema import FILE, ImageRow
 from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import count_collection, describe_collection
@@ -47,18 +49,20 @@ from retrieval.library.reports import (
 )
 from retrieval.search.options import SearchOptions
 
-# What sees and searches is imported when it is needed: `cairn info` needs none of it.
+# Modules for images and searching are imported lazily, as `cairn info` does not need them.
 if TYPE_CHECKING:
     from retrieval.indexing.discovery import IndexReport
     from retrieval.library.answers import Answer
     from retrieval.library.cluster import ClusterWork
     from retrieval.library.given import Given, InCollection
     from retrieval.library.groups import Groups
-    from retrieval.library.impressions import Impressions
+    from retrieval.library.impressions import AlignedPhotos, Impressions
     from retrieval.library.matches import Match
     from retrieval.library.pairs import Pairs, PhotoFeatures
+    from retrieval.library.print_clock import ClockDecisions, PrintClock
     from retrieval.library.searches import Searches
     from retrieval.library.shared_books import SharedBooks
+    from retrieval.search.answers import QueryImage
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
 
@@ -70,11 +74,11 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class Collection(Decisions):
-    """A collection of photos: a folder with what Cairn knows of them; the photos stay where they are.
+    """A collection of photos: a folder with their features and metadata; the photos stay in their own folders.
 
-    It is made by `cairn.create` and `cairn.open`, and closed by `close` or ``with``. Calls from several threads are
-    safe, and wait for each other; to search at the same time, let each thread open the collection. What other processes
-    change is seen by the next call. It is not pickled: each process opens it, also one that was forked.
+    `cairn.create` and `cairn.open` return it; `close` or ``with`` closes it. Calls from several threads are safe, and
+    wait for each other; to search in parallel, let each thread open the collection. Changes by other processes are
+    visible to the next call. It cannot be pickled: each process opens it, also after a fork.
 
     Attributes
     ----------
@@ -91,7 +95,7 @@ class Collection(Decisions):
     """
 
     def __init__(self, opened: Opened, cluster: "ClusterWork | None" = None) -> None:
-        """Take what is opened, and the cluster that does the work, where one does."""
+        """Wrap an opened collection, and optionally the cluster that does the work."""
         self.folder = opened.folder
         self._opened: Opened | None = opened
         self._cluster = cluster
@@ -132,15 +136,15 @@ class Collection(Decisions):
 
     @property
     def opened(self) -> Opened:
-        """What the folder holds, for the other parts of Cairn; raises CairnError if it was closed."""
+        """The internal collection, for other parts of Cairn; raises CairnError if it was closed."""
         if self._opened is None:
             raise CairnError(f"The collection {self.folder} was closed: open it again.")
         return self._opened
 
     def close(self) -> None:
-        """Close the catalogue, and let go of what searches keep in memory; whatever was added is kept.
+        """Close the catalogue, and release the memory of searches.
 
-        Nothing else can be done with the object then. To close it twice does no harm.
+        The object cannot be used any more. Closing it twice does no harm.
         """
         with self._lock:
             vars(self).pop("_searches", None)
@@ -168,10 +172,9 @@ class Collection(Decisions):
         ignore_robots: Iterable[str] = (),
         progress: Telling = None,
     ) -> Added:
-        """Add photos, and bring up to date what is known of those that are in the collection.
+        """Add photos, and update the data on those that are in the collection.
 
-        Photos that are in it and unchanged are skipped; those that have moved are recognised by their content. A call
-        that was interrupted is picked up by the next one.
+        Unchanged photos are skipped; moved ones are recognised by content. The next call resumes an interrupted one.
 
         Parameters
         ----------
@@ -179,29 +182,29 @@ class Collection(Decisions):
             Photos, and folders of photos; addresses (``https://…``) of IIIF manifests, of collections of these, and
             of streams of their changes, whose pages are fetched.
         vocabulary : path-like, optional
-            Another collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
+            Another collection, or the vocabulary folder of one, whose vocabulary is copied instead of training one.
         again : bool
-            Take in photos that were removed for good, too.
+            Also add photos that were removed for good.
         exclude, include : iterable of str
-            Patterns of files and folders that are passed over, or taken all the same, from now on: names with ``*`` and
-            ``?``, or paths. A pattern that is given to one is taken from the other.
+            Patterns of files and folders to skip, or to take all the same, from now on: names with ``*`` and ``?``, or
+            paths. A pattern in one of the lists is removed from the other.
         films : bool, optional
             Whether films in folders are taken, too, from now on: each shot becomes a photo, or more where it changes.
         frame_every : float, optional
-            Take a frame of films each so many seconds instead, from now on; 0: by their shots.
+            Seconds between the frames of films, in place of shots, from now on; 0: by their shots.
         workers : int
-            Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
+            Processes, unless a cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
-            Seconds after which no further photo is begun; the next call goes on with those that are left.
+            Seconds after which no further photo is begun; the next call resumes with the remaining ones.
         max_pages : int, optional
-            Pages of a file of several that are taken, beside those that are there already; a later call with more takes
-            the others.
+            Pages taken from a multi-page file, in addition to those already indexed; a later call with a larger number
+            takes the others.
         iiif_folder : path-like, optional
-            Folder that pages of manifests are fetched into; without, one that the collection owns. It is indexed.
+            Folder that pages of manifests are fetched into and indexed from; by default inside the collection.
         allow_hosts : iterable of str
-            Hosts that may be asked though their addresses are not those of the public Internet.
+            Hosts that may be contacted although their addresses are not on the public Internet.
         ignore_robots : iterable of str
-            Hosts that are asked for what their ``robots.txt`` forbids too: for those who have the library's leave.
+            Hosts whose ``robots.txt`` is ignored, if you have the library's permission.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -215,7 +218,7 @@ class Collection(Decisions):
         CollectionLocked
             Another process is changing the collection.
         CairnError
-            A path does not exist, the vocabulary does not fit, or nothing can be had of any address.
+            A path does not exist, the vocabulary does not fit, or nothing can be fetched from any address.
         """
         from retrieval.indexing.adding import index_photos
         from retrieval.library.books import keep_book_metadata
@@ -269,13 +272,13 @@ class Collection(Decisions):
         ----------
         photo : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result; or an iterable of them
             A name in the collection or a file; a number in the collection; the content of a file; an image in RGB, as
-            `cairn.as_image` takes it; or a photo of the collection. Several are searched for together.
+            for `cairn.as_image`; or a photo of the collection. Several are searched for together.
         box : sequence of four floats, optional
-            x0, y0, x1, y1 in pixels of the upright photo: search for what is in it.
+            x0, y0, x1, y1 in pixels of the upright photo: search for its content.
         top : int
             Number of results.
         where : Filter or mapping, optional
-            Which photos are searched: a `cairn.Filter`, or its fields, such as ``{"folder": "rome"}``.
+            Photos to search: a `cairn.Filter`, or its fields, such as ``{"folder": "rome"}``.
         match_all : bool
             With several photos: results must match all of them, not any.
         features : path-like, optional
@@ -296,7 +299,7 @@ class Collection(Decisions):
         CollectionChanged
             Other processes change the collection faster than it can be searched.
         CairnError
-            The request cannot be met.
+            The request cannot be fulfilled.
         """
         from retrieval.library.given import as_box, ask, several
 
@@ -312,7 +315,7 @@ class Collection(Decisions):
         within = as_box(box)
 
         def search() -> "Answer":
-            self._searches.searcher(how)  # what it lacks is said before a photo is looked for
+            self._searches.searcher(how)  # report what it lacks before looking up a photo
             asked = [ask(self.opened, one, within) for one in queries]
             return self._searches.search(asked, how, wanted=wanted, top=top, match_all=match_all)
 
@@ -331,9 +334,9 @@ class Collection(Decisions):
         Parameters
         ----------
         photos : iterable
-            Photos, as `search` takes them.
+            Photos, as for `search`.
         boxes : iterable, optional
-            A box of each, or None.
+            A box for each, or None.
         **how
             See `search`.
 
@@ -367,14 +370,14 @@ class Collection(Decisions):
         box: Iterable[float] | None = None,
         **options: Any,
     ) -> "Match":
-        """Look what a photo, or a box in one, has in common with one photo of the collection.
+        """Match a photo, or a box in one, with one photo of the collection.
 
         Parameters
         ----------
         photo : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result
-            Any photo, as `search` takes it.
+            Any photo, as for `search`.
         other : str, path-like, int, Photo or Result
-            A photo of the collection: its name, its file, its number, or what a search or a list gave.
+            A photo of the collection: its name, its file, its number, or an element of an answer or a list.
         box : sequence of four floats, optional
             x0, y0, x1, y1 in pixels of the upright photo.
         {options}
@@ -382,14 +385,14 @@ class Collection(Decisions):
         Returns
         -------
         Match
-            With no inliers where geometry finds nothing.
+            Without inliers if geometry finds no map.
 
         Raises
         ------
         PhotoNotFound, PhotoUnusable
             There is no such photo, or it cannot be read.
         CairnError
-            The request cannot be met.
+            The request cannot be fulfilled.
         """
         from retrieval.library.given import as_box, ask, row_of
 
@@ -441,27 +444,109 @@ class Collection(Decisions):
         CairnError
             Fewer than two photos were given, or too many; none matches the reference.
         """
-        from retrieval.library.given import as_box, ask, several
-        from retrieval.library.impressions import TITLES, compare_photos, rows_beside
+        from retrieval.library.impressions import compare_aligned
 
-        how, given = build(SearchOptions, options), several(photos)
-        within = as_box(box)
         if tolerance is not None and not 0 <= tolerance <= 64:
             raise CairnError(f"A tolerance is from 0 to 64 pixels, not {tolerance}.")
+        with self._aligning(photos, reference, box, build(SearchOptions, options), progress) as (_, found, tell):
+            return compare_aligned(found, tolerance, tell)
+
+    @takes_options(SearchOptions, leave=("expand", "every_turn", "soft"))
+    def print_clock(
+        self,
+        photos: "Iterable[Given]",
+        reference: "Given | None" = None,
+        box: Iterable[float] | None = None,
+        *,
+        clock: str | None = None,
+        decisions: "ClockDecisions | None" = None,
+        keep: bool = False,
+        progress: Telling = None,
+        **options: Any,
+    ) -> "PrintClock":
+        """Tell in which order impressions of one block or plate were printed, and when, by breaks or widths of lines.
+
+        Dates of the photos in the collection calibrate the clock, where two of them differ at least.
+
+        Parameters
+        ----------
+        photos : iterable of str, path-like, int, Photo or Result
+            Photos of the collection; the reference may be among them.
+        reference : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result, optional
+            Any photo, as `search` takes it, whose frame the others are brought into; otherwise the first of the photos.
+        box : sequence of four floats, optional
+            x0, y0, x1, y1 in pixels of the upright reference: what is read. Otherwise what matches is.
+        clock : {"breaks", "widths"}, optional
+            What is read, in place of what the decisions say: breaks, of woodcuts, or widths of lines, of engravings.
+        decisions : ClockDecisions, optional
+            What is left out or overruled; otherwise what is kept with this reference and box.
+        keep : bool
+            Keep the decisions in the collection, in place of those that are kept.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+        {options}
+
+        Returns
+        -------
+        PrintClock
+            Photos that do not match the reference are told in `left_out`.
+
+        Raises
+        ------
+        PhotoNotFound, PhotoUnusable
+            There is no such photo, or it cannot be read.
+        CairnError
+            Fewer than two photos are left, they have too few lines in common, or decisions contradict each other.
+        """
+        from retrieval.library.print_clock import (
+            clock_key,
+            dates_of,
+            keep_decisions,
+            kept_decisions,
+            named_in,
+            read_clock,
+        )
+
+        with self._aligning(photos, reference, box, build(SearchOptions, options), progress) as (asked, found, _):
+            key = clock_key(None if asked.row is None else asked.row.number, asked.box)
+            if decisions is None:
+                followed = self.opened.catalogue.read(kept_decisions, key)
+            else:
+                followed = named_in(found, decisions)
+            if clock is not None:
+                followed = replace(followed, clock=clock)
+            read = read_clock(found, followed, dates_of(self.opened, found))
+            if keep:
+                self._write(lambda session: keep_decisions(session, key, followed))
+            return read
+
+    @contextmanager
+    def _aligning(
+        self,
+        photos: "Iterable[Given]",
+        reference: "Given | None",
+        box: Iterable[float] | None,
+        how: SearchOptions,
+        progress: Telling,
+    ) -> "Iterator[tuple[QueryImage, AlignedPhotos, Progress | None]]":
+        """Bring photos into the frame of a reference, and hold the lock."""
+        from retrieval.library.given import as_box, ask, several
+        from retrieval.library.impressions import TITLES, align_photos, rows_beside
+
+        given, within = several(photos), as_box(box)
         with self._lock, one_thread(), telling(progress, TITLES) as tell:
             if reference is None and given:
                 reference = given[0]
             if reference is None:
                 raise CairnError("Impressions are compared of two photos at least.")
             asked = ask(self.opened, reference, within)
-            return compare_photos(
-                asked,
-                rows_beside(self.opened, asked, given),
-                lambda row: self._steadily(lambda: self._searches.match(asked, row, how)),
-                tolerance=tolerance,
-                most_pixels=self.opened.options.image.max_pixels,
-                progress=tell,
-            )
+            rows = rows_beside(self.opened, asked, given)
+            most = self.opened.options.image.max_pixels
+
+            def match(row: ImageRow) -> "Match":
+                return self._steadily(lambda: self._searches.match(asked, row, how))
+
+            yield asked, align_photos(asked, rows, match, most_pixels=most, progress=tell), tell
 
     def photos(self, where: PhotoFilter | Mapping[str, Any] | None = None) -> Photos:
         """List photos by name.
@@ -469,7 +554,7 @@ class Collection(Decisions):
         Parameters
         ----------
         where : Filter or mapping, optional
-            Which: a `cairn.Filter`, or its fields; all otherwise.
+            A `cairn.Filter`, or its fields; by default all photos.
 
         Returns
         -------
@@ -489,7 +574,7 @@ class Collection(Decisions):
         Parameters
         ----------
         photo : str, path-like, int or Result
-            Its name, file or number, or what a search gave.
+            Its name, file or number, or an element of an answer.
 
         Returns
         -------
@@ -506,12 +591,12 @@ class Collection(Decisions):
         return photos_of(self.opened.catalogue, [row], cache_of(self.folder))[0]
 
     def features(self, photo: "str | int | np.integer | os.PathLike[str] | InCollection") -> "PhotoFeatures":
-        """Return the features of a photo of the collection as they are kept.
+        """Return the stored features of a photo of the collection.
 
         Parameters
         ----------
         photo : str, path-like, int, Photo or Result
-            Its name, file or number, or what a search or a list gave.
+            Its name, file or number, or an element of an answer or a list.
 
         Returns
         -------
@@ -543,20 +628,20 @@ class Collection(Decisions):
         workers: int = 0,
         progress: Telling = None,
     ) -> "Pairs":
-        """Pair each photo with those most like it, for structure from motion: no photo is read again.
+        """Pair each photo with the most similar ones, for structure from motion, without reading photos again.
 
-        Hidden photos are left out, and so are pairs that somebody called no match.
+        Hidden photos are left out, and so are pairs marked as no match.
 
         Parameters
         ----------
         top : int
-            Others that each photo is paired with, at most.
+            Photos that each photo is paired with, at most.
         verified : bool
-            Pair photos only with those that geometry verifies, the most inliers first; otherwise the best scores count.
+            Pair photos only with those verified by geometry, the most inliers first; otherwise by the best scores.
         inliers : int
-            Fewest verified matches of a pair, where pairs are to be verified.
+            Fewest verified matches of a pair, with `verified`.
         workers : int
-            Processes that verify, where no cluster does the work; 0: one for each core.
+            Processes that verify, unless a cluster does the work; 0: one for each core.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -592,7 +677,7 @@ class Collection(Decisions):
         workers: int = 0,
         progress: Telling = None,
     ) -> "Groups":
-        """Find groups of photos that show the same, and near duplicates among them, and keep them.
+        """Find and store groups of photos that show the same, and near duplicates among them.
 
         Only photos that were added since the last call are searched for; a call that was interrupted is picked up.
 
@@ -601,9 +686,10 @@ class Collection(Decisions):
         inliers : int
             Fewest verified matches that link two photos.
         augment : bool, optional
-            Let linked photos borrow features of each other, so that more is found; without, as the last call.
+            Let linked photos borrow features from each other, so that searches find more; by default as in the last
+            call.
         workers : int
-            Processes, where no cluster does the work; 0: one for each core.
+            Processes, unless a cluster does the work; 0: one for each core.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -615,7 +701,7 @@ class Collection(Decisions):
         Raises
         ------
         CollectionLocked
-            Another process is looking for groups.
+            Another process is grouping.
         CairnError
             The collection has no photos yet.
         """
@@ -646,13 +732,13 @@ class Collection(Decisions):
         Raises
         ------
         NotGrouped
-            They were never looked for.
+            The collection was never grouped.
         """
         from retrieval.groups.groups import read_groups
         from retrieval.library.groups import make_groups
 
         for _ in range(_LOOKS):
-            with self._lock, suppress(KeyError):  # where a photo is removed by another process meanwhile
+            with self._lock, suppress(KeyError):  # if another process removes a photo meanwhile
                 return make_groups(self.opened, read_groups(self.opened))
         raise CollectionChanged(f"{self.folder} changes faster than its groups can be read: try again.")
 
@@ -663,16 +749,16 @@ class Collection(Decisions):
         out: str | os.PathLike[str] | None = None,
         pages: str | os.PathLike[str] | None = None,
     ) -> "SharedBooks":
-        """Tell which books share pictures, by the groups that `group` found last, and by what saved searches found.
+        """List books that share pictures, by the groups of the last `group`, and by finds of saved searches.
 
         Parameters
         ----------
         category : str, optional
-            What saved searches have found and was put into this category counts alone.
+            Count only finds of saved searches in this category.
         out : path-like, optional
-            Write a table (CSV) with a row and a column for each book here: how many pictures each two share.
+            Write a table (CSV) here, with a row and a column for each book: numbers of pictures that two books share.
         pages : path-like, optional
-            Write a table (CSV) with a row for each two pages that match here.
+            Write a table (CSV) here, with a row for each pair of matching pages.
 
         Returns
         -------
@@ -695,7 +781,7 @@ class Collection(Decisions):
     def save_annotations(
         self, path: str | os.PathLike[str], *, answer: "Answer | None" = None, progress: Telling = None
     ) -> int:
-        """Write the matches within groups, or what a search has found, as W3C Web Annotations (JSON-LD).
+        """Write the matches within groups, or the results of a search, as W3C Web Annotations (JSON-LD).
 
         Each pair of photos that geometry links is one: a region of each (``FragmentSelector``), the probability that
         they show the same, and the map between them. A photo that came by IIIF is named by its canvas.
@@ -706,7 +792,7 @@ class Collection(Decisions):
             Output file.
         answer : Answer, optional
             Of a search of this collection, in place of the groups: results that are found, or likely, each from the
-            query's box, or all of it, to where that lies.
+            query's box, or all of it, to its region in the photo.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -718,7 +804,7 @@ class Collection(Decisions):
         Raises
         ------
         NotGrouped
-            Groups were never looked for.
+            The collection was never grouped.
         CairnError
             It cannot be written there.
         """
@@ -746,21 +832,21 @@ class Collection(Decisions):
         for_good: bool = False,
         dry_run: bool = False,
     ) -> Removed:
-        """Take photos out of the collection; their files stay where they are.
+        """Remove photos from the collection; their files stay.
 
         Parameters
         ----------
         names : str, Photo, Result, or iterable of them
-            Photos of the collection; of what a search or a list gave, its name counts.
+            Photos of the collection; objects count by their names.
         missing : bool
-            Also those whose files were gone when they were last looked for, and are gone still.
+            Also photos whose files were missing at the last run, and still are.
         gone : path-like or iterable of them
-            Folders that are gone for good. Without, `missing` is refused where a folder that was indexed is not there,
-            or empty: its drive may not be connected.
+            Folders that are gone for good. Otherwise `missing` is refused if an indexed folder is missing or empty, as
+            its drive may not be connected.
         folder : path-like, optional
-            Also those whose names lie in this folder, or below it.
+            Also photos whose names lie in this folder, or below it.
         for_good : bool
-            Keep them out when their folders are indexed again.
+            Exclude them when their folders are indexed again.
         dry_run : bool
             Change nothing.
 
@@ -771,9 +857,9 @@ class Collection(Decisions):
         Raises
         ------
         PhotoNotFound
-            There is no photo of one of the names; nothing is removed then.
+            There is no photo of one of the names; then nothing is removed.
         CairnError
-            There is no collection in the folder, no photo is named, or a folder of missing photos is not there.
+            There is no collection in the folder, no photo is named, or a folder of missing photos is absent.
         """
         from retrieval.indexing.removal import remove_photos
 
@@ -811,12 +897,12 @@ class Collection(Decisions):
     def move_root(
         self, old: str | os.PathLike[str], new: str | os.PathLike[str], *, progress: Telling = None
     ) -> MovedRoot:
-        """Say that a folder of photos is elsewhere now; files of other sizes or times are read and compared.
+        """Record that a folder of photos was moved; files of other sizes or times are read and compared.
 
         Parameters
         ----------
         old, new : path-like
-            The folder as it was, or one above or below it, and where it is now.
+            The old folder, or one above or below it, and the new one.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -827,7 +913,7 @@ class Collection(Decisions):
         Raises
         ------
         CairnError
-            No photo lies below the old folder, the new one is not there, or none of the photos is in it.
+            No photo lies below the old folder, the new one does not exist, or has none of the photos.
         """
         from retrieval.indexing.roots import move_root
 
@@ -835,7 +921,7 @@ class Collection(Decisions):
             return MovedRoot(*move_root(self.opened, Path(old), Path(new), tell))
 
     def name_from(self, folder: str | os.PathLike[str]) -> dict[str, str]:
-        """Call the photos below a folder by their paths from there, as if it had been indexed first.
+        """Name the photos below a folder by their paths relative to it, as if it had been indexed first.
 
         Parameters
         ----------
@@ -845,7 +931,7 @@ class Collection(Decisions):
         Returns
         -------
         dict of str to str
-            The new names by those that the photos had.
+            The new names by the old ones.
 
         Raises
         ------
@@ -858,7 +944,7 @@ class Collection(Decisions):
             return name_from(self.opened, Path(folder))
 
     def backup(self, target: str | os.PathLike[str], *, link: bool = False, progress: Telling = None) -> BackedUp:
-        """Copy the collection to another folder, or bring the copy there up to date, and read all of the copy again.
+        """Copy the collection to another folder, or update a copy there, and verify the whole copy.
 
         Other processes may change the collection meanwhile: the copy is of one moment. It is a collection itself, whose
         catalogue is an SQLite file in its folder. A call that is stopped leaves an earlier copy whole.
@@ -868,7 +954,7 @@ class Collection(Decisions):
         target : path-like
             A new or empty folder, or an earlier, unchanged backup of this collection.
         link : bool
-            Link files that never change instead of copying them: they take no room, and damage is shared.
+            Link files that never change instead of copying them: this needs no space, but damage affects both.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -881,13 +967,13 @@ class Collection(Decisions):
         CollectionLocked
             Another process is making this backup.
         CairnError
-            The folder is something else's, the collection is damaged, or the disk is full.
+            The folder has other files, the collection is damaged, or the disk is full.
         """
         with self._lock:
             return back_up(self.opened, target, link=link, progress=progress)
 
     def compact(self, *, progress: Telling = None) -> Compacted:
-        """Merge what was added bit by bit, and give back the room of what was removed.
+        """Merge small segments, and free the space of removed photos.
 
         Parameters
         ----------
@@ -926,7 +1012,7 @@ class Collection(Decisions):
         progress: Telling = None,
         **options: Any,
     ) -> Retrained:
-        """Make a new vocabulary from the photos that the collection holds now; searches go on meanwhile.
+        """Train a new vocabulary on the current photos of the collection; searches go on meanwhile.
 
         Parameters
         ----------
@@ -947,7 +1033,7 @@ class Collection(Decisions):
         CollectionLocked
             Another process is changing the collection.
         CairnError
-            Photos cannot be read, and are not to be left out.
+            Photos cannot be read, and must not be dropped.
         """
         from retrieval.indexing.described import use_features_again
         from retrieval.indexing.retraining import retrain
@@ -969,7 +1055,7 @@ class Collection(Decisions):
         )
 
     def info(self) -> Info:
-        """Tell what the collection holds, and what each feature costs.
+        """Return the facts of the collection, such as numbers of photos and bytes for each feature.
 
         Returns
         -------
@@ -979,7 +1065,7 @@ class Collection(Decisions):
             return Info(**describe_collection(self.opened))
 
     def check(self, *, progress: Telling = None) -> Check:
-        """Read every file of the collection again, and tell what is damaged; nothing is changed.
+        """Verify every file of the collection, and report damage; changes nothing.
 
         Parameters
         ----------
@@ -1005,20 +1091,20 @@ class Collection(Decisions):
         delimiter: str = "auto",
         replace: bool = False,
     ) -> Imported:
-        """Import what a table (CSV) says of the photos: it counts more than what their files say.
+        """Import metadata of photos from a table (CSV), which overrides that of their files.
 
         Parameters
         ----------
         table : path-like
             Its first line names the columns; headers in six languages are understood.
         name_column : str, optional
-            Column that says which photo a row is about; name, path or file otherwise.
+            Column that names the photo of a row; by default name, path or file.
         mapping : mapping of str to str, or pairs of them
             From the word for a field, such as date, title or tags, to the header of its column.
         delimiter : {"auto", ",", ";", "tab"}
-            What parts the columns.
+            Between the columns.
         replace : bool
-            Forget what was imported earlier, of all photos.
+            Delete earlier imported values of all photos.
 
         Returns
         -------
@@ -1028,7 +1114,7 @@ class Collection(Decisions):
         Raises
         ------
         CairnError
-            The table cannot be read, or has no column that says which photo.
+            The table cannot be read, or has no column that names the photos.
         """
         from retrieval.catalogue.tables.columns import parse_mapping
         from retrieval.catalogue.tables.importing import TableOptions, import_table
@@ -1043,7 +1129,7 @@ class Collection(Decisions):
         return Imported(**{**vars(report), "columns": found, "notes": [str(one) for one in report.notes]})
 
     def refresh_metadata(self, *, progress: Telling = None) -> Refreshed:
-        """Read again what the photos' files say of them; what was imported stays.
+        """Read the metadata of the photos' files again; imported values stay.
 
         Parameters
         ----------
@@ -1063,10 +1149,10 @@ class Collection(Decisions):
         return Refreshed(**shared_by(Refreshed, report))
 
     def write_sidecars(self, *, progress: Telling = None) -> Sidecars:
-        """Write what was imported or typed in of photos, and their albums, into XMP sidecars beside them.
+        """Write imported or entered metadata of photos, and their albums, into XMP sidecars next to them.
 
         Other programs read titles, captions, tags, dates, places and ratings there; an album is the hierarchical
-        subject ``Albums|NAME``. A sidecar that is there keeps what else it says. No photo is changed.
+        subject ``Albums|NAME``. Existing sidecars keep their other contents. Photos do not change.
 
         Parameters
         ----------
@@ -1084,14 +1170,14 @@ class Collection(Decisions):
         return Sidecars(**vars(report))
 
     def _steadily(self, do: Callable[[], T]) -> T:
-        """Do something with the collection as it is now, again where it changes meanwhile."""
+        """Call a function with the current collection; repeat if it changes meanwhile."""
         cause: Exception | None = None
         for _ in range(_LOOKS):
             if self._searches.is_outdated():
                 self._searches.renew()
             try:
                 return do()
-            except (CollectionChanged, KeyError) as error:  # by another process, while it was searched
+            except (CollectionChanged, KeyError) as error:  # by another process, during the search
                 cause = error
                 time.sleep(0)
                 self._searches.renew()
@@ -1099,7 +1185,7 @@ class Collection(Decisions):
 
     @contextmanager
     def _other_features(self) -> Iterator[None]:
-        """Forget afterwards where features of another program were said to be: that counts for one call."""
+        """Restore the extractor afterwards: paths of features of another program are valid for one call."""
         before = self.opened.known_extractor
         try:
             yield
@@ -1107,7 +1193,7 @@ class Collection(Decisions):
             self.opened.restore_extractor(before)
 
     def _use_features(self, features: Path, queries: int) -> None:
-        """Take features of photos that are not in the collection from where they are."""
+        """Use files of features for photos that are not in the collection."""
         from retrieval.foreign.npz import NpzFile
         from retrieval.foreign.opening import open_features
         from retrieval.indexing.described import use_features
@@ -1145,13 +1231,13 @@ def _patterns(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def _name_of(photo: object) -> str | None:
-    """The name that a photo of a collection is meant by; None if it is meant by none."""
+    """The name of a photo of a collection; None for other arguments."""
     name = os.fspath(photo) if isinstance(photo, (str, os.PathLike)) else getattr(photo, "name", None)
     return str(name) if isinstance(name, str) else None
 
 
 def _added(report: "IndexReport", facts: Mapping[str, Any], manifests: list[dict[str, Any]]) -> Added:
-    """What a run of indexing did, with what the collection holds now."""
+    """Result of an indexing run, with the totals of the collection."""
     values = shared_by(Added, report) | {
         **{name: facts[name] for name in ("images", "features", "words", "bytes_per_feature")},
         "failed_before": len(report.failed_before),

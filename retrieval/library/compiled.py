@@ -1,4 +1,4 @@
-"""All compiled functions, made ready before somebody waits for an answer."""
+"""Load all compiled functions in advance, so that no user waits for compilation."""
 
 from importlib import import_module
 
@@ -27,12 +27,12 @@ COMPILED = (
 
 
 def compile_all(tell: Progress | None = None) -> None:
-    """Load all compiled functions; what was never compiled on this machine is, which takes a minute or so.
+    """Load all compiled functions; compile missing ones, which takes about a minute on a new machine.
 
     Parameters
     ----------
     tell : callable, optional
-        Called with the step ``compile``, the number of modules done, and of how many.
+        Called with the step ``compile``, the number of modules done, and their total.
     """
     for done, module in enumerate(COMPILED):
         if tell is not None:

@@ -1,4 +1,4 @@
-"""What people decide about photos: titles and tags, albums, hidden photos, pairs that are no match, saved searches."""
+"""Decisions of users: titles and tags, albums, hidden photos, pairs that are no match, saved searches."""
 
 import hashlib
 import threading
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from retrieval.search.answers import QueryImage
 
 _LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)  # they name files
-_QUALITY = 90  # of the picture that is kept of a photo from elsewhere, which a search asks with
+_QUALITY = 90  # JPEG quality of the stored copy of a query photo that is not in the collection
 
 
 class Decisions:
@@ -61,36 +61,36 @@ class Decisions:
         rating: int | None = None,
         favourite: bool | None = None,
     ) -> Edited:
-        """Change what is known of photos: it counts more than what their files say, which are not changed.
+        """Edit metadata of photos, which overrides that of their files; the files do not change.
 
         Parameters
         ----------
         photos : str, int, path-like, Photo or Result, or iterable of them
             Photos of the collection.
         title : str, optional
-            Their title; "": what their files say.
+            Their title; "": that of their files.
         caption : str, optional
-            What is said of them at length; "": what their files say.
+            Their caption; "": that of their files.
         taken : str, optional
-            When they were taken, such as 1923, 1923-05 or 1923-05-17; "": what their files say.
+            When they were taken, such as 1923, 1923-05 or 1923-05-17; "": the date of their files.
         add_tags, remove_tags : str or iterable of str
-            Tags that they get, and that they lose; tags that a file says stay.
+            Tags to add and to remove; tags of a file stay.
         rating : int, optional
-            Stars, 1 to 5; 0: what their files say.
+            Stars, 1 to 5; 0: the rating of their files.
         favourite : bool, optional
             Whether they are favourites.
 
         Returns
         -------
         Edited
-            `undo` takes it.
+            For `undo`.
 
         Raises
         ------
         PhotoNotFound
             There is no such photo; nothing is changed then.
         CairnError
-            A value is not understood.
+            A value is invalid.
         """
         add, remove = ((one,) if isinstance(one, str) else tuple(one) for one in (add_tags, remove_tags))
         edit = editing.Edit(title, caption, taken, add, remove, rating, favourite)
@@ -99,17 +99,17 @@ class Decisions:
         return Edited(len(done.before), done.kept, {number: dict(values) for number, values in done.before.items()})
 
     def undo(self, edited: Edited) -> int:
-        """Take an edit back.
+        """Undo an edit.
 
         Parameters
         ----------
         edited : Edited
-            What `edit` gave.
+            Result of `edit`.
 
         Returns
         -------
         int
-            How many of the photos there are still.
+            Number of the photos that still exist.
         """
         restored: int = self._write(lambda session: editing.restore_photos(session, edited.before))
         return restored
@@ -117,7 +117,7 @@ class Decisions:
     # Albums
 
     def albums(self) -> list[Album]:
-        """List the albums, those that were made last first.
+        """List the albums, the newest first.
 
         Returns
         -------
@@ -127,14 +127,14 @@ class Decisions:
         return [_album(one) for one in self.opened.catalogue.read(albums.list_albums)]
 
     def add_to_album(self, name: str, photos: "Given | Iterable[Given]" = ()) -> Album:
-        """Put photos at the end of an album, which is made where there is none of that name.
+        """Append photos to an album, which is created if it does not exist.
 
         Parameters
         ----------
         name : str
-            Of the album, in upper or lower case.
+            Of the album, ignoring case.
         photos : str, int, path-like, Photo or Result, or iterable of them
-            Photos of the collection; those that are in it stay where they are.
+            Photos of the collection; those already in the album keep their places.
 
         Returns
         -------
@@ -157,7 +157,7 @@ class Decisions:
         return _album(self._write(add))
 
     def remove_from_album(self, name: str, photos: "Given | Iterable[Given]") -> Album:
-        """Take photos out of an album; they stay in the collection.
+        """Remove photos from an album; they stay in the collection.
 
         Parameters
         ----------
@@ -185,13 +185,13 @@ class Decisions:
         return _album(self._write(remove))
 
     def rename_album(self, name: str, new_name: str) -> Album:
-        """Give an album another name.
+        """Rename an album.
 
         Parameters
         ----------
         name : str
         new_name : str
-            No other album is called so.
+            No other album has this name.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class Decisions:
         return _album(self._write(lambda session: albums.change_album(session, _named(session, name), name=new_name)))
 
     def delete_album(self, name: str) -> Album:
-        """Forget an album; its photos stay in the collection.
+        """Delete an album; its photos stay in the collection.
 
         Parameters
         ----------
@@ -226,8 +226,8 @@ class Decisions:
     def share_album(self, name: str, *, days: int | None = None, expires: str | None = None) -> SharedAlbum:
         """Make a link that shows the photos of an album, at viewing size, to whoever has it.
 
-        It holds where a server of this user serves the collection: `cairn serve` or `cairn open`, with a password
-        file, so that others are answered at all.
+        It works while a server of this user serves the collection: `cairn serve` or `cairn open`, with a password file,
+        as otherwise no other user has access.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class Decisions:
         Returns
         -------
         SharedAlbum
-            With the path that opens it, which is told this once.
+            With the path that opens it, which cannot be retrieved later.
 
         Raises
         ------
@@ -255,7 +255,7 @@ class Decisions:
         return made
 
     def shared_albums(self) -> list[SharedAlbum]:
-        """List the links to albums, those that were made last first.
+        """List the links to albums, the newest first.
 
         Returns
         -------
@@ -339,12 +339,12 @@ class Decisions:
     # No match
 
     def reject(self, query: "Given", photos: "Given | Iterable[Given]") -> list[str]:
-        """Remember that photos do not show what another photo shows: searches with that leave them out from now on.
+        """Mark photos as not showing the same as another photo: searches with that one leave them out from now on.
 
         Parameters
         ----------
         query : str, int, path-like, bytes, ndarray, PIL.Image.Image, Photo or Result
-            What was searched with, as `search` takes it.
+            The query photo, as for `search`.
         photos : str, int, path-like, Photo or Result, or iterable of them
             Photos of the collection that are no match of it.
 
@@ -362,7 +362,7 @@ class Decisions:
         return self._names(self._write(lambda session: reject(session, asked, numbers)))
 
     def accept(self, query: "Given", photos: "Given | Iterable[Given]") -> list[str]:
-        """Forget that photos are no match of another: see `reject`.
+        """Unmark photos as no match of another: see `reject`.
 
         Parameters
         ----------
@@ -411,7 +411,7 @@ class Decisions:
     # Saved and standing searches
 
     def saved_searches(self) -> list[SavedSearch]:
-        """List the searches that are kept: favourites first, then by name.
+        """List the saved searches: favourites first, then by name.
 
         Returns
         -------
@@ -433,26 +433,25 @@ class Decisions:
         tag: str | None = None,
         **options: Any,
     ) -> SavedSearch:
-        """Keep a search under a name; a standing one is asked of photos that are added from now on.
+        """Save a search under a name; a standing search also covers photos that are added from now on.
 
         Parameters
         ----------
         name : str
-            What it is called.
         photo : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result; or an iterable of them
-            What it asks with, as `search` takes it. One may be from elsewhere: a picture of it is kept.
+            The query, as for `search`. One photo may be from outside the collection: a copy of it is stored.
         box : sequence of four floats, optional
-            x0, y0, x1, y1 in pixels of the upright photo: search for what is in it.
+            x0, y0, x1, y1 in pixels of the upright photo: search for its content.
         where : Filter or mapping, optional
-            Which photos are searched.
+            Photos to search.
         match_all : bool
             With several photos: results must match all of them, not any.
         standing : bool
-            Ask it of photos that are added from now on: see `ask_searches`.
+            Also search photos that are added from now on: see `ask_searches`.
         favourite : bool
             List it first.
         tag : str, optional
-            That photos are given which it finds, where it is standing.
+            With `standing`: given to photos that it finds.
         {options}
 
         Returns
@@ -464,12 +463,12 @@ class Decisions:
         PhotoNotFound, PhotoUnusable
             There is no such photo, or it cannot be read.
         CairnError
-            The request cannot be met, or the name is empty.
+            The request cannot be fulfilled, or the name is empty.
         """
         from retrieval.library.given import as_box, ask, several
         from retrieval.library.standing import keep_search
 
-        build(SearchOptions, options)  # what is wrong with them is said now
+        build(SearchOptions, options)  # report invalid options now
         wanted, within, queries = filter_from(where), as_box(box), several(photo)
         if not queries:
             raise CairnError("A query needs a photo.")
@@ -500,25 +499,25 @@ class Decisions:
         return _saved(self._write(keep))
 
     def ask_searches(self, search: int | str | None = None, *, progress: Telling = None) -> list[AskedSearch]:
-        """Ask the standing searches of the photos that were added since, or one saved search of all photos.
+        """Run the standing searches on the photos added since, or one saved search on all photos.
 
         Parameters
         ----------
         search : int or str, optional
-            Id or name of the one that is asked of all photos, standing or not. What it finds, likely photos too, is
-            kept without a tag, 1,000 photos at most: see `occurrences`.
+            Id or name of the one to run on all photos, standing or not. Its finds, including likely photos, are stored
+            without a tag, 1,000 photos at most: see `occurrences`.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
         Returns
         -------
         list of AskedSearch
-            One for each search; what each finds is kept, and what standing ones find is given their tags.
+            One for each search; the finds of each are stored, and those of standing searches get their tags.
 
         Raises
         ------
         CairnError
-            There is no such search, or it cannot be asked.
+            There is no such search, or it cannot be run.
         """
         from retrieval.library.motifs import named_search
         from retrieval.library.standing import ask_all, ask_standing
@@ -544,26 +543,26 @@ class Decisions:
     def occurrences(
         self, search: int | str, *, category: str | None = None, out: str | Path | None = None
     ) -> "list[Occurrence]":
-        """List what a saved search has found: the book and page of each photo, and the category that it was put into.
+        """List the finds of a saved search: the book and page of each photo, and its category.
 
         Parameters
         ----------
         search : int or str
-            Its id; or its name, where one search alone is called so.
+            Its id; or its name, if unique.
         category : str, optional
-            Those of a category alone; "": those that have none.
+            Only those of a category; "": those without one.
         out : path-like, optional
             Write a table (CSV) of them here.
 
         Returns
         -------
         list of Occurrence
-            By date. `ask_searches` asks the search of all photos.
+            By date. `ask_searches` runs the search on all photos.
 
         Raises
         ------
         CairnError
-            There is no such search, several are called so, or the table cannot be written.
+            There is no such search, several have this name, or the table cannot be written.
         """
         from retrieval.library.motifs import named_search, occurrence_rows, occurrences_of, save_rows
 
@@ -573,16 +572,16 @@ class Decisions:
         return found
 
     def categorise(self, search: int | str, photos: "Given | Iterable[Given]", category: str) -> None:
-        """Put photos into a category of what a saved search has found, such as "same block" or "copy".
+        """Put photos into a category of the finds of a saved search, such as "same block" or "copy".
 
         Parameters
         ----------
         search : int or str
-            Its id; or its name, where one search alone is called so.
+            Its id; or its name, if unique.
         photos : str, int, path-like, Photo or Result, or iterable of them
             Photos of the collection; those that the search has not found are added.
         category : str
-            Any name; "": none. What is "not related" does not count as shared by books.
+            Any name; "": none. Finds that are "not related" do not count as shared by books.
 
         Raises
         ------
@@ -597,12 +596,12 @@ class Decisions:
         self._write(lambda session: saved.categorise(session, named_search(session, search).id, numbers, category))
 
     def delete_search(self, search: int | str) -> SavedSearch:
-        """Forget a saved search, and what it has found.
+        """Delete a saved search and its finds.
 
         Parameters
         ----------
         search : int or str
-            Its id; or its name, where one search alone is called so.
+            Its id; or its name, if unique.
 
         Returns
         -------
@@ -630,7 +629,7 @@ class Decisions:
         return [row_of(self.opened, one).number for one in several(photos)]  # type: ignore[arg-type]
 
     def _names(self, numbers: Iterable[int]) -> list[str]:
-        """Names of photos, in their order, of those that are there."""
+        """Names of those photos that exist, in their order."""
         numbers = list(numbers)
         names = self.opened.catalogue.read(names_of, numbers)
         return [names[number] for number in numbers if number in names]
@@ -643,7 +642,7 @@ class Decisions:
         return asked.row.number if asked.row is not None else _content(asked)
 
     def _write(self, change: Callable[[Session], Any]) -> Any:
-        """Change the catalogue in one transaction, and seal the collection; return what the change gives."""
+        """Change the catalogue in one transaction, and seal the collection; return the result of `change`."""
         with self._writing():
             return self.opened.catalogue.write(change)
 
@@ -681,7 +680,7 @@ def _content(asked: "QueryImage") -> str:
 
 
 def _sent(collection: Opened, asked: "QueryImage") -> "SentPhoto":
-    """What is kept of a photo from elsewhere that a search asks with."""
+    """Make the stored copy of a query photo that is not in the collection."""
     from retrieval.library.standing import SENT_SIDE, SentPhoto
     from retrieval.photos.decoding import read_colour_sized
     from retrieval.photos.thumbnails import encode_jpeg

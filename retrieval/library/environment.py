@@ -1,4 +1,4 @@
-"""What a report of a failure needs to say of the installation and the machine: versions, processor, kernels, caches."""
+"""Facts of the installation and the machine for bug reports: versions, processor, kernels, caches."""
 
 import contextlib
 import locale
@@ -45,32 +45,32 @@ _SECRET_VALUE = re.compile(r"://|@|pass|secret|token", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Environment(Report):
-    """What runs here, on what, and with which settings.
+    """Installation, machine and settings.
 
     Attributes
     ----------
     versions : dict of str to str
-        Of Python, Cairn and what it computes with; None for what is not installed.
+        Of Python, Cairn and its dependencies; None if not installed.
     not_loaded : dict of str to str
-        What of these cannot be loaded, and why.
+        Dependencies that cannot be loaded, with reasons.
     platform : dict of str to str
         ``system``, ``machine`` and the C library, ``libc``.
     processor : dict
-        Its ``name``; ``numba``: for which kind Numba compiles; ``numpy_baseline``, ``numpy_found`` and
-        ``numpy_missing``: features that NumPy takes for granted, has found and uses, and has not found; ``opencv`` and
-        ``faiss``: features that these were made for, or have found.
+        Its ``name``; ``numba``: the target of Numba's compiler; ``numpy_baseline``, ``numpy_found`` and
+        ``numpy_missing``: CPU features that NumPy requires, detected and lacks; ``opencv`` and ``faiss``: features that
+        these were compiled for, or detected.
     linear_algebra : list of dict
-        Of each library of threads or linear algebra that is loaded: ``file``, ``kind``, ``version``, ``kernel`` (the
-        kind of processor whose code it runs, or None) and ``threads``.
+        For each loaded library of threads or linear algebra: ``file``, ``kind``, ``version``, ``kernel`` (the kind of
+        processor whose code it runs, or None) and ``threads``.
     cores : dict of str to int
-        ``machine``: all; ``usable``: those that this process may use; ``opencv``, ``faiss`` and ``numba``: threads.
+        ``machine``: all; ``usable``: available to this process; ``opencv``, ``faiss`` and ``numba``: threads.
     variables : dict of str to str
-        Variables of the environment that change what is computed or kept. What may be secret is `HIDDEN`.
+        Environment variables that affect results or caches. Values that may be secret are `HIDDEN`.
     caches : list of dict
-        ``of`` what, the ``folder`` (None if there is none), and whether it is ``writable``.
+        The owner (``of``), the ``folder`` (None without one), and whether it is ``writable``.
     process : dict
-        ``umask``, ``locale``, ``time_zone``, ``filesystem_encoding`` and ``output_encoding``; ``decoding``: what the
-        processes that decode photos can do.
+        ``umask``, ``locale``, ``time_zone``, ``filesystem_encoding`` and ``output_encoding``; ``decoding``: abilities
+        of the processes that decode photos.
     """
 
     versions: dict[str, str | None]
@@ -85,7 +85,7 @@ class Environment(Report):
 
 
 def describe_environment(collection: Path | None = None) -> Environment:
-    """Tell what runs here. Nothing that is missing or broken stops it: that is what it is to tell.
+    """Describe the installation and the machine. Missing or broken parts are reported, and do not raise.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def describe_environment(collection: Path | None = None) -> Environment:
 
 
 def told_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Choose the variables that a report needs, sorted, and hide the values of those that may hold a secret.
+    """Select the variables for a report, sorted, and hide values that may be secret.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _version(distribution: str) -> str | None:
 
 
 def _load(modules: Iterable[str]) -> dict[str, str]:
-    """Load modules, so that their libraries can be asked; return what could not be loaded, and why."""
+    """Load modules, so that their libraries can be queried; return those that cannot be loaded, with reasons."""
     failed = {}
     for name in modules:
         try:
@@ -169,36 +169,36 @@ def _load(modules: Iterable[str]) -> dict[str, str]:
 
 
 def _processor() -> dict[str, Any]:
-    """Name and features of the processor, as far as each library tells."""
-    told: dict[str, Any] = {"name": _processor_name()}
+    """Name and features of the processor, as reported by each library."""
+    facts: dict[str, Any] = {"name": _processor_name()}
     with contextlib.suppress(Exception):
         import llvmlite.binding
         import numba
 
-        told["numba"] = str(numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name())  # type: ignore[attr-defined]
+        facts["numba"] = str(numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name())  # type: ignore[attr-defined]
     with contextlib.suppress(Exception):
         import numpy as np
 
         features: Any = np.show_config(mode="dicts")
         features = features["SIMD Extensions"]
         for ours, theirs in (("baseline", "baseline"), ("found", "found"), ("missing", "not found")):
-            told[f"numpy_{ours}"] = list(features.get(theirs, []))
+            facts[f"numpy_{ours}"] = list(features.get(theirs, []))
     with contextlib.suppress(Exception):
         import cv2
 
-        told["opencv"] = cv2.getCPUFeaturesLine().split()
+        facts["opencv"] = cv2.getCPUFeaturesLine().split()
     with contextlib.suppress(Exception):
         import faiss
 
-        told["faiss"] = faiss.get_compile_options().split()
-    return told
+        facts["faiss"] = faiss.get_compile_options().split()
+    return facts
 
 
 def _processor_name() -> str:
     with contextlib.suppress(OSError):
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
-        if found:
-            return found[1]
+        match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
+        if match:
+            return match[1]
     return platform.processor() or platform.machine()
 
 
@@ -248,7 +248,7 @@ def _caches(collection: Path | None) -> list[dict[str, Any]]:
     if collection is not None:
         folders["pictures"] = collection / CACHE
     folders["temporary files"] = None
-    with contextlib.suppress(OSError):  # none can be written to
+    with contextlib.suppress(OSError):  # no folder is writable
         folders["temporary files"] = Path(tempfile.gettempdir())
     return [
         {"of": of, "folder": None if folder is None else str(folder), "writable": _is_writable(folder)}
@@ -278,6 +278,6 @@ def _umask() -> int:
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/self/status").read_text(errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)
-    now = os.umask(0o077)  # it can only be read by setting another one
+    now = os.umask(0o077)  # it can only be read by setting it
     os.umask(now)
     return now

@@ -1,4 +1,4 @@
-"""Filters as a caller may give them."""
+"""Conversion of callers' arguments to filters."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -41,14 +41,14 @@ def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | 
 
 
 def filter_of(asked: Mapping[str, Any]) -> PhotoFilter:
-    """Make a filter of what addresses and forms have.
+    """Make a filter from the fields of an address or form.
 
     Parameters
     ----------
     asked : mapping
-        Any of what `FieldFilter` declares, by the names of its options; where (KEY=VALUE), as a list of texts; near, as
-        LATITUDE,LONGITUDE,KM; within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and what is
-        empty asks for nothing; others do not count.
+        Options of `FieldFilter`, by name; where (KEY=VALUE), as a list of texts; near, as LATITUDE,LONGITUDE,KM;
+        within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and empty values, and other keys,
+        are ignored.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a caller may mean by a photo: a file, the bytes of one, an image in memory, or a photo of the collection."""
+"""Arguments that denote a photo: a file, its bytes, an image in memory, or a photo of the collection."""
 
 import io
 import os
@@ -26,7 +26,7 @@ from retrieval.search.query import Box
 
 @runtime_checkable
 class InCollection(Protocol):
-    """A photo of a collection: such as a `Photo`, a `Result` or a `Match`."""
+    """A photo of a collection, such as a `Photo`, a `Result` or a `Match`."""
 
     @property
     def number(self) -> int:
@@ -60,7 +60,7 @@ NAME = "image"
 
 
 def is_one(photo: object) -> bool:
-    """Whether something is one photo, or a file object, and not several."""
+    """Whether an argument is one photo, or a file object, and not several."""
     one = (str, bytes, bytearray, memoryview, np.ndarray, Image.Image, os.PathLike, io.IOBase)
     return isinstance(photo, one) or not isinstance(photo, Iterable)
 
@@ -71,15 +71,15 @@ def several(photo: Given | Iterable[Given]) -> list[Given]:
 
 
 def ask(collection: Collection, photo: Given, box: Iterable[float] | None = None) -> QueryImage:
-    """Find out which photo is meant.
+    """Resolve an argument to a query photo.
 
     Parameters
     ----------
     collection : Collection
         Open.
     photo : str, int, path-like, bytes, ndarray, PIL.Image.Image or InCollection
-        A name in the collection or a file; a number in the collection; the content of a file; an image, as `as_image`
-        takes it; or a photo of the collection.
+        A name in the collection or a file; a number in the collection; the content of a file; an image, as for
+        `as_image`; or a photo of the collection.
     box : iterable of four floats, optional
         x0, y0, x1, y1 in pixels of the upright photo.
 
@@ -119,7 +119,7 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
     PhotoNotFound
         There is no such photo.
     CairnError
-        It is something else.
+        It has another type.
     """
     if isinstance(photo, (str, os.PathLike)):
         name = str(os.fspath(photo))
@@ -140,14 +140,14 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
         (row,) = collection.catalogue.read(rows_of, [number if abs(number) < 2**63 else -1])
     except KeyError:
         raise PhotoNotFound(f"There is no photo {number} in {collection.folder}.") from None
-    # Numbers are given again in each collection; a photo that was moved may have another name or path, and not both.
+    # Numbers are not unique across collections; a photo that was moved may have another name or path, but not both.
     if isinstance(photo, InCollection) and row.name != photo.name and str(file_of(row.path)) != photo.path:
         raise PhotoNotFound(f"{photo.name!r}, number {number}, is no photo of {collection.folder}, but of another one.")
     return row
 
 
 def as_box(box: Iterable[float] | None) -> Box | None:
-    """Return a box as four numbers; raises CairnError if it is something else."""
+    """Return a box as four numbers; raises CairnError if it has another form."""
     if box is None:
         return None
     try:
@@ -158,7 +158,7 @@ def as_box(box: Iterable[float] | None) -> Box | None:
 
 
 def _from_memory(collection: Collection, content: bytes | bytearray | memoryview, box: Box | None) -> QueryImage:
-    """Ask with the content of a file, which is written down for as long as what is returned is in use."""
+    """Query with the content of a file, which is written to disk while the returned object is in use."""
     folder = mkdtemp(prefix="cairn-")
     try:
         path = Path(folder, NAME)
@@ -172,6 +172,6 @@ def _from_memory(collection: Collection, content: bytes | bytearray | memoryview
 
 
 def _remove(folder: str, process: int) -> None:
-    """Remove a folder, but not by a process that was forked from the one that made it."""
+    """Remove a folder, unless in a process that was forked from the one that made it."""
     if os.getpid() == process:
         shutil.rmtree(folder, ignore_errors=True)

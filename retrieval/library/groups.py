@@ -1,4 +1,4 @@
-"""Groups of photos that show the same, as `import cairn` gives them."""
+"""Groups of photos that show the same, for `import cairn`."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ class Group(Sequence[Photo]):
     number : int
         From 1, the group of most photos first.
     photos : tuple of Photo
-        Two at least.
+        At least two.
     links : int
-        Pairs of them that geometry links.
+        Number of their pairs that are verified by geometry.
     duplicates : mapping of str to str
-        From the name of a near duplicate to that of the photo that it repeats.
+        From the name of a near duplicate to that of its original.
     kinds : mapping of str to str
-        From the name of a near duplicate to what it is of that photo: "copy" for all of it, "part", "framed" for all
-        of it with a frame or bars, "negative", "turned" where it was turned or mirrored, "grey" for all of it without
-        its colours.
+        From the name of a near duplicate to its relation to the original: "copy" for all of it, "part", "framed" for
+        all of it with a frame or bars, "negative", "turned" if rotated or mirrored, "grey" for all of it without
+        colours.
     similar : tuple of tuple of str
         Names of photos that are similar shots: different photos of nearly the same view.
     """
@@ -92,11 +92,11 @@ class Groups(Sequence[Group]):
     inliers : int
         Fewest verified matches that link two photos.
     photos : int
-        Photos that were asked with.
+        Photos that were used as queries.
     out_of_date : bool
-        Whether photos were added or removed since the groups were found.
+        Whether photos were added or removed since grouping.
     augmented : int or None
-        Photos that borrow features again of those they are linked with; None if none is to borrow.
+        Photos whose borrowed features were renewed; None without augmentation.
     """
 
     groups: tuple[Group, ...]
@@ -163,7 +163,7 @@ class Groups(Sequence[Group]):
 
 
 def make_groups(collection: Collection, found: Found) -> Groups:
-    """Return groups with their photos, and what is known of these."""
+    """Return groups with their photos and metadata."""
     numbers = sorted({number for group in found.groups for number in group.photos})
     photos: dict[int, Photo] = {}
     for start in range(0, len(numbers), _ROWS):

@@ -1,4 +1,4 @@
-"""Whether a collection is whole, and what mends it; also of one that cannot be opened."""
+"""Check and repair a collection, even one that cannot be opened."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> Check:
-    """Read every file of a collection again, also where it cannot be opened; nothing is changed.
+    """Verify every file of a collection, even if it cannot be opened; changes nothing.
 
     Parameters
     ----------
@@ -52,16 +52,16 @@ def repair(
     catalogue: str | None = None,
     progress: Telling = None,
 ) -> Repaired:
-    """Make again what `check` finds damaged.
+    """Rebuild parts that `check` reports as damaged.
 
     Parameters
     ----------
     folder : path-like
         Folder of the collection, which must not be open.
     photos : sequence of path-like
-        Folders to look in for photos that are no longer where they were.
+        Folders to search for photos that were moved.
     drop_missing : bool
-        Let photos of damaged segments that cannot be found leave the collection.
+        Drop photos of damaged segments that cannot be found.
     features : path-like, optional
         Features of the photos, of a collection of features of another program.
     workers : int
@@ -78,7 +78,7 @@ def repair(
     Raises
     ------
     CairnError
-        There is no collection, or photos that are needed cannot be found.
+        There is no collection, or required photos cannot be found.
     """
     from retrieval.integrity.repair import repair_collection
 
@@ -109,6 +109,6 @@ def back_up(
 
 
 def _told(kind: type, report: Any) -> dict[str, Any]:
-    """What a report says of what was found, in the form that programs get it."""
+    """Convert a report to the public form."""
     damaged = tuple(Damage(one.file, one.what, one.remedy) for one in report.damaged)
     return shared_by(kind, report) | {"damaged": damaged, "seconds": round(report.seconds, 3)}

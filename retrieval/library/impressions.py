@@ -1,9 +1,9 @@
 """Impressions of one block or plate, as `import cairn` gives them: in one frame, compared two by two."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -157,41 +157,41 @@ class Impressions:
     photos: list[Impression]
     pairs: list[ImpressionPair]
     left_out: list[dict[str, str]]
-    _drawn: Callable[[int], tuple[AlignedImpression, AlignedImpression, ImpressionResidual]] = field(repr=False)
+    _drawn: Callable[[int, int], tuple[AlignedImpression, AlignedImpression, ImpressionResidual]] = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<{len(self.photos)} impressions, {self.size[0]} × {self.size[1]} pixels>"
 
-    def overlay(self, place: int) -> NDArray[np.uint8]:
-        """Lay one of `photos` over the reference: vermilion is ink of the reference alone, blue that of the photo.
+    def overlay(self, place: int, below: int = 0) -> NDArray[np.uint8]:
+        """Lay one of `photos` over another: vermilion is ink of the one below alone, blue that of the one above.
 
         Parameters
         ----------
-        place : int
-            Of the photo in `photos`, from 1.
+        place, below : int
+            In `photos`, from 0, the reference. Two others are registered with each other first.
 
         Returns
         -------
         ndarray, shape (H, W, 3), uint8
             RGB.
         """
-        first, second, _ = self._drawn(place)
+        first, second, _ = self._drawn(below, place)
         return overlay(first, second)
 
-    def residual(self, place: int) -> NDArray[np.uint8]:
-        """Draw what the reference (vermilion) or one of `photos` (blue) has alone, over what both have.
+    def residual(self, place: int, below: int = 0) -> NDArray[np.uint8]:
+        """Draw what one of `photos` (blue) or another (vermilion) has alone, over what both have.
 
         Parameters
         ----------
-        place : int
-            Of the photo in `photos`, from 1.
+        place, below : int
+            See `overlay`.
 
         Returns
         -------
         ndarray, shape (H, W, 3), uint8
             RGB.
         """
-        return residual_map(*self._drawn(place))
+        return residual_map(*self._drawn(below, place))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the command prints it."""
@@ -225,21 +225,30 @@ class Impressions:
         CairnError
             It cannot be written there.
         """
-        into, written = Path(folder), []
-        try:
-            into.mkdir(parents=True, exist_ok=True)
-            for place, one in enumerate(self.photos):
-                pictures = {"aligned": one.pixels}
-                if place:
-                    pictures |= {"overlay": self.overlay(place), "residual": self.residual(place)}
-                for kind, pixels in pictures.items():
-                    written.append(into / f"{kind}-{place + 1}.png")
-                    save_bytes(written[-1], encode_image(pixels))
-            written.append(into / "impressions.json")
-            save_json(written[-1], self.to_dict())
-        except OSError as error:
-            raise CairnError(f"{into} cannot be written ({error.strerror}): choose another folder.") from None
-        return written
+        pictures = {f"aligned-{place}.png": one.pixels for place, one in enumerate(self.photos, start=1)}
+        for place in range(1, len(self.photos)):
+            pictures |= {
+                f"overlay-{place + 1}.png": self.overlay(place),
+                f"residual-{place + 1}.png": self.residual(place),
+            }
+        return save_files(folder, pictures, "impressions.json", self.to_dict())
+
+
+def save_files(
+    folder: str | Path, pictures: Mapping[str, NDArray[np.uint8]], name: str, told: Mapping[str, Any], **others: bytes
+) -> list[Path]:
+    """Write pictures, JSON of a name and other files into a folder; raises CairnError if it cannot be written there."""
+    into = Path(folder)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        for file, pixels in pictures.items():
+            save_bytes(into / file, encode_image(pixels))
+        save_json(into / name, dict(told))
+        for file, content in others.items():
+            save_bytes(into / file, content)
+    except OSError as error:
+        raise CairnError(f"{into} cannot be written ({error.strerror}): choose another folder.") from None
+    return [into / file for file in (*pictures, name, *others)]
 
 
 def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any]) -> list[ImageRow]:
@@ -269,16 +278,26 @@ def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any])
     return list(rows.values())
 
 
-def compare_photos(
+@dataclass(frozen=True, eq=False)
+class AlignedPhotos:
+    """Photos in the frame of a reference, which is the first."""
+
+    frame: Frame
+    photos: list[Impression]
+    aligned: list[AlignedImpression]
+    left_out: list[dict[str, str]]  # name and reason of those that cannot be compared
+
+
+def align_photos(
     asked: QueryImage,
     rows: Sequence[ImageRow],
     match: Callable[[ImageRow], Match],
     *,
-    tolerance: float | None = None,
     most_pixels: int,
+    checked: bool = False,
     progress: Progress | None = None,
-) -> Impressions:
-    """Take photos into the frame of a reference, and compare each two of them.
+) -> AlignedPhotos:
+    """Take photos into the frame of a reference.
 
     Parameters
     ----------
@@ -288,16 +307,16 @@ def compare_photos(
         The other photos.
     match : callable
         Matches the reference with one of them.
-    tolerance : float, optional
-        Pixels of the frame within which ink counts as there; see `compare_impressions`.
     most_pixels : int
         Of a photo that is read.
+    checked : bool
+        Whether the files of the photos are known to be those that were indexed.
     progress : callable, optional
         Told step, done and total.
 
     Returns
     -------
-    Impressions
+    AlignedPhotos
 
     Raises
     ------
@@ -307,9 +326,8 @@ def compare_photos(
         None of the photos matches it.
     """
     options = ImageOptions(max_side=_READ, max_pixels=most_pixels)
-    own = asked.row.sha256 if asked.row is not None else None
     try:
-        reference = _read(asked.path, own, options)
+        reference = _read(asked.path, None, options)  # whoever made the query has looked at its content
     except CairnError as error:
         raise CairnError("{name} cannot be read: {reason}.", name=asked.name, reason=str(error)) from None
     matched = [(row, found) for row in rows if _agrees(found := match(row))]
@@ -331,7 +349,7 @@ def compare_photos(
         # A box is taken at its word.
         region = aligned[0].region if asked.box is not None else frame.mask(outline)
         try:
-            photo = _read(Path(row.path), row.sha256, options)
+            photo = _read(Path(row.path), None if checked else row.sha256, options)
             aligned.append(_aligned(frame, aligned[0], photo, found, region, narrow=asked.box is None))
             kept.append((row, found.inliers))
         except CairnError as error:
@@ -347,7 +365,39 @@ def compare_photos(
         _impression(row.name or "", row.path, row, inliers, one)
         for (row, inliers), one in zip(kept, aligned[1:], strict=True)
     ]
-    return _compared(frame, photos, aligned, left_out, tolerance, progress)
+    return AlignedPhotos(frame, photos, aligned, left_out)
+
+
+def compare_aligned(
+    found: AlignedPhotos, tolerance: float | None = None, progress: Progress | None = None
+) -> Impressions:
+    """Compare each two impressions; what is drawn is of those with the reference.
+
+    `tolerance`: pixels of the frame within which ink counts as there; see `compare_impressions`.
+    """
+    photos, aligned = found.photos, found.aligned
+    pairs, with_reference = [], dict[int, ImpressionResidual]()
+    every = list(combinations(range(len(aligned)), 2))
+
+    def compare(below: int, above: int) -> tuple[AlignedImpression, AlignedImpression, ImpressionResidual]:
+        if below == above or not {below, above} <= set(range(len(aligned))):
+            raise CairnError(f"There are no impressions {below} and {above} to lay over each other.")
+        one, other = aligned[below], aligned[above]
+        if 0 not in (below, above):
+            other = _registered(one, other)
+        residual = with_reference.get(above) if below == 0 else None
+        if residual is None:
+            residual = compare_impressions(one.ink, other.ink, one.region & other.region, tolerance)
+        return one, other, residual
+
+    for done, (here, there) in enumerate(every, start=1):
+        residual = compare(here, there)[2]
+        if here == 0:  # the pictures of it are drawn
+            with_reference[there] = residual
+        pairs.append(_pair(photos[here].name, photos[there].name, residual))
+        if progress is not None:
+            progress("compare", done, len(every))
+    return Impressions(found.frame.box, found.frame.size, photos, pairs, found.left_out, compare)
 
 
 def _agrees(found: Match) -> bool:
@@ -371,42 +421,13 @@ def _aligned(
     return one
 
 
-def _compared(
-    frame: Frame,
-    photos: list[Impression],
-    aligned: list[AlignedImpression],
-    left_out: list[dict[str, str]],
-    tolerance: float | None,
-    progress: Progress | None,
-) -> Impressions:
-    """Compare each two impressions; what is drawn is of those with the reference."""
-    pairs, drawn = [], {}
-    every = list(combinations(range(len(aligned)), 2))
-    for done, (here, there) in enumerate(every, start=1):
-        residual = _residual(aligned[here], aligned[there], tolerance, registered=here == 0)
-        if here == 0:
-            drawn[there] = residual
-        pairs.append(_pair(photos[here].name, photos[there].name, residual))
-        if progress is not None:
-            progress("compare", done, len(every))
-
-    def of(place: int) -> tuple[AlignedImpression, AlignedImpression, ImpressionResidual]:
-        if place not in drawn:
-            raise CairnError(f"There is no impression {place} beside the reference.")
-        return aligned[0], aligned[place], drawn[place]
-
-    return Impressions(frame.box, frame.size, photos, pairs, left_out, of)
-
-
-def _residual(
-    one: AlignedImpression, other: AlignedImpression, tolerance: float | None, *, registered: bool
-) -> ImpressionResidual:
-    """Compare two impressions; those that were both registered with the reference alone are registered once more."""
-    region, ink = one.region & other.region, other.ink
-    if not registered and region.any():
-        start = start_map(np.eye(3), region.shape[::-1])
-        ink = bend_impression(one.ink, ink, start, region).apply(ink)
-    return compare_impressions(one.ink, ink, region, tolerance)
+def _registered(one: AlignedImpression, other: AlignedImpression) -> AlignedImpression:
+    """Register an impression with another one, where both were with the reference alone."""
+    region = one.region & other.region
+    if not region.any():
+        return other
+    bend = bend_impression(one.ink, other.ink, start_map(np.eye(3), region.shape[::-1]), region)
+    return replace(other, ink=bend.apply(other.ink))
 
 
 def _pair(first: str, second: str, found: ImpressionResidual) -> ImpressionPair:

@@ -23,15 +23,15 @@ _LONGEST_LIST = 16 << 20  # bytes
 
 @dataclass(frozen=True)
 class FetchedPages:
-    """What came of manifests: the folder to be indexed, and what is to be told."""
+    """Result of fetching manifests: the folder to index, and reports."""
 
     root: Path
     downloads: "list[ManifestDownload]"
     notes: list[str]
-    streams: "dict[str, ChangeStream]"  # what is known of streams of changes, by their addresses
+    streams: "dict[str, ChangeStream]"  # state of streams of changes, by address
 
     def told(self) -> list[dict[str, Any]]:
-        """Return what is told of each manifest."""
+        """Return a report for each manifest."""
         return [
             {
                 **some_of(one, "manifest", "label", "pages", "fetched", "unchanged"),
@@ -42,7 +42,7 @@ class FetchedPages:
         ]
 
     def keep_metadata(self, collection: "Collection", is_whole: bool) -> None:
-        """Keep what the manifests say of their pages, which are indexed; if all are, how far streams were read."""
+        """Store the metadata of indexed pages from the manifests; if all are indexed, also the positions of streams."""
         from retrieval.catalogue.settings import keep_setting
         from retrieval.collection.layout import STREAMS_KEY
         from retrieval.collection.sealing import sealed_afterwards
@@ -99,12 +99,12 @@ def fetch_pages(
 
 
 def read_addresses(path: str | os.PathLike[str]) -> list[str]:
-    """Read a list of manifests: an address a line; empty lines, and those that begin with ``#``, count for nothing.
+    """Read a list of manifests: one address per line; empty lines, and those that begin with ``#``, are ignored.
 
     Raises
     ------
     CairnError
-        It cannot be read, has no address, or a line is none.
+        It cannot be read, has no address, or a line is no address.
     """
     from index.files.reading import open_regular
     from retrieval.iiif.fetching import is_address

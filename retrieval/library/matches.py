@@ -1,4 +1,4 @@
-"""Matches of two photos: what they have in common, to be printed and drawn."""
+"""Matches of two photos, which can be printed and drawn."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Match(_Drawn):
-    """What a query has in common with one photo of a collection.
+    """The match of a query with one photo of a collection.
 
     Attributes
     ----------
     query : QueryPhoto
-        The photo that was asked with.
+        The query photo.
     name : str
         Name of the other in the collection.
     path : str
@@ -54,9 +54,9 @@ class Match(_Drawn):
     probability : float
         That both show the same, 0 to 1.
     found : bool
-        Whether that is for sure.
+        Whether that is sure.
     homography : ndarray, shape (3, 3), float64, or None
-        Takes pixels of the query's photo to pixels of the other.
+        Maps pixels of the query photo to pixels of the other.
     region : list of [x, y] or None
         Outline of the query in the other, clipped to it.
     turn : float
@@ -64,11 +64,11 @@ class Match(_Drawn):
     query_ellipses, photo_ellipses : ndarray, shape (N, 5), float32
         Matched regions: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the upright originals.
     page : int or None
-        Which page of the file, from 1, where it has several, or when in a film, milliseconds; None for the page that
-        stands for it.
+        Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has the name of the
+        file.
     indices : ndarray, shape (N, 2), int32
-        Matched features: row of the query's, row of the photo's, as `Collection.features` gives them. The query's are
-        -1 where it is no photo of the collection.
+        Matched features: row of the query's, row of the photo's, in the order of `Collection.features`. The query's are
+        -1 if it is no photo of the collection.
     """
 
     query: QueryPhoto
@@ -94,9 +94,9 @@ class Match(_Drawn):
 
     @cached_property
     def is_of_text(self) -> bool:
-        """Whether what matches lies in printed text, in both photos; their files are read when it is first asked for.
+        """Whether the matches lie in printed text in both photos; reads their files at first access.
 
-        False where a file is not what was indexed.
+        False if a file has changed since it was indexed.
         """
         from retrieval.features.text import lies_in_text
         from retrieval.photos.thumbnails import refuse_other_content
@@ -129,7 +129,7 @@ class Match(_Drawn):
         }
 
     def save_picture(self, path: str | Path, options: "PictureOptions | None" = None) -> Path:
-        """Write a picture of both photos, and of what matches in them.
+        """Write a picture of both photos and their matches.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Match(_Drawn):
         return self._draw(path, options)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw both photos side by side with what matches, with matplotlib.
+        """Draw both photos side by side with their matches, with matplotlib.
 
         Parameters
         ----------
@@ -180,20 +180,20 @@ class Match(_Drawn):
 
 
 def make_match(searcher: "Searcher", asked: "QueryImage", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
-    """Make the match of a query and a photo of what was found of it.
+    """Make the match of a query and a photo from a hit.
 
     Parameters
     ----------
     searcher : Searcher
-        That searched.
+        Searcher that made the hit.
     asked : QueryImage
-        The photo that was asked with.
+        The query photo.
     query : Query
         Its features.
     row : ImageRow
         The other photo.
     hit : Hit
-        What was found of it.
+        Result for the other photo.
 
     Returns
     -------
@@ -239,7 +239,7 @@ def _indices(
     indices[:, 1] = places_of(image)[matches[:, 1]]
     if asked.row is not None and not asked.mirrored:
         own = searcher.index.images.features(asked.row.number)
-        # A query may have been described again, in another order, or within a box: its features are known by place.
+        # The query may have been described again, in another order or within a box: match its features by place.
         kept = decode_geometry(own.columns, np.arange(len(own.words)))
         rows = nearest_frames(frames.at(matches[:, 0]), kept, 2 * CENTRE_ERROR)
         indices[:, 0] = np.where(rows < 0, -1, places_of(own)[rows])
@@ -247,5 +247,5 @@ def _indices(
 
 
 def _short(ellipses: NDArray[np.float32]) -> list[list[float]]:
-    """Ellipse rows (N, 5) as numbers of seven figures, which is what a float32 holds."""
+    """Ellipse rows (N, 5) with seven significant digits, the precision of a float32."""
     return [[float(f"{value:.7g}") for value in row] for row in ellipses.tolist()]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CollectionExists(CairnError):
-    """There is a collection already where one was to be made."""
+    """There already is a collection in the folder."""
 
 
 def open(
@@ -38,15 +38,15 @@ def open(
     folder : path-like
         Its folder.
     catalogue : str, optional
-        SQLAlchemy address of its catalogue; the SQLite file in the folder otherwise.
+        SQLAlchemy address of its catalogue; by default the SQLite file in the folder.
     cluster : str, optional
-        Address of a Dask scheduler whose workers search, group and add photos in place of processes; ``local:4`` is for
-        4 workers on this machine. It is left when the collection is closed.
+        Address of a Dask scheduler whose workers search, group and add photos in place of processes; ``local:4``: 4
+        workers on this machine. The connection ends when the collection is closed.
     shards : int
-        With `cluster`: parts of about as many features that the workers search; 0: two a worker.
+        With `cluster`: number of parts of about equally many features that the workers search; 0: two for each worker.
     storage : str, optional
-        With `cluster`: where files are sent for the workers, such as ``s3://bucket/folder``, which is remembered.
-        Without it, they must see the folder at the same path.
+        With `cluster`: storage that files for the workers are sent to, such as ``s3://bucket/folder``; it is
+        remembered. By default workers must see the folder at the same path.
 
     Returns
     -------
@@ -76,7 +76,9 @@ def open(
 
 
 def open_named(folder: Path, *, catalogue: str | None = None, cluster: "ClusterWork | None" = None) -> Collection:
-    """Open a collection for as long as the working folder stays the same: messages then name it as it was given."""
+    """Open a collection without making its path absolute, so that messages name it as the user did. The working folder
+    must not change.
+    """
     refuse_mixture()
     return Collection(Opened.open(folder, catalogue=catalogue), cluster)
 
@@ -93,21 +95,21 @@ def create(
 ) -> Collection:
     """Make a collection; `Collection.add` then adds photos to it.
 
-    What is given here counts for as long as the collection lasts.
+    The options are fixed for the lifetime of the collection.
 
     Parameters
     ----------
     folder : path-like
-        A folder of its own, which is made.
+        The new folder, for the collection alone.
     exist_ok : bool
-        Open the collection that is there; what else is given here does not count then, once it has photos.
+        Open an existing collection; once it has photos, the other options are ignored.
     features : path-like, optional
-        Keypoints and descriptors of another program, from files: descriptor, detector, measurement_scale, upright,
-        max_side and ignore do not count then.
+        Keypoints and descriptors of another program, from files; then descriptor, detector, measurement_scale, upright,
+        max_side and ignore are not used.
     photos : path-like or sequence of them
         With `features`: the photos that they belong to.
     catalogue : str, optional
-        SQLAlchemy address of the catalogue, such as one of PostgreSQL; a SQLite file in the folder otherwise.
+        SQLAlchemy address of the catalogue, such as one of PostgreSQL; by default an SQLite file in the folder.
     {options}
 
     Returns
@@ -118,9 +120,9 @@ def create(
     Raises
     ------
     CollectionExists
-        There is one already, and `exist_ok` is not given.
+        The collection exists, and `exist_ok` is False.
     CairnError
-        The folder is something else's, or an option names what does not exist.
+        The folder has other files, or an option names something that does not exist.
 
     Examples
     --------
@@ -151,25 +153,24 @@ def make(
     catalogue: str | None = None,
     cluster: "ClusterWork | None" = None,
 ) -> Collection:
-    """Make a collection with options, or open the one that is there: its own options win, once it has a vocabulary.
+    """Create a collection with options, or open an existing one, whose own options count once it has a vocabulary.
 
     Parameters
     ----------
     folder : Path
         Its folder.
     options : CollectionOptions
-        What it is made with.
     features, photos, label, values
         Features of another program: see `create_described`.
     catalogue : str, optional
         Address of the catalogue.
     cluster : ClusterWork, optional
-        Whose workers do the work.
+        Cluster that does the work.
 
     Raises
     ------
     CairnError
-        The folder is something else's, or an option names what does not exist.
+        The folder has other files, or an option names something that does not exist.
     """
     if features is None:
         return Collection(Opened.create(folder, options, catalogue=catalogue), cluster)

@@ -1,4 +1,4 @@
-"""Pairs of photos and their features, for structure from motion and other programs, as `import cairn` gives them."""
+"""Pairs of photos and their features, for structure from motion and other programs, for `import cairn`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -24,10 +24,10 @@ TITLES = {CHOOSE: "Choosing (photos)", MATCH: "Matching (pairs)"}
 
 @dataclass(frozen=True, eq=False)
 class PhotoFeatures:
-    """The features of a photo of a collection, as it keeps them.
+    """The stored features of a photo of a collection.
 
-    The order stays until the collection is retrained: `Match.indices` count in it. Features of another program are in
-    the order of its file, those of Cairn ordered by word.
+    Their order is constant until the collection is retrained; `Match.indices` refers to it. Features of another program
+    are in the order of its file, those of Cairn ordered by word.
 
     Attributes
     ----------
@@ -37,17 +37,16 @@ class PhotoFeatures:
         Pixels of the upright original.
     keypoints : ndarray, shape (N, 2), float32
         Places, pixels of the upright original, the centre of the top-left one at (0, 0). Those of another program are
-        exactly as they were given, wherever the photo is stored upright and is as large as the picture that was
-        described; those of Cairn are kept to half of 1/2047 of the longer side.
+        exact if the photo is stored upright and has the size of the described image; those of Cairn are stored to half
+        of 1/2047 of the longer side.
     regions : ndarray, shape (N, 5), float32
-        Ellipses: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1; circles where places alone are known.
+        Ellipses: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1; circles if only places are known.
     words : ndarray, shape (N,), int32
         Visual words.
     descriptors : ndarray, shape (N, D), float16, or None
-        As they are compared; None where the collection does not keep them (``keep_descriptors``).
+        In the form used for comparison; None if the collection does not store them (``keep_descriptors``).
     rows : ndarray, shape (N,), int64, or None
-        Rows in the file of the other program, where one gave the features: 0, 1, 2 ..., unless only the best were
-        taken.
+        Rows in the file of the other program, if it made the features: 0, 1, 2 ..., unless only the best were taken.
     """
 
     name: str
@@ -84,15 +83,15 @@ def make_features(row: ImageRow, kept: KeptFeatures) -> PhotoFeatures:
 class Pairs(Sequence[tuple[str, str]]):
     """Pairs of photos that may show the same: a sequence of two names each, by the numbers of the photos.
 
-    ``pandas.DataFrame(pairs)`` has a row for each. `save` writes them for hloc; `save_h5` and `save_colmap` match the
-    photos, too, by what the collection keeps: by descriptors where it does (``keep_descriptors``), or else by words and
-    signatures, which find a part of the matches.
+    ``pandas.DataFrame(pairs)`` has a row for each. `save` writes them for hloc; `save_h5` and `save_colmap` also match
+    the photos: by descriptors if the collection stores them (``keep_descriptors``), or else by words and signatures,
+    which find only some of the matches.
     """
 
     def __init__(
         self, opened: Callable[[], Collection], lock: AbstractContextManager[object], numbers: Sequence[tuple[int, int]]
     ) -> None:
-        """Take what gives the open collection, what keeps other threads from it, and the numbers of the photos."""
+        """Take a function that returns the open collection, its lock, and the numbers of the photos."""
         self._opened, self._lock = opened, lock
         self._numbers = list(numbers)
         self._pairs = PairMatcher(opened(), self._numbers).names()
@@ -116,7 +115,7 @@ class Pairs(Sequence[tuple[str, str]]):
         Parameters
         ----------
         path : path-like
-            Output file; it is replaced where it exists.
+            Output file; replaced if it exists.
 
         Returns
         -------
@@ -132,10 +131,10 @@ class Pairs(Sequence[tuple[str, str]]):
         return Path(path)
 
     def save_h5(self, path: str | Path, *, progress: Telling = None) -> Path:
-        """Match the pairs, and write features and matches in hloc's layout: one file, which hloc takes for both.
+        """Match the pairs, and write features and matches in hloc's layout: one file, which hloc accepts for both.
 
-        Keypoints are in pixels of the photos as they are stored, whatever their EXIF says of turns. Of ``matches0``
-        those that agree with the geometry of the two views have the score 1, others 0.5.
+        Keypoints are in pixels of the stored photos, ignoring the orientation in EXIF. Entries of ``matches0`` that
+        agree with the geometry of the two views have the score 1, others 0.5.
 
         Parameters
         ----------
@@ -152,7 +151,7 @@ class Pairs(Sequence[tuple[str, str]]):
         Raises
         ------
         CairnError
-            The file is there or cannot be written, or h5py is not installed.
+            The file exists or cannot be written, or h5py is not installed.
         """
         require_h5py()
         with self._matching(progress) as (matcher, tell):
@@ -162,9 +161,9 @@ class Pairs(Sequence[tuple[str, str]]):
     def save_colmap(self, path: str | Path, *, progress: Telling = None) -> Path:
         """Match the pairs, and write a database that COLMAP's mapper can begin with.
 
-        It has a camera for each photo (simple radial, 1.2 times the longer side for its focal length), keypoints,
-        descriptors where they have 128 entries, matches, and the geometry of two views with 15 inliers or more:
-        fundamental matrices by MAGSAC, and homographies where a plane explains 80% of the inliers.
+        It has a camera for each photo (simple radial, with a focal length of 1.2 times the longer side), keypoints,
+        descriptors if they have 128 entries, matches, and two-view geometries with 15 inliers or more: fundamental
+        matrices by MAGSAC, and homographies if a plane explains 80% of the inliers.
 
         Parameters
         ----------
@@ -181,7 +180,7 @@ class Pairs(Sequence[tuple[str, str]]):
         Raises
         ------
         CairnError
-            The file is there or cannot be written.
+            The file exists or cannot be written.
         """
         with self._matching(progress) as (matcher, tell):
             write_colmap(Path(path), matcher.photos(), matcher.matched(tell))
@@ -189,7 +188,7 @@ class Pairs(Sequence[tuple[str, str]]):
 
     @contextmanager
     def _matching(self, progress: Telling) -> Iterator[tuple[PairMatcher, Progress]]:
-        """What matches the pairs, and what is told of it."""
+        """Yield a matcher of the pairs, and the callable for progress."""
         with self._lock, telling(progress, TITLES) as tell:
             opened = self._opened()
             try:

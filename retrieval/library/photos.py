@@ -1,4 +1,4 @@
-"""Photos of a collection, and what is known of them."""
+"""Photos of a collection with their metadata."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -19,7 +19,7 @@ PhotoRow = ImageRow
 """A photo as the catalogue has it."""
 
 _PAGE = 500  # photos that are read at a time
-_LOOKS = 5  # how often a photo is looked for while others are removed
+_LOOKS = 5  # attempts to find a photo while others are removed
 
 
 class _ThumbnailSource:
@@ -31,7 +31,7 @@ class _ThumbnailSource:
 
 @dataclass(frozen=True)
 class _IndexedFacts:
-    """What indexing says of a photo."""
+    """Facts of a photo from indexing."""
 
     number: int
     name: str
@@ -49,23 +49,23 @@ class Photo(_ThumbnailSource, Metadata, _IndexedFacts):
     Attributes
     ----------
     number : int
-        It is given once, and stays.
+        Unique and permanent.
     name : str
-        Path within the folder that was indexed, with slashes.
+        Path within the indexed folder, with slashes.
     path : str
         Its file.
     width, height : int or None
         Pixels of the upright original.
     features : int
-        Regions that are indexed.
+        Number of indexed regions.
     {fields}
     others : mapping of str to tuple of str
-        What else was imported, by the names of its columns.
+        Other imported values, by the names of their columns.
     date_added : str or None
         When it was added to the collection: ISO 8601, UTC.
     page : int or None
-        Which page of the file, from 1, where it has several, or when in a film, milliseconds; None for the page that
-        stands for it.
+        Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has the name of the
+        file.
     """
 
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -74,7 +74,7 @@ class Photo(_ThumbnailSource, Metadata, _IndexedFacts):
 
     @property
     def folder(self) -> str:
-        """What stands before the last slash of the name."""
+        """The part of the name before the last slash."""
         return self.name.rpartition("/")[0]
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,12 +93,12 @@ class Photo(_ThumbnailSource, Metadata, _IndexedFacts):
         Returns
         -------
         bytes
-            A JPEG file, upright; it is made once and kept in the collection.
+            A JPEG file, upright; it is cached in the collection.
 
         Raises
         ------
         CairnError
-            The file has gone, or is damaged.
+            The file is missing or damaged.
         """
         from retrieval.photos.thumbnails import thumbnail
 
@@ -117,7 +117,7 @@ class Photos(Sequence[Photo]):
     """
 
     def __init__(self, catalogue: Catalogue, cache: Path, wanted: PhotoFilter) -> None:
-        """Take the catalogue, the folder of the thumbnails, and which photos are meant."""
+        """Take the catalogue, the folder of thumbnails, and a filter."""
         self._catalogue = catalogue
         self._cache = cache
         self._wanted = wanted
@@ -138,7 +138,7 @@ class Photos(Sequence[Photo]):
             some = self._some(first, max(chosen) + 1 - first)
             return [some[one - first] for one in chosen if one - first < len(some)]
         for _ in range(_LOOKS):
-            if found := self._some(range(len(self))[place], 1):  # else some were removed since they were counted
+            if found := self._some(range(len(self))[place], 1):  # otherwise some were removed since they were counted
                 return found[0]
         raise IndexError(place)
 
@@ -166,7 +166,7 @@ class Photos(Sequence[Photo]):
 
 
 def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> list[Photo]:
-    """Photos of some rows of a catalogue, with what is known of them."""
+    """Photos of some rows of a catalogue, with their metadata."""
     known = catalogue.read(metadata_of, [row.number for row in rows])
     photos = [
         Photo(
@@ -185,12 +185,12 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
 
 
 def photos_there(catalogue: Catalogue, numbers: Sequence[int], cache: Path) -> list[Photo]:
-    """Those of some photos that are in the collection, in the order of their numbers as they are given."""
+    """Those of some photos that are in the collection, in the order of `numbers`."""
     return photos_of(catalogue, catalogue.read(rows_there, numbers), cache)
 
 
 def photo_named(catalogue: Catalogue, name: str, cache: Path) -> Photo | None:
-    """The photo of a name, if there is one."""
+    """The photo of a name, or None."""
     row = catalogue.read(photo_of_name, name)
     return None if row is None else photos_of(catalogue, [row], cache)[0]
 

@@ -1,10 +1,10 @@
 """How far a long command is: bars on a terminal, and elsewhere a line every half minute.
 
-If the variable `VARIABLE` of the environment names a file descriptor, another program reads from it: a JSON object a
-line, ``{"step", "title", "done", "of", "unit"}``, whatever else the command shows.
+If the environment variable `VARIABLE` names a file descriptor, another program reads progress from it: one JSON object
+per line, ``{"step", "title", "done", "of", "unit"}``, whatever else the command shows.
 
-A step's title may end with its unit, as in ``Features (photos)``. The unit ``(%)`` stands for counts that say nothing
-to a reader: they are shown as a percentage.
+A step's title may end with its unit, as in ``Features (photos)``. Counts of the unit ``(%)`` mean nothing to a reader,
+and are shown as a percentage.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ INDEXING = {
 }
 """Titles of the steps of indexing."""
 
-_WORKING = "Working"  # what goes on where no step is under way
+_WORKING = "Working"  # shown between steps
 
 Telling = bool | Progress | None
 """Who is told how far a long call is: nobody (None, False), bars (True), or a function."""
@@ -55,25 +55,25 @@ Telling = bool | Progress | None
 
 @contextmanager
 def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
-    """Return what a long call tells how far it is, as its caller wishes.
+    """Yield the callable that a long call reports its progress to, as its caller wishes.
 
     Parameters
     ----------
     progress : bool or callable, optional
-        True shows bars on a terminal or in a notebook; a callable gets the name of a step, how much of it is done, and
-        how much there is; without, progress is not reported.
+        True shows bars on a terminal or in a notebook; a callable gets the name of a step, the amount done and the
+        total. By default progress is not reported.
     titles : mapping of str to str
-        What each step is called.
+        Title of each step.
 
     Yields
     ------
     callable
-        To be called with a step, how much of it is done, and how much there is.
+        To be called with a step, the amount done and the total.
 
     Raises
     ------
     CairnError
-        It is something else.
+        `progress` is something else.
     """
     if callable(progress):
         yield progress
@@ -86,21 +86,21 @@ def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
 
 @contextmanager
 def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
-    """Show on standard error how far a command is: bars on a terminal, else a line every half minute.
+    """Show the progress of a command on standard error: bars on a terminal, else a line every half minute.
 
-    If another program reads the progress, it is written for that one alone, `quiet` or not.
+    If another program reads the progress, it is written only for that program, whether `quiet` or not.
 
     Parameters
     ----------
     quiet : bool
         Show nothing.
     titles : mapping of str to str
-        What each step is called.
+        Title of each step.
 
     Yields
     ------
     callable
-        To be called with a step, how much of it is done, and how much there is.
+        To be called with a step, the amount done and the total.
     """
     descriptor = asked_for()
     if descriptor is not None:
@@ -137,7 +137,7 @@ class Pace:
         self._told: deque[tuple[float, int]] = deque()  # when, and how far: of the recent past
 
     def tell(self, done: int) -> None:
-        """Take note of how far the step is."""
+        """Record the progress of the step."""
         now = self._clock()
         if self._told and done < self._told[-1][1]:  # it has begun again
             self._told.clear()
@@ -148,7 +148,7 @@ class Pace:
             self._told.popleft()
 
     def rate(self) -> float:
-        """How much is done in a second; 0.0 if that is not known yet."""
+        """Amount done per second; 0.0 if not known yet."""
         if not self._told:
             return 0.0
         began, first = self._told[0]
@@ -156,7 +156,7 @@ class Pace:
         return (self._told[-1][1] - first) / passed if passed > 0 else 0.0
 
     def describe(self, left: int, unit: str) -> str:
-        """Say the rate, and when what is left will be done; nothing if that is not known yet."""
+        """Describe the rate and the remaining time; empty if not known yet."""
         rate = self.rate()
         if rate <= 0:
             return ""
@@ -166,7 +166,7 @@ class Pace:
 
 @contextmanager
 def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Progress]:
-    """Show a bar for each step on a terminal, and what is running; nothing of them stays in the end."""
+    """Show a bar for each step on a terminal, and the running step; they vanish at the end."""
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
@@ -181,7 +181,7 @@ def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Progress]:
         tasks: dict[str, Any] = {}
         paces: dict[str, Pace] = {}
         under_way: set[str] = set()
-        # Below the steps wherever all are done: a step that is done is never what work goes on at.
+        # Shown below the steps whenever all of them are done, as work goes on.
         working: list[Any] = [progress.add_task(_WORKING, total=None, count="")]
 
         def tell(step: str, done: int, of: int) -> None:
@@ -209,16 +209,16 @@ def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None)
     Parameters
     ----------
     titles : mapping of str to str
-        What each step is called.
+        Title of each step.
     write : callable, optional
-        Takes a line; standard error if left out.
+        Takes a line; by default standard error.
     """
-    told = LastReports(titles)
+    reports = LastReports(titles)
     stop = threading.Event()
-    speaker = threading.Thread(target=told.speak, args=(stop.wait, write or _write), daemon=True)
+    speaker = threading.Thread(target=reports.speak, args=(stop.wait, write or _write), daemon=True)
     speaker.start()
     try:
-        yield told.tell
+        yield reports.tell
     finally:
         stop.set()
         speaker.join()
@@ -230,7 +230,7 @@ class LastReports:
     Parameters
     ----------
     titles : mapping of str to str
-        What each step is called.
+        Title of each step.
     clock : callable
         Gives the time in seconds.
     """
@@ -243,12 +243,12 @@ class LastReports:
         self._paces: dict[str, Pace] = {}
 
     def tell(self, step: str, done: int, of: int) -> None:
-        """Take note of how far a step is."""
+        """Record the progress of a step."""
         self._last = (step, done, of)
         self._paces.setdefault(step, Pace(self._clock)).tell(done)
 
     def line(self) -> str:
-        """Say in a line what is running, how far it is, and since when the command runs."""
+        """Describe in a line the running step, its progress, and the time since the start."""
         since = _duration(self._clock() - self._began)
         if self._last is None:
             return f"cairn: {_WORKING}, {since} so far."
@@ -262,20 +262,20 @@ class LastReports:
         return f"cairn: {title}: {amount}, {f'{pace}, ' if pace else ''}{since} so far."
 
     def speak(self, wait: Callable[[float], bool], write: Callable[[str], None]) -> None:
-        """Write a line after each `EVERY` seconds, until waiting is ended: `wait` then gives True."""
+        """Write a line every `EVERY` seconds, until `wait` returns True."""
         while not wait(EVERY):
             write(self.line())
 
 
 class ProgressWriter:
-    """Writes progress for another program: a JSON object a line.
+    """Writes progress for another program: one JSON object per line.
 
     Parameters
     ----------
     titles : mapping of str to str
-        What each step is called, with its unit.
+        Title of each step, with its unit.
     descriptor : int
-        File descriptor to write to. Nobody may be reading any longer: that is no error.
+        File descriptor to write to. It is no error if its reader has closed it.
     clock : callable
         Gives the time in seconds.
     """
@@ -308,7 +308,7 @@ class ProgressWriter:
 
 @cache
 def asked_for() -> int | None:
-    """The file descriptor that another program reads progress from; None if none does.
+    """The file descriptor that another program reads progress from, or None.
 
     The variable is taken out of the environment: processes that this one starts have other files under that number.
     """
@@ -332,9 +332,9 @@ def _write(line: str) -> None:
 
 
 def _title(title: str) -> tuple[str, str]:
-    """Split a title into what a step is called and its unit, which may be empty."""
-    name, found, unit = title.partition(" (")
-    return (name, unit.removesuffix(")")) if found and title.endswith(")") else (title, "")
+    """Split a title into the name of a step and its unit, which may be empty."""
+    name, separator, unit = title.partition(" (")
+    return (name, unit.removesuffix(")")) if separator and title.endswith(")") else (title, "")
 
 
 def _count(done: int, of: int, unit: str, rate: float) -> str:

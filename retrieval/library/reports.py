@@ -1,4 +1,4 @@
-"""What work on a collection reports: small objects with what commands print with --json."""
+"""Reports of work on a collection: small objects with the values that commands print with --json."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Report:
-    """A report whose attributes are what a command prints."""
+    """A report whose attributes are printed by a command."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes, as the command prints them with --json."""
@@ -16,53 +16,53 @@ class Report:
 
 @dataclass(frozen=True)
 class Added(Report):
-    """What `Collection.add` did; photos that could not be read are in `failed`, and stop nothing.
+    """Result of `Collection.add`; photos that cannot be read are in `failed`, and do not stop it.
 
     Attributes
     ----------
     added : int
-        Photos that are new, or have changed.
+        New and changed photos.
     unchanged : int
-        Photos that were in the collection as they are.
+        Photos that were in the collection, without changes.
     back, moved, vanished : list of str
-        Names of photos whose files are there again, are elsewhere now, or have gone.
+        Names of photos whose files are back, were moved, or are gone.
     failed : list of dict
         Path and reason of photos that cannot be used.
     failed_before : int
-        How many of those had failed before, for the same reason.
+        Number of those that had failed before, for the same reason.
     passed_over : dict of str to int
-        Files that are no photos, counted by their endings.
+        Files that are no photos, counted by extension.
     reread : int
-        Unchanged photos whose metadata was read again, as their files, or sidecars beside them, were changed.
+        Unchanged photos whose metadata was read again, as their files or sidecars were changed.
     folders_passed_over : dict of str to int
-        Folders of devices and programs, and what patterns name, counted by the pattern.
+        Skipped folders of devices and programs, and matches of patterns, counted by pattern.
     places : list of dict
         Paths of links to photos of the collection: path, and the path of the photo.
     left : int
         New photos that a time limit left for the next run.
     kept_out : list of str
-        Paths of photos that were left out, as they were removed for good.
+        Paths of skipped photos, as they were removed for good.
     kept_out_reasons : list of dict
         Path and reason of each of these.
     featureless : int
-        Photos of those that were added that can never be found: blank, blurred or too small, or text alone.
+        Added photos that can never be found: blank, blurred or too small, or with only text.
     text_masked, text_only : int
-        Photos of those that were added in which printed text was left out (`ignore`), and that show nothing else.
+        Added photos in which printed text was masked (`ignore`), and those that show only text.
     remarks : list of dict
-        Path and reason of photos that were added although their files are not whole, or not quite one photo.
+        Path and reason of photos that were added although their files are incomplete or unusual.
     pages_left : int
-        Pages of files of several that were left out: of each, one is the photo.
+        Skipped pages of multi-page files: one page of each is the photo.
     images, features, words : int
-        What the collection holds now.
+        Totals of the collection.
     bytes_per_feature : float
-        On disk, all that search and verification need.
+        On disk, of all data for search and verification.
     seconds : dict of str to float
         Time of the steps.
     notes : list of str
-        What else is to be known of the collection, a sentence each.
+        Other notes on the collection, a sentence each.
     manifests : list of dict
-        Of each IIIF manifest: manifest (its address), label, pages, fetched and unchanged (how many), withdrawn (names
-        of photos whose pages it has no longer), failed (page and reason), reason (why it could not be had, or "").
+        For each IIIF manifest: manifest (its address), label, pages, fetched and unchanged (numbers), withdrawn (names
+        of photos whose pages it no longer has), failed (page and reason), reason (why it could not be fetched, or "").
     """
 
     added: int
@@ -105,36 +105,36 @@ class Added(Report):
 
 @dataclass(frozen=True)
 class Info(Report):
-    """What a collection holds, and what each feature costs.
+    """Facts of a collection, such as numbers of photos and bytes for each feature.
 
     Attributes
     ----------
     images, features, words, segments : int
-        Photos, their features, visual words, and the parts that the features lie in.
+        Photos, their features, visual words, and the segments that store the features.
     bytes : dict of str to int
         Size of each kind of part.
     bytes_per_feature : float
-        All of them, by features.
+        Total size divided by the number of features.
     descriptor : dict
         Name, dim, fingerprint, foreign.
     extensions : list of str
-        Those that it was made with: ``module:object``, and the version.
+        Extensions that it was made with: ``module:object``, and the version.
     signature : str or None
         Kind of the features' signatures.
     vocabulary : dict or None
         Words, recall_at_1, fingerprint, trained_on, imbalance, drift; None if there is no vocabulary yet.
     augmentation : dict or None
-        What photos borrow of linked ones.
+        Features borrowed from linked photos.
     date_added : dict or None
         First and last.
     missing, removed : int
-        Photos whose files were gone; photos that were removed and still take room.
+        Photos whose files are missing; removed photos that still take space.
     featureless : list of str
-        Names of photos that can never be found: blank, blurred or too small, or text alone.
+        Names of photos that can never be found: blank, blurred or too small, or with only text.
     text_masked : int
-        Photos in which printed text was left out (`ignore`).
+        Photos in which printed text was masked (`ignore`).
     text_only : list of str
-        Names of those of them that show nothing but text, and can never be found.
+        Names of those that show only text, and can never be found.
     removed_for_good : list of dict
         Name, path, sha256, removed.
     failed : list of dict
@@ -164,7 +164,7 @@ class Info(Report):
 
 @dataclass(frozen=True)
 class Removed(Report):
-    """What `Collection.remove` took out, or would take out.
+    """Photos that `Collection.remove` removed, or would remove.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class Root(Report):
     photos : int
         Photos of the collection in it.
     there : bool
-        False where it is not there, or empty: its drive may not be connected.
+        False if it is missing or empty: its drive may not be connected.
     """
 
     folder: str
@@ -210,14 +210,14 @@ class Root(Report):
 
 @dataclass(frozen=True)
 class MovedRoot(Report):
-    """What `Collection.move_root` found.
+    """Result of `Collection.move_root`.
 
     Attributes
     ----------
     moved : list of str
-        Names of photos that are in the new folder.
+        Names of photos found in the new folder.
     left : list of str
-        Names of photos that are not, or not as they were indexed: they stay as they are.
+        Names of photos that are not there, or have changed: their paths are not updated.
     """
 
     moved: list[str]
@@ -226,14 +226,14 @@ class MovedRoot(Report):
 
 @dataclass(frozen=True)
 class Compacted(Report):
-    """What `Collection.compact` did.
+    """Result of `Collection.compact`.
 
     Attributes
     ----------
     images : int
-        Photos that the collection holds.
+        Photos of the collection.
     removed : int
-        Removed photos whose room was given back.
+        Removed photos whose space was freed.
     segments, bytes : dict of str to int
         Before and after.
     thumbnails : int
@@ -252,20 +252,20 @@ class Compacted(Report):
 
 @dataclass(frozen=True)
 class Retrained(Report):
-    """What `Collection.retrain` did.
+    """Result of `Collection.retrain`.
 
     Attributes
     ----------
     images : int
-        Photos that the collection holds.
+        Photos of the collection.
     words : dict of str to int
         Visual words, before and after.
     quantisation_error : dict of str to float
         Mean squared distance of features to their words, before and after.
     dropped : list of dict
-        Name and reason of photos that were left out.
+        Name and reason of dropped photos.
     augmentation_emptied : bool
-        Whether photos no longer borrow what they did: group them again.
+        Whether borrowed features were deleted: group again to renew them.
     seconds : dict of str to float
         Time of the steps.
     """
@@ -287,7 +287,7 @@ class Damage(Report):
     file : str
         Path in the collection.
     what, remedy : str
-        What is wrong, and what to do about it: a sentence each.
+        The damage, and what to do about it: a sentence each.
     """
 
     file: str
@@ -297,18 +297,18 @@ class Damage(Report):
 
 @dataclass(frozen=True)
 class Check(Report):
-    """What `Collection.check` found.
+    """Result of `Collection.check`.
 
     Attributes
     ----------
     ok : bool
-        Whether every byte is what was written.
+        Whether everything is undamaged.
     files, bytes : int
-        That were read.
+        Numbers read.
     damaged : tuple of Damage
-        What is wrong.
+        Damaged files.
     notes : list of str
-        What is to be known, and is no damage.
+        Notes other than damage.
     seconds : float
         Time.
     """
@@ -323,24 +323,24 @@ class Check(Report):
 
 @dataclass(frozen=True)
 class BackedUp(Report):
-    """What `Collection.backup` did.
+    """Result of `Collection.backup`.
 
     Attributes
     ----------
     ok : bool
-        Whether every byte of the backup is what was written.
+        Whether the whole backup is undamaged.
     images : int
-        Photos that the backup holds.
+        Photos in the backup.
     copied, bytes : int
         Files that were copied or linked, and bytes that were copied.
     kept : int
-        Files that were there already.
+        Files that the backup already had.
     removed : int
-        Files and folders that the collection no longer has, and the backup had.
+        Files and folders removed from the backup, as the collection no longer has them.
     damaged : tuple of Damage
-        What is wrong in the backup.
+        Damaged files of the backup.
     notes : list of str
-        What is to be known, and is no damage.
+        Notes other than damage.
     seconds : float
         Time.
     """
@@ -358,22 +358,22 @@ class BackedUp(Report):
 
 @dataclass(frozen=True)
 class Repaired(Report):
-    """What `repair` did.
+    """Result of `repair`.
 
     Attributes
     ----------
     ok : bool
-        Whether all is sound now, and nothing was lost.
+        Whether everything is sound now, and nothing was lost.
     repaired : list of dict
-        File, and how.
+        File, and method of repair.
     lost : list of dict
-        Photos that left the collection: name, path and reason.
+        Photos lost from the collection: name, path and reason.
     lapses : list of str
-        What else was lost, in sentences.
+        Other losses, in sentences.
     damaged : tuple of Damage
-        What is left.
+        Remaining damage.
     notes : list of str
-        What is to be known, and is no damage.
+        Notes other than damage.
     seconds : float
         Time.
     """
@@ -389,20 +389,20 @@ class Repaired(Report):
 
 @dataclass(frozen=True)
 class Imported(Report):
-    """What `Collection.import_metadata` did.
+    """Result of `Collection.import_metadata`.
 
     Attributes
     ----------
     rows, matched : int
-        Rows of the table, and those that are about one photo.
+        Rows of the table, and those that match one photo.
     photos : int
-        Photos that these are about.
+        Photos of these rows.
     unmatched, warnings : list of dict
-        Line and reason of rows that were not imported, and of cells that were not.
+        Line and reason of rows, and of cells, that were not imported.
     notes : list of str
-        What is to be known of the table, a sentence each.
+        Notes on the table, a sentence each.
     columns : dict
-        How the columns were understood: photo, understood, kept, warnings.
+        Meanings of the columns: photo, understood, kept, warnings.
     """
 
     rows: int
@@ -416,16 +416,16 @@ class Imported(Report):
 
 @dataclass(frozen=True)
 class Refreshed(Report):
-    """What `Collection.refresh_metadata` read.
+    """Result of `Collection.refresh_metadata`.
 
     Attributes
     ----------
     read : int
         Photos.
     missing : int
-        Photos whose files have gone or may not be read: they keep what was known.
+        Photos whose files are missing or may not be read: they keep their metadata.
     told : int
-        Photos whose files say anything.
+        Photos whose files have any metadata.
     """
 
     read: int
@@ -435,16 +435,16 @@ class Refreshed(Report):
 
 @dataclass(frozen=True)
 class Sidecars(Report):
-    """What `Collection.write_sidecars` did.
+    """Result of `Collection.write_sidecars`.
 
     Attributes
     ----------
     written : int
-        Sidecars that are new, or say more now.
+        New or changed sidecars.
     unchanged : int
-        Photos whose sidecars said all of it already.
+        Photos whose sidecars were up to date.
     missing : int
-        Photos whose files have gone.
+        Photos whose files are missing.
     failed : list of dict
         Path of each photo whose sidecar could not be written, and the reason.
     """
@@ -457,16 +457,16 @@ class Sidecars(Report):
 
 @dataclass(frozen=True)
 class Edited(Report):
-    """What `Collection.edit` changed.
+    """Result of `Collection.edit`.
 
     Attributes
     ----------
     changed : int
-        Photos that are not as they were.
+        Changed photos.
     kept : int
-        Photos that keep a tag that was to be removed, as their files say it.
+        Photos that keep a tag to be removed, as it is in their files.
     before : dict of int to dict of str to tuple of str
-        What they had, by number and field: what `Collection.undo` takes.
+        Earlier values, by number and field, for `Collection.undo`.
     """
 
     changed: int
@@ -481,12 +481,12 @@ class Album(Report):
     Attributes
     ----------
     id : int
-        It is given once, and stays: what `cairn.Filter` has as `album`.
+        Unique and permanent; `album` of `cairn.Filter`.
     name : str
     photos : int
         Photos in it that are not hidden.
     created : str
-        When it was made: ISO 8601, UTC.
+        Date of creation: ISO 8601, UTC.
     """
 
     id: int
@@ -502,18 +502,18 @@ class SharedAlbum(Report):
     Attributes
     ----------
     id : str
-        What it is ended by; it opens nothing.
+        For ending the link; it does not open the album.
     album : str or None
         Name of the album; None: it was deleted, and the link shows nothing.
     created : str
         ISO 8601, UTC.
     expires : str
-        Last day (UTC) on which it holds, ISO 8601.
+        Last day (UTC) on which it is valid, ISO 8601.
     over : bool
         Whether that has passed.
     path : str or None
-        Its address below that of the collection on a server, such as ``/shared/cairn_…``: of a link that was just made.
-        It is kept nowhere.
+        Only of a new link: its address below that of the collection on a server, such as ``/shared/cairn_…``. It is
+        not stored.
     """
 
     id: str
@@ -526,26 +526,26 @@ class SharedAlbum(Report):
 
 @dataclass(frozen=True)
 class SavedSearch(Report):
-    """A search that is kept under a name.
+    """A saved search.
 
     Attributes
     ----------
     id : int
-        It is given once, and stays.
+        Unique and permanent.
     name : str
     query : dict
-        What it asks with, and how.
+        Query photos and options.
     favourite : bool
     standing : bool
-        Whether it is asked of photos that are added.
+        Whether it also searches photos that are added later.
     tag : str or None
-        That photos are given which it finds.
+        Given to photos that it finds.
     created : str
-        When it was kept: ISO 8601, UTC.
+        When it was saved: ISO 8601, UTC.
     found : int
-        Photos that it has found, and that were kept.
+        Number of its stored finds.
     new : int
-        Those of them that nobody has looked at.
+        Number of finds not yet viewed.
     """
 
     id: int
@@ -561,7 +561,7 @@ class SavedSearch(Report):
 
 @dataclass(frozen=True)
 class AskedSearch(Report):
-    """What a saved search found among photos that were added, or all.
+    """Result of running a saved search on added photos, or on all.
 
     Attributes
     ----------
@@ -570,11 +570,11 @@ class AskedSearch(Report):
     name : str
         Of the saved search.
     asked : int
-        Photos that were added since it was asked last; all where it was asked of all.
+        Number of photos added since the last run, or of all photos if it was run on all.
     found : list of str
-        Names of those that it found, the best first.
+        Names of the photos found, the best first.
     problem : str or None
-        Why it could not be asked: it is asked of the same photos again.
+        Why it could not be run; the next run repeats it with the same photos.
     """
 
     id: int

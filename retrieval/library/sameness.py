@@ -1,4 +1,4 @@
-"""A quick look at whether enough photos of a collection show the same for its search to be improved by them."""
+"""Estimate quickly whether enough photos of a collection show the same to improve its search."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -19,27 +19,27 @@ SAMPLE = 24
 """Photos that are searched for where photos were never linked."""
 SECONDS = 6.0
 """After which no further one is searched for."""
-# About half of the photos are learnt from, and what is found is told by two scenes at least that are not.
-_SCENES = 4  # groups without which most likely nothing can be said
-_PHOTOS = 2 * _SCENES  # photos of the collection in groups, as a sample tells, without which the same
+# About half of the photos are for training, and evaluation needs at least two other scenes.
+_SCENES = 4  # fewest groups for a likely verdict
+_PHOTOS = 2 * _SCENES  # the same, as photos in groups, estimated from a sample
 
 
 @dataclass(frozen=True)
 class Sameness:
-    """How many photos show the same as another.
+    """Estimate of the number of photos that show the same as another.
 
     Attributes
     ----------
     photos : int
         Of the collection.
     looked : int
-        Photos that were looked at: all where they were linked before, else a sample.
+        Photos examined: all if they were linked before, else a sample.
     alike : int
         Of those: photos that show the same as another.
     scenes : int or None
-        Groups that they make; None if it is a sample.
+        Number of their groups; None for a sample.
     enough : bool
-        Whether it can most likely be said what searches gain.
+        Whether they most likely suffice to measure an improvement.
     """
 
     photos: int
@@ -65,16 +65,16 @@ class Sameness:
 
 
 def look(searches: Searches, *, sample: int = SAMPLE, seconds: float = SECONDS) -> Sameness:
-    """Find out by the links that are there, or by searching for a sample, how many photos show the same as another.
+    """Estimate the number of photos that show the same as another, from existing links or by searching for a sample.
 
     Parameters
     ----------
     searches : Searches
         Of an open collection.
     sample : int
-        Photos that are searched for, evenly spread; with fewer than two photos there are none.
+        Photos to search for, evenly spread; 0 in a collection of fewer than two photos.
     seconds : float
-        After which no further one is searched for.
+        After which no further search begins.
 
     Returns
     -------
@@ -83,11 +83,11 @@ def look(searches: Searches, *, sample: int = SAMPLE, seconds: float = SECONDS) 
     collection = searches.collection
     numbers = collection.catalogue.read(numbers_of, PhotoFilter()).tolist()
     try:
-        found = read_groups(collection)
+        groups = read_groups(collection)
     except (NotGrouped, CairnError):
-        found = None
-    if found is not None and not found.out_of_date:
-        own = [set(one.photos) - set(one.duplicates) for one in found.groups]  # copies say nothing
+        groups = None
+    if groups is not None and not groups.out_of_date:
+        own = [set(one.photos) - set(one.duplicates) for one in groups.groups]  # copies are no evidence
         own = [photos for photos in own if len(photos) > 1]
         alike = sum(len(photos) for photos in own)
         return Sameness(len(numbers), len(numbers), alike, len(own), len(own) >= _SCENES)
@@ -99,9 +99,9 @@ def look(searches: Searches, *, sample: int = SAMPLE, seconds: float = SECONDS) 
         if time.monotonic() > until and looked:
             break
         try:
-            asked = ask_with_photo(rows[number], rows[number].name or "", None)
-            answer = searches.search([asked], SearchOptions(turns=1), top=4)
-        except (CairnError, KeyError):  # its file has gone, say
+            query = ask_with_photo(rows[number], rows[number].name or "", None)
+            answer = searches.search([query], SearchOptions(turns=1), top=4)
+        except (CairnError, KeyError):  # for example, its file is missing
             continue
         looked += 1
         alike += any(one.found and one.number != number for one in answer)

@@ -1,4 +1,4 @@
-"""Searches of one collection that stays open: what was made for one search serves the next."""
+"""Searches of one collection that stays open, with caches shared between searches."""
 
 import time
 from collections import OrderedDict
@@ -29,13 +29,13 @@ from retrieval.search.searcher import Searcher
 if TYPE_CHECKING:
     from retrieval.library.cluster import ClusterWork
 
-_SEARCHERS, _QUERIES = 16, 8  # that are kept
+_SEARCHERS, _QUERIES = 16, 8  # sizes of caches
 
 
 class Searches:
-    """Searches one collection, and matches photos of it, with what earlier searches have made.
+    """Searches one collection, and matches its photos, with cached searchers and queries.
 
-    The collection is as it was when `renew` was last called. Not to be used by two threads at once.
+    It sees the collection as of the last `renew`. It is not thread-safe.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Searches:
         self._left_out = LeftOut(collection.catalogue)
         self._searchers: dict[SearchOptions, Searcher] = {}
         self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
-        self._revision: int | None = None  # of the catalogue, at which what is open was up to date
+        self._revision: int | None = None  # of the catalogue, when the open parts were up to date
         self._state: object = None
 
     def is_outdated(self) -> bool:
@@ -61,11 +61,11 @@ class Searches:
             return False
         if self._state != _state(self.collection):
             return True
-        self._revision = revision  # what has changed is read with every search
+        self._revision = revision  # decisions are read with every search
         return False
 
     def renew(self) -> None:
-        """Open what has changed of the collection; raises CairnError if that cannot be done."""
+        """Open changed parts of the collection; raises CairnError if this fails."""
         collection = self.collection
         before = collection.vocabulary.fingerprint if self._queries else None
         self._searchers = {}
@@ -78,7 +78,7 @@ class Searches:
             self._cluster.renew(collection)
 
     def prepare(self, options: SearchOptions) -> None:
-        """Make now what most searches use, which processes that are forked later share."""
+        """Load what most searches use, so that processes forked later share it."""
         self.collection.index  # noqa: B018 (it is read now)
         if self._cluster is None:
             if options.similarity is not None:
@@ -86,12 +86,12 @@ class Searches:
             self.searcher(options)
 
     def place(self) -> None:
-        """Have the workers of a cluster load what they search, where one does."""
+        """Let the workers of a cluster, if there is one, load their shards."""
         if self._cluster is not None:
             self._cluster.shards.place()
 
     def searcher(self, options: SearchOptions) -> Searcher:
-        """Return what searches in some way; it is made once."""
+        """Return the cached searcher of these options."""
         if options not in self._searchers:
             if len(self._searchers) >= _SEARCHERS:
                 self._searchers.clear()
@@ -114,24 +114,23 @@ class Searches:
         Parameters
         ----------
         asked : sequence of QueryImage
-            What is searched for. Photos that somebody called no match of one of them are left out of the answer.
+            Query photos. Photos marked as no match of one of them are left out of the answer.
         options : SearchOptions
-            How.
         wanted : PhotoFilter, optional
-            Which photos may be found.
+            Photos that may be found.
         top : int
             Most results.
         match_all : bool
-            Whether results must match all that is asked for.
+            Whether results must match all queries.
         within : ndarray, shape (n,), integer, optional
-            Numbers of the only photos that may be found, of those that pass the filter.
+            Numbers of photos that the search is limited to, in addition to the filter.
 
         Raises
         ------
         CairnError
-            A photo cannot be read, or the collection lacks what the engine needs.
+            A photo cannot be read, or the collection lacks data that the engine needs.
         CollectionChanged, KeyError
-            The collection is no longer what it was: renew, and search again.
+            The collection has changed: renew, and search again.
         """
         if options.mirrored and match_all:
             raise CairnError("{--mirrored} looks for photos that match any of several, and not all.")
@@ -171,20 +170,20 @@ class Searches:
         Parameters
         ----------
         asked : QueryImage
-            The photo.
+            The query photo.
         row : ImageRow
-            That of the collection.
+            The photo of the collection.
         options : SearchOptions
-            How they are matched; all turns are tried, and the query is not expanded.
+            Options of matching; all turns are tried, and the query is not expanded.
         turn : float, optional
-            Radians at which the query was found, where it was: in a search other photos have a say in that.
+            Radians at which a search found the query, as in a search this also depends on other photos.
 
         Raises
         ------
         CairnError
-            The photo cannot be read, or the collection lacks what the engine needs.
+            The photo cannot be read, or the collection lacks data that the engine needs.
         CollectionChanged, KeyError
-            The collection is no longer what it was: renew, and try again.
+            The collection has changed: renew, and try again.
         """
         named = options.engine
         geometric = named if named == BEST else find_engine(named).explained_by or named
@@ -206,7 +205,7 @@ class Searches:
         return make_match(searcher, asked, query, row, hit)
 
     def _query(self, searcher: Searcher, asked: QueryImage) -> tuple[Query, float]:
-        """Make a query, or recall that of the same file, as a match is looked at after a search; and the seconds."""
+        """Make a query, or return the cached one of the same file, as matches follow searches; with the seconds."""
         start = time.perf_counter()
         options, image = searcher.options, self.collection.options.image
         if asked.max_pixels is not None:
@@ -222,7 +221,7 @@ class Searches:
             asked.max_pixels,
             asked.is_away,
             asked.mirrored,
-            id(self.collection.extractor),  # which features of another program are given by; a query keeps it alive
+            id(self.collection.extractor),  # it reads the features of another program; the query keeps it alive
         )
         query = self._queries.pop(key, None)
         if query is None:
@@ -236,7 +235,7 @@ class Searches:
 
 
 def _state(collection: Collection) -> object:
-    """What is different where the collection has changed."""
+    """A value that differs if the collection has changed."""
     rows, removed = collection.catalogue.read(segments_and_tombstones)
     key = augmentation_key(collection.folder, collection.basis) if rows else None
     return [(row.id, row.folder, row.created) for row in rows], removed, key

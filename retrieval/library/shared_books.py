@@ -1,4 +1,4 @@
-"""Which books share pictures: pages that groups link, and pages on which saved searches have found something."""
+"""Books that share pictures: pages linked by groups, and pages with finds of the same saved search."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,13 +28,13 @@ class SharedPage(Report):
     first, second : str
         Names of the photos.
     first_page, second_page : str
-        What the pages are called in their books.
+        Labels of the pages in their books.
     numbers : tuple of two int
         Of the photos.
     searches : tuple of str
-        Saved searches that have found something on both; none where a group alone links them.
+        Saved searches with finds on both; empty if only a group links them.
     box : tuple of four floats or None
-        x0, y0, x1, y1 of what the first of these has found on the first page, in pixels.
+        x0, y0, x1, y1 of the find of the first of these on the first page, in pixels.
     """
 
     first: str
@@ -53,12 +53,12 @@ class BookPair(Report):
     Attributes
     ----------
     first, second : str
-        What the books are called.
+        Names of the books.
     pictures : int
-        That they share: pages that match each other, directly or by others of the two books, count once, or as often
-        as different saved searches have found something on them.
+        Number of shared pictures: pages that match each other, directly or through others of the two books, count once,
+        or as often as different saved searches have finds on them.
     pages : tuple of SharedPage
-        What matches.
+        Pairs of matching pages.
     """
 
     first: str
@@ -76,9 +76,9 @@ class SharedBooks(Report):
     books : tuple of str
         Those that share any, by date.
     pairs : tuple of BookPair
-        Those of most pictures first.
+        Those with most pictures first.
     grouped : bool
-        Whether groups were looked for: else saved searches alone tell.
+        Whether the collection was grouped; otherwise only saved searches count.
     """
 
     books: tuple[str, ...]
@@ -107,8 +107,8 @@ def shared_books(collection: Collection, category: str | None = None) -> SharedB
     ----------
     collection : Collection
     category : str, optional
-        What saved searches have found and somebody put into this category counts alone, with the photos that they ask
-        with; else groups count too, and what is found for sure or in a category that is not "not related".
+        Count only finds of saved searches in this category, and their query photos. By default groups count too, and
+        finds that are sure or in any category other than "not related".
     """
     catalogue = collection.catalogue
     linked, grouped = ([], True) if category is not None else _linked(collection)
@@ -154,7 +154,7 @@ def shared_books(collection: Collection, category: str | None = None) -> SharedB
 
 
 def _linked(collection: Collection) -> tuple[list[tuple[int, int]], bool]:
-    """Photos of a group that geometry links, two at a time; and whether groups were looked for."""
+    """Pairs of photos linked by groups; and whether the collection was grouped."""
     try:
         groups = read_groups(collection)
     except NotGrouped:
@@ -167,7 +167,7 @@ def _linked(collection: Collection) -> tuple[list[tuple[int, int]], bool]:
 
 
 def _counting(collection: Collection, search: StoredSearch, category: str | None) -> Iterator[Find]:
-    """What counts of what a saved search has found."""
+    """The finds of a saved search that count."""
     queries = search.query.get("queries")
     asked = [one.get("photo") for one in queries if isinstance(one, dict)] if isinstance(queries, list) else []
     for find in collection.catalogue.read(finds_of, search.id):
@@ -177,7 +177,7 @@ def _counting(collection: Collection, search: StoredSearch, category: str | None
 
 
 def _in_order(pages: Iterable[PageFacts]) -> dict[str, str]:
-    """Return what books are called, each differently, by their keys, in the order of their dates."""
+    """Return unique names of books by key, ordered by date."""
     of_key: dict[str, PageFacts] = {}
     for page in pages:
         known = of_key.setdefault(page.key, page)
@@ -189,19 +189,19 @@ def _in_order(pages: Iterable[PageFacts]) -> dict[str, str]:
 
 
 def _counts(shared: Sequence[_Matches]) -> list[int]:
-    """How many pictures each two books share, by pages that match and searches that found something on both."""
+    """Numbers of pictures that pairs of books share, by matching pages and searches with finds on both."""
     stride = 1 + max((other for matches in shared for pair in matches for other in pair), default=0)
-    told = {  # a photo is another node for each two books: so that one call does for all
+    edges = {  # a photo is a separate node for each pair of books, so that one call suffices for all
         (place * stride + one, place * stride + other): searches
         for place, matches in enumerate(shared)
         for (one, other), searches in matches.items()
     }
-    joined = {node: label for label, nodes in enumerate(components(told)) for node in nodes}
-    found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-    for (node, _), searches in told.items():
-        found[node // stride, joined[node]].update(searches)
+    joined = {node: label for label, nodes in enumerate(components(edges)) for node in nodes}
+    by_component: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for (node, _), searches in edges.items():
+        by_component[node // stride, joined[node]].update(searches)
     counts = [0] * len(shared)
-    for (place, _), some in found.items():
+    for (place, _), some in by_component.items():
         counts[place] += max(1, len(some))
     return counts
 

@@ -1,4 +1,4 @@
-"""Searches that are kept: what they ask for, asking standing ones of photos that were added since, and one of all."""
+"""Saved searches: their queries, and running them on photos that were added since, or on all."""
 
 import hashlib
 import tempfile
@@ -43,15 +43,15 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Asking:
-    """What one saved search found among new photos, or all.
+    """Result of one saved search among new photos, or all.
 
     Attributes
     ----------
     search : StoredSearch
     asked : int
-        Photos.
+        Number of photos searched.
     found : tuple of int
-        Numbers of those that it found, the best first.
+        Numbers of the photos found, the best first.
     problem : str
         Error of the search; "" if it succeeded. It is tried again with the same photos.
     """
@@ -68,16 +68,16 @@ SENT_SIDE = 2048
 
 @dataclass(frozen=True)
 class SentPhoto:
-    """A photo from elsewhere that a search asks with.
+    """A query photo that is not in the collection.
 
     Attributes
     ----------
     sha256 : str
-        Of the file that was sent.
+        Of the original file.
     picture : bytes
-        The JPEG file that is kept of it.
+        The stored JPEG copy.
     factor : float
-        Pixels of the kept one for each of the sent one.
+        Ratio of pixels of the copy to those of the original.
     """
 
     sha256: str
@@ -93,19 +93,18 @@ def keep_search(
     sent: SentPhoto | None = None,
     **more: Any,
 ) -> int:
-    """Save a search, with the photo from elsewhere that it asks with.
+    """Save a search, with its query photo if that is not in the collection.
 
     Parameters
     ----------
     session : Session
     name : str
-        What it is called.
     queries : sequence of mapping
-        What it asks with, each with ``photo``, a number, or with none where the photo was sent; and ``box``.
+        Query photos, each with ``photo``, a number, missing for a photo outside the collection; and ``box``.
     options : mapping
-        How it searches.
+        Options of the search.
     sent : SentPhoto, optional
-        Boxes are in pixels of the photo that was sent, and what was no match of that is none of what is kept.
+        Photo outside the collection. Boxes are in its pixels; its rejections are copied to the stored copy.
     **more
         See `retrieval.catalogue.curation.saved.save_search`.
 
@@ -117,7 +116,7 @@ def keep_search(
     Raises
     ------
     CairnError
-        It has no name, or one that is taken; or there are too many.
+        The name is empty or taken; or there are too many searches.
     """
     kept, picture = [dict(one) for one in queries], None
     if sent is not None:
@@ -135,17 +134,17 @@ def ask_standing(
     *,
     progress: Progress | None = None,
 ) -> list[Asking]:
-    """Ask each standing search of the photos that were added since it was asked last, and keep what it finds.
+    """Run each standing search on the photos added since its last run, and store its finds.
 
-    Each is one search, whose answer may hold new photos alone: they are scored as in a search of the whole collection,
-    and the best of them are verified. Photos that are found are given the tag of the search, where it has one.
+    Each is one search restricted to new photos: they are scored as in a search of the whole collection, and the best of
+    them are verified. Photos found get the tag of the search, if it has one.
 
     Parameters
     ----------
     collection : Collection
         Open.
     progress : callable, optional
-        Told how many searches are done.
+        Called with the number of searches done.
 
     Returns
     -------
@@ -184,12 +183,12 @@ def ask_standing(
 
 
 def ask_all(collection: Collection, search: StoredSearch) -> Asking:
-    """Ask a saved search of all photos, and keep what it finds: see `keep_finds`.
+    """Run a saved search on all photos, and store its finds: see `keep_finds`.
 
     Raises
     ------
     CairnError
-        It cannot be asked.
+        It cannot be run.
     """
     finds = find_everywhere(Searches(collection), search.id)
     collection.catalogue.write(keep_finds, search.id, finds, None)
@@ -197,19 +196,19 @@ def ask_all(collection: Collection, search: StoredSearch) -> Asking:
 
 
 def find_everywhere(searches: Searches, search: int) -> list[Find]:
-    """Ask a saved search, by its number, of all photos; return what `find_among` does."""
+    """Run a saved search, by its number, on all photos: see `find_among`."""
     return find_among(searches, searches.collection.catalogue.read(saved_search, search), None)
 
 
 def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.integer] | None) -> list[Find]:
-    """Ask a saved search of some photos, or of all; return what is found, the best first.
+    """Run a saved search on some photos, or on all; return its finds, the best first.
 
-    Of some, those that are found for sure; of all, likely ones too, as somebody looks at them, and `MOST` at most.
+    Among some photos, only sure finds; among all, at most `MOST`, including likely ones, as a user reviews them.
 
     Raises
     ------
     CairnError
-        It cannot be asked: a photo of the query has gone, or the collection lacks what it needs.
+        It cannot be run: a query photo is missing, or the collection lacks data that the search needs.
     """
     collection = searches.collection
     how = search.query.get("options", {})

@@ -1,6 +1,6 @@
-"""The contracts of extensions, as checks that their authors call from tests of their own.
+"""The contracts of extensions, as checks for the tests of their authors.
 
-Each raises AssertionError where something does not hold, with what that is. Cairn's own parts pass the same checks.
+Each raises AssertionError with the broken condition. Built-in parts pass the same checks.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,19 +31,19 @@ __all__ = [
 
 
 def check_descriptor(descriptor: Any, *, rough: bool = False) -> None:
-    """Check that an object describes patches as Cairn asks of a descriptor.
+    """Check that an object fulfils the contract of descriptors.
 
     It has ``name``, ``dim``, ``patch_size``, ``extent`` (side of a patch over that of the detector's own regions),
-    ``bytes`` (of a kept row) and ``fingerprint``, which is another one whenever rows would be others, and
-    ``describe(patches)``: from (N, S, S), uint8 or float32, to rows (N, dim) float32, also of none, and of patches
-    without contrast. A row depends on its patch alone, and next to nothing on its brightness and contrast.
+    ``bytes`` (of a stored row) and ``fingerprint``, which differs whenever rows would differ, and
+    ``describe(patches)``: from (N, S, S), uint8 or float32, to rows (N, dim) float32, also for N = 0 and for patches
+    without contrast. A row depends only on its patch, and hardly on brightness and contrast.
 
     Parameters
     ----------
     descriptor : object
         With these attributes.
     rough : bool
-        Rows are what codes stand for: a few may differ between batches, and a small change of a patch may change much.
+        Rows are decoded from codes: a few may differ between batches, and a small change of a patch may change much.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_descriptor(descriptor: Any, *, rough: bool = False) -> None:
     _expect(np.array_equal(descriptor.describe(kept.copy()), rows), "the same patches give other rows the second time")
     alone = np.concatenate([descriptor.describe(patches[row : row + 1]) for row in range(300)])
     for others in (alone, descriptor.describe(patches[::-1])[::-1]):
-        # Products of matrices of another size round otherwise, on some processors.
+        # On some processors matrix products of another size round differently.
         differ = int((~np.isclose(rows, others, rtol=1e-7, atol=1e-6).all(axis=1)).sum())
         _expect(differ <= 3 * rough, f"{differ} of 300 rows depend on what else is in the batch")
     others = np.roll(rows, 1, axis=0)
@@ -98,7 +98,7 @@ def check_descriptor(descriptor: Any, *, rough: bool = False) -> None:
 def check_detector(detector: Any) -> None:
     """Check that a detector's regions follow the image.
 
-    It is a `retrieval.regions.detectors.contract.Detector`, or has the same attributes: ``respond(octave)`` gives the
+    It is a `retrieval.regions.detectors.contract.Detector`, or has the same attributes: ``respond(octave)`` returns the
     responses of the levels of an octave, whose extrema are the regions.
 
     Parameters
@@ -151,22 +151,22 @@ def check_detector(detector: Any) -> None:
 
 
 def check_engine(engine: Any, collection: "Collection", photo: Any, **options: Any) -> None:
-    """Check that an engine scores and verifies the photos of a collection as Cairn asks of one.
+    """Check that an engine fulfils the contract of engines on a collection.
 
-    It is a subclass of `retrieval.search.engines.contract.Engine`: ``score_many(views)`` gives scores (views, photos)
-    float32, finite and at least 0, and 0 where a view has nothing in common with a photo; those of a photo depend on
-    no other view and no other search. ``verify_many(view, numbers)`` gives what ``verify(view, number)`` gives of each.
+    It is a subclass of `retrieval.search.engines.contract.Engine`: ``score_many(views)`` returns scores (views, photos)
+    float32, finite and at least 0, and 0 if a view has nothing in common with a photo; scores depend on no other view
+    and no other search. ``verify_many(view, numbers)`` returns the results of ``verify(view, number)``.
 
     Parameters
     ----------
     engine : type
-        The class, or the name of one that is installed or Cairn's own.
+        The class, or the name of an installed or built-in one.
     collection : Collection
-        Open, with a few photos, and what the engine needs.
+        Open, with a few photos, and all that the engine needs.
     photo : str or path-like
         A photo of it, or another file.
     **options
-        Of searches, as `Collection.search` takes them.
+        Of searches, as for `Collection.search`.
 
     Raises
     ------
@@ -221,14 +221,14 @@ def check_engine(engine: Any, collection: "Collection", photo: Any, **options: A
 
 
 def check_extractor(extractor: Any) -> None:
-    """Check that an object finds and describes keypoints as Cairn asks of an extractor.
+    """Check that an object fulfils the contract of extractors.
 
     It has ``name``, ``dim``, ``geometry`` (``points``, ``scales``, ``oriented``, ``ellipses`` or ``affine``) and
-    ``fingerprint``, which is another one whenever features would be others, and ``extract(image)``: from an upright
-    image (H, W) uint8 of any size, or with ``colour = True`` from RGB (H, W, 3), to a dict of ``keypoints`` (N, 2 to 4:
-    x, y, radius, angle in radians), ``frames`` or ``lafs``, of ``descriptors`` (N, dim) and maybe ``scores`` (N,). With
-    ``values = "bits"`` descriptors are packed bits; with ``"bytes"`` or ``"as-they-are"`` they are not brought to unit
-    length.
+    ``fingerprint``, which differs whenever features would differ, and ``extract(image)``: from an upright image (H, W)
+    uint8 of any size, or with ``colour = True`` from RGB (H, W, 3), to a dict of ``keypoints`` (N, 2 to 4: x, y,
+    radius, angle in radians), ``frames`` or ``lafs``, of ``descriptors`` (N, dim) and optionally ``scores`` (N,). With
+    ``values = "bits"`` descriptors are packed bits; with ``"bytes"`` or ``"as-they-are"`` they are not normalised to
+    unit length.
 
     Parameters
     ----------
@@ -288,9 +288,10 @@ def _check_recognises(kind: str, form: Any, path: Path) -> None:
 def check_features(form: Any, path: Path, photo: Path) -> None:
     """Check that a format of features reads those of a photo.
 
-    ``recognises(path)`` says whether a file or folder is of the format, without reading all of it; ``open(path)`` gives
-    an object with ``path`` and ``entry(photo, names)``, which gives an `Entry` of `retrieval.foreign.contract`: the
-    keypoints and descriptors of a photo, which may be called by one of some names, the longest first.
+    ``recognises(path)`` returns whether a file or folder is of the format, without reading all of it; ``open(path)``
+    returns an object with ``path`` and ``entry(photo, names)``, which returns an `Entry` of
+    `retrieval.foreign.contract`: the keypoints and descriptors of a photo, listed under one of several names, the
+    longest first.
 
     Parameters
     ----------
@@ -298,7 +299,7 @@ def check_features(form: Any, path: Path, photo: Path) -> None:
     path : Path
         A file of the format, which has features of the photo.
     photo : Path
-        Its name ends in that by which the file has it.
+        The end of its path is its name in the file.
 
     Raises
     ------
@@ -323,9 +324,9 @@ def check_features(form: Any, path: Path, photo: Path) -> None:
 def check_protocol(protocol: Any, path: Path) -> None:
     """Check that an evaluation protocol reads a ground truth.
 
-    ``recognises(path)`` says whether a file or folder is of its form, and ``read(path)`` gives a dict: by a query's
-    name a dict with ``photo`` (the name of its file without the ending), maybe ``box`` (x0, y0, x1, y1 in pixels), and
-    lists of such names ``good``, ``ok`` (also to be found) and ``junk`` (counts neither way).
+    ``recognises(path)`` returns whether a file or folder is of its form, and ``read(path)`` returns a dict: by a
+    query's name a dict with ``photo`` (the name of its file without the extension), optionally ``box`` (x0, y0, x1, y1
+    in pixels), and lists of such names ``good``, ``ok`` (also relevant) and ``junk`` (ignored).
 
     Parameters
     ----------
@@ -350,19 +351,19 @@ def check_protocol(protocol: Any, path: Path) -> None:
 
 
 def check_verifier(verifier: Any, photos: Any = None) -> None:
-    """Check that an object verifies photos as Cairn asks of a verifier.
+    """Check that an object fulfils the contract of verifiers.
 
     ``verify(query, photo)`` takes the features of two photos, each with ``points`` (N, 2), ``frames`` (N, 2, 2),
-    ``regions`` (N, 5), ``words`` (N,), ``shape`` (height, width) and, where the verifier has ``needs_descriptors =
-    True``, ``descriptors`` (N, D). It gives None, or an object with ``inliers`` (M, 2), ``transform`` (2, 3), from
-    pixels of the query to those of the photo, and maybe ``log_odds``, as `cairn.verify` does.
+    ``regions`` (N, 5), ``words`` (N,), ``shape`` (height, width) and, if the verifier has ``needs_descriptors = True``,
+    ``descriptors`` (N, D). It returns None, or an object with ``inliers`` (M, 2), ``transform`` (2, 3), from pixels of
+    the query to those of the photo, and optionally ``log_odds``, like `cairn.verify`.
 
     Parameters
     ----------
     verifier : object
     photos : tuple of three, optional
-        Features as a verifier takes them: of a query, of a photo of the same, and of another one. Those that are made
-        up otherwise have descriptors drawn at random, which a network that was trained may not take for any.
+        Inputs of a verifier: features of a query, of a photo that shows the same, and of another photo. By default they
+        are synthetic, with random descriptors, which a trained network may reject.
 
     Raises
     ------
@@ -405,7 +406,7 @@ _MOVED = ((0.8, -0.1, 0.1), (0.1, 0.8, 0.02))  # in units of the longer sides
 
 
 def _made_up(kind: Any) -> tuple[Any, Any, Any]:
-    """Features of a query, of a photo that shows half of them under `_MOVED`, and of another photo."""
+    """Synthetic features of a query, of a photo that shows half of them under `_MOVED`, and of another photo."""
     drawn, shape, count = np.random.default_rng(0), (480, 640), 400
     rows = drawn.normal(size=(3, count, 64))
     rows = (rows / np.linalg.norm(rows, axis=2, keepdims=True)).astype(np.float16)
@@ -447,7 +448,7 @@ def _texture() -> NDArray[np.float32]:
 
 
 def _found_again(points: NDArray[Any], others: NDArray[Any]) -> float:
-    """Part of some points (N, 2) that have another within a pixel."""
+    """Part of the points (N, 2) with another point within a pixel."""
     from scipy.spatial import cKDTree
 
     return float((cKDTree(others).query(points)[0] < 1).mean()) if len(others) else 0.0
@@ -469,7 +470,7 @@ def _check_fingerprint(extension: Any) -> None:
 
 @contextmanager
 def _registered(kind: str, extension: Any) -> Iterator[str]:
-    """Let options name an object, as long as it is checked."""
+    """Let options name an object during a check."""
     from index import extensions
 
     if isinstance(extension, str):

@@ -1,4 +1,4 @@
-"""Queries of which a collection that leaves out printed text has nothing left."""
+"""Queries that show only printed text, in a collection that masks text."""
 
 import numpy as np
 

@@ -1,1 +1,1 @@
-"""Whether two photos show the same, given the features of both; never a collection."""
+"""Matching of two photos by their features; without a collection."""

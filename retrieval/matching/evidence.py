@@ -1,11 +1,11 @@
-"""How sure is it that two photos show the same? What speaks for a map between them, weighed.
+"""Evidence that two photos show the same: log odds of a map between them.
 
-Counting inliers as if they were independent takes paving, foliage and printed letters for landmarks: their features are
-of a few common words, they lie on a grid, and the map that the most agree on is the best of many. Four things tell
-them apart. Places: matches that lie on each other in either photo count once. Accuracy: the features of one thing agree
-in place, scale and shape far more closely than the threshold asks for, and the rate at which any two features of these
-very photos agree so closely is measured, not assumed. Rarity: photos made of the collection's commonest words match
-each other in many places. Spread: what lies in one low strip of both photos is a line of text, laid over them.
+Counting inliers as if they were independent mistakes paving, foliage and printed letters for landmarks: their features
+have a few common words and lie on a grid, and the map with most inliers is the best of many. Four cues distinguish
+them. Places: matches that overlap in either photo count once. Accuracy: features of the same object agree in place,
+scale and shape far more closely than the threshold requires; the rate at which other features of the two photos agree
+as closely is measured, not assumed. Rarity: photos made of the collection's commonest words match each other in many
+places. Spread: matches in one low strip of both photos are a line of text.
 """
 
 import math
@@ -26,11 +26,11 @@ _NEVER = 1e-300
 class EvidenceOptions:
     """How the evidence for a map is weighed.
 
-    The weights are those of a logistic regression over pairs of photos whose names tell what they show, and the figures
-    that it reaches on scenes left out of it are in the documentation; `scripts/verified.py --fit` prints both.
+    The weights come from a logistic regression over pairs of photos of known contents. The documentation has its
+    figures on held-out scenes; `scripts/verified.py --fit` prints both.
     """
 
-    wide: float = 1.53  # weight of the root of the digits of the expected number of false alarms, threshold as it is
+    wide: float = 1.53  # weight of the root of the digits of the expected number of false alarms, threshold unchanged
     narrow: float = 0.38  # the same for the narrow tolerances below
     rarity: float = 3.02  # weight of the rarity of the photos' words
     constant: float = -3.56
@@ -38,20 +38,22 @@ class EvidenceOptions:
     most: float = 60.0  # digits that count, at most
     commonest: float = -1.5  # bounds of the rarity that counts
     rarest: float = 0.75
-    error: float = 0.6  # narrow tolerance: of the transfer error, as a part of the threshold
+    error: float = 0.6  # narrow tolerance of the transfer error, as a part of the threshold
     log_scale: float = 0.45  # of the logarithm of the ratio of scales
     shape: float = 0.6  # of the difference of shapes, Frobenius norm of D⁻¹ L Q - 1 with unit determinants
     by_chance: float = 0.0864  # least part of the matches within the threshold that are within the narrow ones too
-    crowded: float = 2.0  # times the even rate: agreement within the threshold that is usual, and counts for nothing
-    # Height of a strip, the least part of the inliers that lie in it in both photos, and how many times as wide as
-    # high they are at least: what lies so is text, or an edge.
+    crowded: float = 2.0  # times the even rate: usual agreement within the threshold, which is no evidence
+    # Height of a strip, least part of the inliers inside it in both photos, and least ratio of their width to their
+    # height: such matches are text or an edge.
     strips: tuple[tuple[float, float, float], ...] = ((0.06, 0.8, 3.0), (0.06, 0.9, 0.0), (0.1, 0.95, 3.0))
-    of_extent: float = 1 / 3  # a strip is at most this part of the height of what is searched for, which may be low
-    strip: float = -1.0  # the logarithm of the odds of such a map, at most
+    of_extent: float = 1 / 3  # a strip is at most this part of the height of the query's region, which may be low
+    strip: float = -1.0  # largest log odds of such a map
     beside: int = 8  # inliers outside a strip that make it a part of something larger
+    hollow: float = 0.25  # least hollowness of frames and mounts: such a map has the odds `sure`, at most
+    solid: float = 5.0  # logarithm of the odds from which on hollowness is not asked for: branches and railings have it
 
     def bounded(self, rarity: float) -> float:
-        """The rarity that counts."""
+        """Rarity, clipped to its bounds."""
         return min(max(rarity, self.commonest), self.rarest)
 
     def limits(self, threshold: float) -> NDArray[np.float64]:
@@ -60,11 +62,11 @@ class EvidenceOptions:
 
 
 def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOptions) -> float:
-    """Weigh what speaks for two photos: logarithm of the odds that they show the same.
+    """Log odds that two photos show the same.
 
-    `false_alarms`: expected number of as good maps by chance, at the threshold of verification; `narrow`: that of the
-    matches within the narrow tolerances. `rarity`: mean idf of the features of the photo whose words are the more
-    common, less that of all features of the collection; 0 if nothing is known of it.
+    `false_alarms`: expected number of equally good maps by chance, at the threshold of verification; `narrow`: the same
+    within the narrow tolerances. `rarity`: mean idf of the features of the photo with the commoner words, less that of
+    all features of the collection; 0 if unknown.
     """
     return float(
         options.wide * digits(false_alarms, options.most)
@@ -88,7 +90,7 @@ def close_places(
 
 
 class ChanceRates(NamedTuple):
-    """How often a feature of the query and one of the photo agree with a map by chance."""
+    """Rates at which a feature of the query and one of the photo agree with a map by chance."""
 
     wide: float  # within the limits of verification
     narrow: float  # within the narrow tolerances
@@ -101,13 +103,13 @@ def chance_rates(
     limits: tuple[float, float],
     options: EvidenceOptions,
 ) -> ChanceRates:
-    """Measure which parts of all pairs of a feature of one photo and one of the other agree with a map (2, 3) by
-    chance; no less than if they were spread evenly.
+    """Measure which part of all pairs of features of the two photos agree with a map (2, 3) by chance; at least the
+    rate of evenly spread features.
 
-    Features crowd in texture, with similar sizes: most photos have one to five times as many pairs that agree as if
-    they were spread evenly, and those of which all features are in one corner, as a drawing on a page of text, ten.
-    `query`, `image`: features that take part in tentative matches, each once; some of them are enough. `limits`: of
-    verification: of the squared transfer error, and of the logarithm of the ratio of scales.
+    Features crowd in texture, with similar sizes: in most photos one to five times as many pairs agree as if they were
+    spread evenly; if all features are in one corner, such as a drawing on a page of text, ten times as many. `query`,
+    `image`: features of tentative matches, each once; a sample suffices. `limits`: of verification: of the squared
+    transfer error, and of the logarithm of the ratio of scales.
     """
     from retrieval.matching.evidence_kernels import count_agreeing_pairs
 
@@ -130,8 +132,8 @@ def is_strip(
     extent: float = np.inf,
 ) -> bool:
     """Whether nearly all matched places lie in one low strip of both photos, as a line of text does. `source`, `target`
-    (N, 2): matched places in the query and in the photo. `extent`: height of what is searched for, in units of
-    `source`. All matches of a frieze lie in a strip.
+    (N, 2): matched places in the query and in the photo. `extent`: height of the query's region, in units of `source`,
+    as all matches of a frieze lie in a strip.
     """
     from retrieval.matching import evidence_kernels
 
@@ -141,10 +143,31 @@ def is_strip(
     return bool(evidence_kernels.is_strip(here, there, strips, options.beside))
 
 
+def hollowness(
+    source: NDArray[np.floating],
+    target: NDArray[np.floating],
+    query: NDArray[np.floating],
+    image: NDArray[np.floating],
+) -> float:
+    """Share of the features between the inliers that lie where nothing agrees, the smaller of both photos: about 0 if
+    inliers are spread as features are, or nothing lies between them.
+
+    Photos of one thing agree in the middle of it too. Frames, mounts and printed borders agree along the rim alone, and
+    surround hundreds of features of two different pictures.
+
+    `source`, `target` (N, 2): matched places in the query and in the photo. `query` (Q, 2), `image` (I, 2): places of
+    all features in tentative matches.
+    """
+    from retrieval.matching import evidence_kernels
+
+    sides = (source, query), (target, image)
+    return min(evidence_kernels.empty_part(*(np.ascontiguousarray(one, np.float32) for one in side)) for side in sides)
+
+
 def count_places(points: NDArray[np.floating], threshold: float) -> int:
     """Number of cells of half the threshold that points (K, 2) lie in.
 
-    Regions of several scales at one place agree with a map together: they are no witnesses of their own.
+    Regions of several scales at one place agree with a map together: they are not independent.
     """
     from retrieval.matching import evidence_kernels
 
@@ -154,20 +177,20 @@ def count_places(points: NDArray[np.floating], threshold: float) -> int:
 def false_alarms(inliers: float, features: int, expected: float) -> float:
     """Expected number of hypotheses with this many inliers if the matches were spread by chance.
 
-    A match agrees by chance where it falls within the threshold, a part of the photo's area, so that the inliers beyond
-    the hypothesis's own follow a Poisson law (a contrario reasoning as in Moisan & Stival, IJCV 2004).
+    A match agrees by chance if it falls within the threshold, a part of the photo's area. So the inliers, without those
+    of the hypothesis itself, follow a Poisson law (a contrario reasoning as in Moisan & Stival, IJCV 2004).
     """
     return features * at_least(max(inliers - 1, 1e-3), max(expected, 1e-9))
 
 
 def sampled(features: NDArray[np.int64], side: int) -> NDArray[np.int64]:
-    """Some of the features of the query (side 0) or of the photo (side 1), evenly spread, to measure a rate with."""
+    """Evenly spread sample of the features of the query (side 0) or of the photo (side 1), to measure a rate."""
     most = _SAMPLES[side]
     return features if len(features) <= most else features[np.arange(most) * len(features) // most]
 
 
 def probability(log_odds: float) -> float:
-    """The probability that goes with the logarithm of odds."""
+    """Convert log odds to a probability."""
     return 1 / (1 + math.exp(-min(max(log_odds, -700.0), 700.0)))
 
 

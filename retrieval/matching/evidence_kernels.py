@@ -1,4 +1,4 @@
-"""What speaks for a map between two photos, counted: compiled."""
+"""Counts of the evidence for a map between two photos: compiled."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
 
-_LOOSER = 1.001  # a first look, in which numbers are rounded more, than what decides
-_SMALLEST = 1e-30  # areas are not taken to be smaller
+_LOOSER = 1.001  # factor of a coarse first test, whose rounding is less exact than that of the final one
+_SMALLEST = 1e-30  # lower bound of areas
 _GRID = 256  # cells across and down that are marked one by one, at most
+_PARTS = 3  # across and down, that a bounding box is divided into
 _REGIONS = array(FLOAT32, 2), array(FLOAT32, 3)
 
 
@@ -28,7 +29,7 @@ def _is_close(
     if not u * u + v * v + back_u * back_u + back_v * back_v < limits[0]:
         return False
     own, there = query_linear[one], image_linear[other]
-    # The region as the map shows it, and how it differs from the one that is there.
+    # The mapped region, and its difference from the photo's.
     m00, m01 = a * own[0, 0] + b * own[1, 0], a * own[0, 1] + b * own[1, 1]
     m10, m11 = c * own[0, 0] + d * own[1, 0], c * own[0, 1] + d * own[1, 1]
     t00, t01 = np.float64(there[0, 0]), np.float64(there[0, 1])
@@ -51,9 +52,9 @@ def close_matches(
     transform: NDArray[np.float64],
     limits: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Which matches agree with a map (2, 3) in place, in scale and in shape: places (N, 2) and frames (N, 2, 2) in
-    query and photo. `limits`: of the squared symmetric transfer error; of the logarithm of the ratio of scales; of the
-    difference of shapes, Frobenius norm of D⁻¹ L Q - 1 with unit determinants.
+    """Return which matches agree with a map (2, 3) in place, scale and shape, from places (N, 2) and frames (N, 2, 2)
+    in query and photo. `limits`: of the squared symmetric transfer error; of the logarithm of the ratio of scales; of
+    the difference of shapes, Frobenius norm of D⁻¹ L Q - 1 with unit determinants.
     """
     close = np.empty(len(query), np.bool_)
     for one in range(len(query)):
@@ -76,7 +77,7 @@ def count_agreeing_pairs(
     xs, ys = image[:, 0].copy(), image[:, 1].copy()
     near = np.empty(len(image), np.uint8)
     reach = np.float32(limits[0, 0] * _LOOSER)
-    found = np.zeros(2, np.int64)
+    counts = np.zeros(2, np.int64)
     for one in range(len(query)):
         x, y = np.float64(query[one, 0]), np.float64(query[one, 1])
         u = np.float32(transform[0, 0] * x + transform[0, 1] * y + transform[0, 2])
@@ -90,9 +91,9 @@ def count_agreeing_pairs(
             continue
         for other in range(len(xs)):
             if near[other] and _is_close(query, query_linear, one, image, image_linear, other, transform, limits[0]):
-                found[0] += 1
-                found[1] += _is_close(query, query_linear, one, image, image_linear, other, transform, limits[1])
-    return found
+                counts[0] += 1
+                counts[1] += _is_close(query, query_linear, one, image, image_linear, other, transform, limits[1])
+    return counts
 
 
 @compiled(array(FLOAT32, 2), FLOAT64)
@@ -108,7 +109,7 @@ def count_places(points: NDArray[np.float32], threshold: float) -> int:
     left, top = cells[0].min(), cells[1].min()
     across, down = cells[0].max() - left + 1, cells[1].max() - top + 1
     places = 0
-    if 0 < across < _GRID and 0 < down < _GRID:  # as it is where points lie in a photo
+    if 0 < across < _GRID and 0 < down < _GRID:  # true for points within a photo
         seen = np.zeros(across * down, np.uint8)
         for one in range(number):
             cell = (cells[0, one] - left) * down + cells[1, one] - top
@@ -137,7 +138,7 @@ def first_rows(pairs: NDArray[np.int32], side: int) -> NDArray[np.int64]:
 
 @compiled()
 def _may_hold(points: Any, height: Any) -> Any:
-    """Count the points in a strip of a height, or a few more: those between three lines that are so far apart."""
+    """Upper bound of the number of points in a strip of this height, counted between three lines of that distance."""
     top = bottom = points[0, 1]
     for one in range(len(points)):
         top, bottom = min(top, points[one, 1]), max(bottom, points[one, 1])
@@ -147,13 +148,13 @@ def _may_hold(points: Any, height: Any) -> Any:
     counts = np.zeros(_GRID + 2, np.int64)
     for one in range(len(points)):
         line: Any = np.int64((points[one, 1] - top) / step)
-        counts[min(max(line, 0), _GRID)] += 1  # also of what is no number
+        counts[min(max(line, 0), _GRID)] += 1  # also for NaN
     return (counts[:-1] + counts[1:]).max()
 
 
 @compiled()
 def _keep_strip(points: Any, inside: Any, height: Any) -> Any:
-    """Keep of the points that are inside those of the strip of a height that holds the most of them; count these."""
+    """Keep only the inside points within the strip of this height that holds most of them; return their number."""
     y = np.empty(len(points), np.float32)
     number = 0
     for one in range(len(points)):
@@ -168,12 +169,12 @@ def _keep_strip(points: Any, inside: Any, height: Any) -> Any:
             end += 1
         if end - first > most:
             most, top = end - first, first
-    kept = 0
+    count = 0
     for one in range(len(points)):
         if inside[one]:
             inside[one] = y[top] <= points[one, 1] <= y[top] + height
-            kept += inside[one]
-    return kept
+            count += inside[one]
+    return count
 
 
 @compiled(makes_arrays=False)
@@ -193,8 +194,8 @@ def is_strip(
     source: NDArray[np.float32], target: NDArray[np.float32], strips: NDArray[np.float64], beside: int
 ) -> bool:
     """Whether nearly all matched places (N, 2) lie in one low strip of both photos. `strips` (S, 3): heights, least
-    parts of the matches, and how many times as wide as high they are at least. `beside`: matches outside a strip that
-    make it a part of something larger.
+    parts of the matches, and least ratios of width to height. `beside`: matches outside a strip that make it a part of
+    something larger.
     """
     number = len(source)
     inside = np.empty(number, np.bool_)
@@ -203,7 +204,7 @@ def is_strip(
     for one in range(len(strips)):
         height, part, aspect = np.float32(strips[one, 0]), strips[one, 1], strips[one, 2]
         if _may_hold(source, height) < part * number or _may_hold(target, height) < part * number:
-            continue  # as nearly always: nothing needs to be sorted
+            continue  # the usual case, without sorting
         for k in range(number):
             inside[k] = True
         if _keep_strip(source, inside, height) < part * number:
@@ -214,3 +215,59 @@ def is_strip(
         if _is_wide(source, inside, aspect) and _is_wide(target, inside, aspect):
             return True
     return False
+
+
+@compiled()
+def _corners(points: Any) -> Any:
+    """Rows of the corners of the convex hull of points (N, 2), one after the other around it."""
+    first = 0
+    for one in range(len(points)):
+        if (points[one, 0], points[one, 1]) < (points[first, 0], points[first, 1]):
+            first = one
+    corners = np.empty(len(points), np.int64)
+    number, here = 0, first
+    while number < len(points) and (number == 0 or here != first):
+        corners[number] = here
+        number += 1
+        x, y = np.float64(points[here, 0]), np.float64(points[here, 1])
+        best, across, down = first, points[first, 0] - x, points[first, 1] - y
+        for one in range(len(points)):
+            u, v = points[one, 0] - x, points[one, 1] - y
+            side = across * v - down * u
+            if side > 0 or (side == 0 and u * u + v * v > across * across + down * down):
+                best, across, down = one, u, v
+        here = best
+    return corners[:number]
+
+
+@compiled(array(FLOAT32, 2), array(FLOAT32, 2))
+def empty_part(points: NDArray[np.float32], features: NDArray[np.float32]) -> float:
+    """Share of the features (F, 2) within the convex hull of points (N, 2) that lie in ninths of its bounding box
+    without any point, less the share expected if points were drawn from the features.
+    """
+    corners = _corners(points)
+    low, size = np.empty(2), np.empty(2)
+    for axis in range(2):
+        low[axis] = points[:, axis].min()
+        size[axis] = max(points[:, axis].max() - low[axis], _SMALLEST)
+    counts = np.zeros((2, _PARTS * _PARTS))
+    for which in range(2):
+        some = features if which else points
+        for one in range(len(some)):
+            x, y = np.float64(some[one, 0]), np.float64(some[one, 1])
+            inside = True
+            for place in range(len(corners) if which else 0):
+                here, there = corners[place], corners[(place + 1) % len(corners)]
+                across, down = points[there, 0] - points[here, 0], points[there, 1] - points[here, 1]
+                if across * (y - points[here, 1]) > down * (x - points[here, 0]):
+                    inside = False
+                    break
+            if inside:
+                column = min(max(int((x - low[0]) / size[0] * _PARTS), 0), _PARTS - 1)
+                row = min(max(int((y - low[1]) / size[1] * _PARTS), 0), _PARTS - 1)
+                counts[which, row * _PARTS + column] += 1
+    number, empty = counts[1].sum(), 0.0
+    for part in range(counts.shape[1] if number else 0):
+        share = counts[1, part] / number
+        empty += share * ((counts[0, part] == 0) - (1 - share) ** len(points))
+    return empty

@@ -1,4 +1,4 @@
-"""How photos are verified whose keypoints come from another program, which may know little of them."""
+"""Verification of keypoints from another program, which may lack scales or angles."""
 
 from dataclasses import replace
 
@@ -7,13 +7,13 @@ import numpy as np
 from retrieval.foreign.contract import POINTS, SCALES
 from retrieval.matching.verification import TWO_MATCHES, VerificationOptions
 
-_REFINED = 4  # hypotheses of two matches: their votes tell the best less well
+_REFINED = 4  # hypotheses of two matches: their votes identify the best one less reliably
 
 
 def suited(options: VerificationOptions, detector: str) -> VerificationOptions:
-    """Options of verification for what a collection's keypoints tell. If only places are known, two matches make a
-    similarity, and neither scales nor shapes say anything. If scales are known and turns are not, one match makes one
-    that keeps "down", and shapes say nothing. Else a frame of place, scale and angle is a similarity by itself.
+    """Options of verification for the keypoints of a collection. If only places are known, two matches define a
+    similarity, and scales and shapes are ignored. If scales but no angles are known, one match defines a similarity
+    that keeps "down", and shapes are ignored. Else a frame of place, scale and angle defines a similarity.
     """
     if detector == POINTS:
         evidence = replace(options.evidence, log_scale=np.inf, shape=np.inf)

@@ -1,4 +1,4 @@
-"""Which neighbouring matches of two photos foretell each other: compiled."""
+"""Linking of neighbouring matches of two photos that predict each other: compiled."""
 
 from typing import Any
 
@@ -7,27 +7,26 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import BOOL, FLOAT32, INT64, array, compiled, use_wide_vectors
 
-_LEAST = 1e-20  # areas are not taken to be smaller
+_LEAST = 1e-20  # lower bound of areas
 _SCATTERING = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
 _REGIONS = array(FLOAT32, 2), array(FLOAT32, 3)
 
 
 @compiled(makes_arrays=False)
 def _choose(query: Any, image: Any, ambiguity: Any, start: Any, stop: Any, cell: Any, most: Any, work: Any) -> Any:
-    """Choose the least ambiguous matches from start to stop, one of those that join the same two places.
+    """Choose the least ambiguous matches from start to stop, one for each pair of places; return their number.
 
-    `work` are the rows that are chosen, a table of them by their places, and these places (S, 4); the number of rows is
-    given.
+    `work`: the chosen rows, a hash table of them by places, and these places (S, 4).
     """
     rows, table, taken = work
     table[:] = 0
-    found = 0
+    number = 0
     for level in range(1, most + 1):
         for row in range(start, stop):
             if ambiguity[row] != level:
                 continue
-            if found == len(rows):
-                return found
+            if number == len(rows):
+                return number
             x, y = np.int64(np.floor(query[row, 0] / cell)), np.int64(np.floor(query[row, 1] / cell))
             u, v = np.int64(np.floor(image[row, 0] / cell)), np.int64(np.floor(image[row, 1] / cell))
             key = ((np.uint64(x) * _SCATTERING ^ np.uint64(y)) * _SCATTERING ^ np.uint64(u)) * _SCATTERING
@@ -41,14 +40,14 @@ def _choose(query: Any, image: Any, ambiguity: Any, start: Any, stop: Any, cell:
                 continue
             table[slot] = 1
             taken[slot, 0], taken[slot, 1], taken[slot, 2], taken[slot, 3] = x, y, u, v
-            rows[found] = row
-            found += 1
-    return found
+            rows[number] = row
+            number += 1
+    return number
 
 
 @compiled(makes_arrays=False)
 def _root(parents: Any, one: Any) -> Any:
-    """The match that stands for the piece of another."""
+    """The representative match of the piece of a match (union-find)."""
     while parents[one] != one:
         parents[one] = parents[parents[one]]
         one = parents[one]
@@ -57,7 +56,7 @@ def _root(parents: Any, one: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _foretell(columns: Any, one: Any, stop: Any, map_: Any, limits: Any, agrees: Any) -> Any:
-    """Say of the matches behind one, as far as stop, which the map of that one foretells."""
+    """Mark the matches after one, up to stop, that the map of that one predicts."""
     use_wide_vectors()
     xs, ys, us, vs = columns[0], columns[1], columns[2], columns[3]
     x, y, u, v = xs[one], ys[one], us[one], vs[one]
@@ -80,10 +79,10 @@ def _foretell(columns: Any, one: Any, stop: Any, map_: Any, limits: Any, agrees:
 def _link(
     rows: Any, order: Any, shift: Any, image: Any, image_linear: Any, work: Any, limits: Any, parents: Any
 ) -> Any:
-    """Join neighbouring matches that foretell each other; count those that join two pieces.
+    """Join neighbouring matches that predict each other; count the joins of two pieces.
 
-    Matches are taken from left to right in the query, in an order of their numbers: match k of the query's side is that
-    of row k, and on the photo's side that of row k + shift.
+    `order`: matches from left to right in the query. The query's side of match k is row k, the photo's side row k +
+    shift.
     """
     columns, stops, inverses, maps, areas, agrees = work
     size, tolerance, least, ratio = len(order), limits[2] * limits[2], limits[3] * limits[3], limits[4]
@@ -132,14 +131,14 @@ def link_neighbours(
     least: int,
     shifts: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Join neighbouring matches, each of whose own maps foretells where the other leads, to pieces, photo by photo.
+    """Join neighbouring matches that predict each other by their own maps into pieces, photo by photo.
 
     `ambiguity` (K,): matches of a word in its photo, at most `most`. `starts` (B + 1,): first match of each photo.
     `limits` (6,): largest distance of neighbours in the query; smallest in both; largest error, as a part of the
-    distance foretold, and whatever that is; largest ratio of the areas by which two maps enlarge; side of what is one
-    place. Gives `rows` (B, matches), the matches that take part, -1 behind them; `pieces` (B, matches), place in `rows`
-    of the first match of each one's piece; `links` (B, 2), matches less pieces, and the same of all shifts together, 0
-    if matches are too few or half are by chance.
+    predicted distance, and error allowed in any case; largest ratio of the areas by which two maps enlarge; side of a
+    cell that counts as one place. Returns `rows` (B, matches), the matches used, padded with -1; `pieces` (B, matches),
+    place in `rows` of the first match of each one's piece; `links` (B, 2), number of matches less that of pieces, and
+    the same summed over all shifts; 0 if there are too few matches or half are by chance.
     """
     photos, size = len(starts) - 1, 8
     while size < 2 * matches:
@@ -169,7 +168,7 @@ def link_neighbours(
             inverses[one, 0], inverses[one, 1] = s11 / area, -s01 / area
             inverses[one, 2], inverses[one, 3] = -s10 / area, s00 / area
             left[one] = query[own[one], 0]
-        # From left to right, so that of each match only those are looked at that may be near enough.
+        # From left to right, so that each match is only compared with those that may be near enough.
         order = np.argsort(left[:number], kind="mergesort")
         stop = 0
         for place in range(number):
@@ -179,19 +178,19 @@ def link_neighbours(
                 stop += 1
             stops[place] = stop
         work = (columns, stops, inverses, maps, areas, agrees)
-        found = _link(own, order, 0, image, image_linear, work, limits, pieces[photo])
-        if found < least:
+        count = _link(own, order, 0, image, image_linear, work, limits, pieces[photo])
+        if count < least:
             continue
         chance = 0
         for turn in range(1, shifts + 1):
             shift = 1 + turn * (number - 1) // (shifts + 1)
             chance += _link(own, order, shift, image, image_linear, work, limits, parents)
-            if 2 * chance > found * turn:
-                found = 0
+            if 2 * chance > count * turn:
+                count = 0
                 break
-        if found == 0:
+        if count == 0:
             continue
-        links[photo, 0], links[photo, 1] = found, chance
+        links[photo, 0], links[photo, 1] = count, chance
         for one in range(number):
             pieces[photo, one] = _root(pieces[photo], one)
     return rows, pieces, links

@@ -1,4 +1,4 @@
-"""The maps of the plane that matches stand for: compiled."""
+"""Maps of the plane defined by single matches: compiled."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
 
-_LEAST = np.float32(1e-20)  # areas and scales are not taken to be smaller
-_SMALLEST = 1e-80  # a product of two areas is not taken to be smaller
+_LEAST = np.float32(1e-20)  # lower bound of areas and scales
+_SMALLEST = 1e-80  # lower bound of a product of two areas
 _FRAMES = array(FLOAT32, 2), array(FLOAT32, 3)
 
 
@@ -57,8 +57,8 @@ def points_and_scales(
     image: NDArray[np.float32],
     image_linear: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Matches as what maps are judged by: `points` (4, K), places in the query and in the photo, and `scales` (K,),
-    logarithms of the scales of their own maps, from places (K, 2) and frames (K, 2, 2).
+    """Return `points` (4, K), places in the query and in the photo, and `scales` (K,), logarithms of the scales of the
+    matches' own maps, from places (K, 2) and frames (K, 2, 2).
     """
     number = len(query)
     points, scales = np.empty((4, number), np.float32), np.empty(number, np.float32)
@@ -79,9 +79,9 @@ def are_equal(
     place: float,
     shape: float,
 ) -> bool:
-    """Whether all features of a photo are those of the query, taken in the order (N,). `order`: feature of the query
-    that each one of the photo is. `place`, `shape`: how far their places may be apart; and the elements of their
-    frames, in units of the largest of the photo's.
+    """Whether all features of a photo equal those of the query. `order` (N,): feature of the query for each one of the
+    photo. `place`, `shape`: largest differences of places, and of elements of frames, in units of the largest of the
+    photo's.
     """
     for one in range(len(order)):
         other = order[one]
@@ -119,9 +119,9 @@ def own_maps(
 
 @compiled()
 def _smallest(values: Any, number: Any, some: Any) -> Any:
-    """Return the value that is at a place, counted from 1, in the order of values (K,) that are above 0.
+    """Return the n-th smallest, counted from 1, of the values (K,) above 0.
 
-    Only those between the same powers of two are put in order, into `some`.
+    Only values between the same powers of two are sorted, in `some`.
     """
     exponents = (values.view(np.int64) >> 52) & 2047
     counts = np.zeros(2048, np.int32)
@@ -131,12 +131,12 @@ def _smallest(values: Any, number: Any, some: Any) -> Any:
     while before + counts[wanted] < number:
         before += counts[wanted]
         wanted += 1
-    found = 0
+    count = 0
     for place in range(len(values)):
         if exponents[place] == wanted:
-            some[found] = values[place]
-            found += 1
-    return np.partition(some[:found], number - before - 1)[number - before - 1]
+            some[count] = values[place]
+            count += 1
+    return np.partition(some[:count], number - before - 1)[number - before - 1]
 
 
 @compiled(*_FRAMES, *_FRAMES, array(FLOAT32), array(INT64), array(INT64), INT64, INT64, FLOAT64, FLOAT64)
@@ -153,9 +153,9 @@ def promising_maps(
     max_log_zoom: float,
     max_stretch: float,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]:
-    """Maps (H, 7), as `own_maps` gives them, of those matches of each of some photos that tell most: of few pairs a
-    word, and of large regions. Gives also the places (H, 2) in the query of their matches, and the first map (B + 1,)
-    of each photo. At most `most` matches of a photo; maps that enlarge, reduce or stretch too much are left out.
+    """Maps (H, 7), as in `own_maps`, of the most informative matches of each of some photos: those of unambiguous words
+    and large regions, at most `most` of a photo. Maps that enlarge, reduce or stretch too much are left out. Also
+    returns the places (H, 2) of the matches in the query, and the first map (B + 1,) of each photo.
 
     `max_log_zoom`, `max_stretch`: largest logarithm of a scale; largest ratio of a map's two scales.
     """
@@ -174,7 +174,7 @@ def promising_maps(
         for one in range(start, start + number):
             order[one - start] = np.inf
             if abs(scales[one]) <= max_log_zoom:
-                # By the ambiguity over the mean size of the two regions, or its fourth power, which takes no roots.
+                # Order by the ambiguity over the mean size of the two regions; its fourth power needs no roots.
                 squared = np.float64(ambiguity[one]) * np.float64(ambiguity[one])
                 areas = np.float64(_area(query_linear, one)) * np.float64(_area(image_linear, one))
                 order[one - start] = squared * squared / max(areas, _SMALLEST)
@@ -186,13 +186,13 @@ def promising_maps(
         for one in range(start, start + number):
             if order[one - start] > limit or not np.isfinite(order[one - start]):
                 continue
-            if order[one - start] == limit:  # of equal ones the first
+            if order[one - start] == limit:  # ties: the first
                 if equal == 0:
                     continue
                 equal -= 1
             row = maps[done]
             _write_map(query, query_linear, image, image_linear, one, freedom, row)
-            # The sum of the squares of a map's two scales, and their product, tell their ratio.
+            # The sum of the squares of a map's two scales, and their product, determine their ratio.
             squares = row[0] * row[0] + row[1] * row[1] + row[2] * row[2] + row[3] * row[3]
             if squares <= stretch * np.exp(2 * min(row[6], np.float32(10))):
                 middles[done, 0], middles[done, 1] = query[one, 0], query[one, 1]

@@ -1,4 +1,4 @@
-"""Maps of the plane that single matches stand for."""
+"""Maps of the plane defined by single matches."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from retrieval.regions.geometry import Frames
 
-_APART = 0.03  # of two matches that make a map, at least, as a part of the longer sides: a short line tells little
-_MATRIX = [0, 1, 4, 2, 3, 5]  # where the elements of a matrix stand in a row
-_DRAWS = 4  # pairs of matches that are looked at for a map that is tried
+_APART = 0.03  # least distance of two matches that define a map, in parts of the longer sides: shorter is inexact
+_MATRIX = [0, 1, 4, 2, 3, 5]  # places of the elements of a matrix in a row
+_DRAWS = 4  # pairs of matches drawn for each map that is tried
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Maps:
         return self.rows.take(_MATRIX, axis=1).reshape(-1, 2, 3)
 
     def at(self, some: NDArray[np.integer] | slice) -> "Maps":
-        """Take some, in the order given."""
+        """Select maps, in the given order."""
         return Maps(self.rows[some])
 
 
@@ -41,9 +41,8 @@ def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
 
 
 def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], most: int, max_zoom: float) -> Maps:
-    """Similarities of two matches of places each (K, 2), in units of the longer sides: at most `most`, half of those
-    drawn nearest to a photo that was neither turned nor enlarged, half any. The same matches give the same maps,
-    always.
+    """Similarities each defined by two matches of places (K, 2), in units of the longer sides: at most `most`. Half of
+    them are the drawn ones nearest to the identity in turn and zoom, half arbitrary. Deterministic.
     """
     count = len(source)
     order = np.random.default_rng(0).permutation(count)
@@ -67,9 +66,9 @@ def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], m
 
 
 def points_and_scales(query: Frames, image: Frames) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Write matches, row k of both being match k, as places (4, K) and logarithms of scales (K,).
+    """Return places (4, K) and logarithms of scales (K,) of matches; row k of both frames is match k.
 
-    The places are x and y in the query and in the photo; the scales are those of the matches' own maps.
+    Places are x and y in the query and in the photo; scales are those of the matches' own maps.
     """
     from retrieval.matching import map_kernels
 

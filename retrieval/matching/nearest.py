@@ -16,7 +16,7 @@ ROWS = 128
 class PreparedQuery:
     """Descriptors of a query, ready to be matched with those of many photos."""
 
-    # (N, D + 2) float32: rows [2q, 1, -q·q]: the first factor of the product that gives distances
+    # (N, D + 2) float32: rows [2q, 1, -q·q]: the first factor of the product that computes distances
     left: NDArray[np.float32]
 
 
@@ -36,7 +36,7 @@ def match_descriptors(
     """Match descriptors (N, D) and (M, D) that are each other's nearest, and clearly nearer than the second nearest:
     features (K, 2) of query and photo, each at most once.
 
-    `query`: descriptors of the query; prepared, where there are many photos to match. `ratio`: largest ratio of the
+    `query`: descriptors of the query, prepared if there are many photos to match. `ratio`: largest ratio of the
     distances to the nearest and the second nearest of the photo (Lowe, IJCV 2004, section 7.1).
     """
     left = (query if isinstance(query, PreparedQuery) else prepare_query(query)).left
@@ -56,10 +56,10 @@ def match_descriptors(
         np.maximum(best, closeness.max(axis=0), out=best)
         closeness[there] = -np.inf
         second[rows] = closeness.max(axis=1)
-    # Strictly nearer: of two that are both the same as the query's, neither is its match.
+    # Strictly nearer: if two descriptors equal the query's, neither is its match.
     clear = np.maximum(-first, 0) < ratio * ratio * np.maximum(-second, 0)
     chosen = np.flatnonzero(clear & (first == best[nearest]))
-    # Two of the query that are as near to one of the photo: the first has it.
+    # If two of the query are equally near to one of the photo, the first is matched.
     chosen = np.sort(chosen[np.unique(nearest[chosen], return_index=True)[1]])
     return np.stack([chosen, nearest[chosen]], axis=1).astype(np.int32)
 
@@ -67,7 +67,7 @@ def match_descriptors(
 def _right(image: NDArray[np.floating]) -> NDArray[np.float32]:
     """Columns [d, -d·d, 1]: with the query's rows, minus the squared distances as one product."""
     rows = image.astype(np.float32)
-    right = np.empty((rows.shape[1] + 2, len(rows)), np.float32)  # its rows lie together: the product is faster so
+    right = np.empty((rows.shape[1] + 2, len(rows)), np.float32)  # with contiguous rows, which makes the product faster
     right[:-2] = rows.T
     right[-2] = -np.einsum("md,md->m", rows, rows)
     right[-1] = 1

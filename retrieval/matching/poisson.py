@@ -1,19 +1,19 @@
-"""How likely it is that as many come together by chance.
+"""Tail probability of the Poisson distribution.
 
 SciPy has this function too, but loading it takes longer than most searches.
 """
 
 import math
 
-_ENOUGH = 1e-17  # what adds less than this part of the sum changes no bit of it
+_ENOUGH = 1e-17  # terms below this part of the sum change no bit of it
 _ROUNDED = 1e-15
 _TINY = 1e-300
 
 
 def at_least(count: float, expected: float) -> float:
-    """Probability that a Poisson variable is at least `count`; between whole numbers, as the gamma function goes: the
-    regularised lower incomplete gamma function P(count, expected), by its series below the mean and the continued
-    fraction of its complement above (DLMF 8.7.1 and 8.9.2). Relative error below 1e-11 up to a thousand.
+    """Probability that a Poisson variable is at least `count`, interpolated between whole numbers by the gamma
+    function: the regularised lower incomplete gamma function P(count, expected), by its series below the mean and the
+    continued fraction of its complement above (DLMF 8.7.1 and 8.9.2). Relative error below 1e-11 up to a thousand.
     """
     count, expected = float(count), float(expected)
     if count <= 0:
@@ -29,7 +29,7 @@ def at_least(count: float, expected: float) -> float:
             term *= expected / above
             total += term
         return min(scale * total, 1.0)
-    # Lentz's way to sum up a continued fraction.
+    # Lentz's algorithm for continued fractions.
     below = expected + 1 - count
     numerators, denominators = 1 / _TINY, 1 / below
     fraction, change, step = denominators, 0.0, 0

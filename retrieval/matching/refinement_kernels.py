@@ -1,4 +1,4 @@
-"""Which matches agree with a map, and the affine map that is fitted to them: compiled."""
+"""Matches that agree with a map, and affine maps fitted to them: compiled."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled, use_wide_vectors
 
-# Of `settle`: how many times as large as the limit of errors, squared, that is within which matches count, one after
-# the other; the same for the matches that are considered; fits within each, at most; and the change of a converged map.
+# Of `settle`: successive limits of squared errors of matches that count, as multiples of the squared threshold; the
+# same for matches that are considered; most fits within each; and the change of a converged map.
 _WIDTHS = (16.0, 11.3, 8.0, 5.66, 4.0)
 _REACH = 25.0
 _FITS = 5
@@ -17,7 +17,7 @@ _STILL = 1e-6
 
 @compiled(makes_arrays=False)
 def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: Any, error: Any, agrees: Any) -> Any:
-    """Squared symmetric transfer errors (K,) of a map, and which matches agree with it: none if it is singular."""
+    """Squared symmetric transfer errors (K,) of a map, and which matches agree with it; none if it is singular."""
     use_wide_vectors()
     a, b, x = np.float32(transform[0, 0]), np.float32(transform[0, 1]), np.float32(transform[0, 2])
     c, d, y = np.float32(transform[1, 0]), np.float32(transform[1, 1]), np.float32(transform[1, 2])
@@ -41,12 +41,12 @@ def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: A
 @compiled()
 def _numbers(values: Any, wanted: Any) -> Any:
     """Indices of the values (K,) that equal the wanted one."""
-    found = 0
+    count = 0
     places = np.empty(len(values), np.int64)
     for k in range(len(values)):
-        places[found] = k
-        found += values[k] == wanted
-    return places[:found]
+        places[count] = k
+        count += values[k] == wanted
+    return places[:count]
 
 
 @compiled(array(FLOAT64, 2), array(FLOAT32, 2), array(FLOAT32), FLOAT64, FLOAT64)
@@ -57,7 +57,7 @@ def agreeing(
     limit: float,
     scale_limit: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Matches that agree with a map (2, 3), none for a singular one, and squared symmetric transfer errors (K,) of all.
+    """Matches that agree with a map (2, 3), and squared symmetric transfer errors (K,) of all; none if it is singular.
     `points` (4, K): places in query and photo; `scales` (K,): logarithms of the scales of the matches' own maps.
     `limit`, `scale_limit`: square of the threshold; largest difference of logarithms of scale.
     """
@@ -76,8 +76,8 @@ def near_matches(
     scale_limit: float,
     most: int,
 ) -> NDArray[np.int64]:
-    """Matches, ascending, each once, that agree best with some maps (H, 2, 3), at most `most` of a map: the first of
-    equal ones.
+    """Matches, ascending, each once, that agree best with some maps (H, 2, 3), at most `most` of each map; of equal
+    ones the first.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
@@ -85,17 +85,17 @@ def near_matches(
     best = np.empty(most + 1, np.int64)  # of one map, by error
     for one in range(len(transforms)):
         _errors(transforms[one], points, scales, limit, scale_limit, error, agrees)
-        found = 0
+        count = 0
         for k in range(number):
-            if not agrees[k] or (found == most and error[k] >= error[best[most - 1]]):
+            if not agrees[k] or (count == most and error[k] >= error[best[most - 1]]):
                 continue
-            place = found
+            place = count
             while place > 0 and error[best[place - 1]] > error[k]:
                 best[place] = best[place - 1]
                 place -= 1
             best[place] = k
-            found = min(found + 1, most)
-        for place in range(found):
+            count = min(count + 1, most)
+        for place in range(count):
             wanted[best[place]] = 1
     near: NDArray[np.int64] = _numbers(wanted, np.uint8(1))
     return near
@@ -110,7 +110,7 @@ def count_agreeing(
     limit: float,
     scale_limit: float,
 ) -> int:
-    """Count the features, of the query or of the photo, whichever are fewer, that a map's matches are of.
+    """Count the features in matches that agree with a map, of the query or of the photo, whichever are fewer.
 
     The parameters are those of `refine`.
     """
@@ -137,15 +137,14 @@ def count_agreeing(
 def _keep_closest(near: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
     """Mark matches that are the closest of both their features, of those that agree and are not taken.
 
-    `near` are the numbers of the matches that agree. `taken` (K,) uint8 is 1 for those of them that are kept, 2 for
-    those that share a feature with one; `closest` has a row for the features of each side, -1 everywhere, and so it is
-    left.
+    `near`: numbers of the matches that agree. `taken` (K,) uint8: 1 for accepted ones, 2 for those that share a feature
+    with one. `closest`: a row for the features of each side, filled with -1 before and after.
     """
     for k in near:
         if not taken[k]:
             for side in range(2):
                 best = closest[side, pairs[k, side]]
-                # Of equally close ones the last.
+                # Ties: the last.
                 if best < 0 or error[k] <= error[best]:
                     closest[side, pairs[k, side]] = k
     for k in near:
@@ -160,7 +159,7 @@ def _keep_closest(near: Any, pairs: Any, error: Any, taken: Any, closest: Any) -
 
 @compiled()
 def _room_for(pairs: Any) -> Any:
-    """What `_keep_closest` needs for matches: `taken`, and `closest` as it is to be."""
+    """Allocate `taken` and `closest` for `_keep_closest`."""
     features = 0
     for k in range(len(pairs)):
         features = max(features, pairs[k, 0] + 1, pairs[k, 1] + 1)
@@ -172,7 +171,7 @@ def _room_for(pairs: Any) -> Any:
 
 @compiled()
 def _one_to_one(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
-    """Choose among the matches that agree, so that each feature is in one only; and the mean of their errors."""
+    """Choose matches that agree, each feature in one only; return them and the mean of their errors."""
     near = _numbers(agrees, np.uint8(1))
     for k in near:
         taken[k] = 0
@@ -187,9 +186,9 @@ def _one_to_one(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any) -
 
 @compiled(makes_arrays=False)
 def _fit(points: Any, error: Any, limit: Any, chosen: Any, transform: Any) -> Any:
-    """Fit an affine map to chosen matches by least squares, into `transform`; 0 if they do not say enough.
+    """Fit an affine map to chosen matches by least squares, into `transform`; return 0 if they do not determine it.
 
-    A match of squared error e has the weight (1 - e / limit)², Tukey's; with an infinite limit all have the same.
+    A match of squared error e has Tukey's weight (1 - e / limit)²; with an infinite limit all weights are equal.
     """
     if len(chosen) < 3:
         return 0
@@ -235,10 +234,9 @@ def refine(
     scale_limit: float,
     rounds: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Fit an affine map to the matches that agree with it, look for those again, and so on, `rounds` times at most;
-    keep the best: matches (N,), map (2, 3), and mean of the squared symmetric transfer errors, infinite if nothing
-    agrees. Each feature takes part in one match at most: the closest of both its features; then once more among what is
-    left free.
+    """Alternate between fitting an affine map and finding the matches that agree with it, at most `rounds` times.
+    Return the best: matches (N,), map (2, 3), and mean squared symmetric transfer error, infinite if nothing agrees.
+    Each feature is in one match at most: the closest of both its features; then once more among the remaining features.
 
     `pairs`: feature of the query, feature of the photo.
     """
@@ -268,14 +266,14 @@ def settle(
     limit: float,
     scale_limit: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Fit an affine map to all matches near it, the nearer the more, and take those that agree with the fitted one;
-    gives what `refine` does. `refine` ends at the nearest of several maps: which one, rounding decides. Here a match
-    counts by how near it is (Tukey's weights, iterated), at first within four times the threshold, then down to twice,
-    which has one answer for all maps that begin near each other.
+    """Fit an affine map to all matches near it, weighted by nearness, and choose those that agree with the fitted map;
+    returns the same as `refine`. Rounding decides at which of several near maps `refine` ends. Here matches have
+    Tukey's weights, iterated, at first within four times the threshold, then down to twice: maps that begin near each
+    other converge to the same one.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
-    # What is further off stays so: the map moves little.
+    # Matches farther off stay so, as the map moves little.
     _errors(transform, points, scales, limit * _REACH, 2 * scale_limit, error, agrees)
     near = _numbers(agrees, np.uint8(1))
     number = len(near)

@@ -1,8 +1,8 @@
-"""A first look at many photos at once: which of them may show the same as a query, and by what maps?
+"""Quick preselection of photos that may show the same as a query, many at once, with the best maps of each.
 
-Most photos that have words in common with a query show something else, and few of the tentative matches tell: of each
-photo some maps, each from one match, are judged by the matches of its least ambiguous words alone. Where no map finds a
-handful of them there is nothing to verify; for the other photos the best maps are given, to be looked at more closely.
+Most photos that share words with a query show something else, and a few tentative matches suffice to decide. For each
+photo some maps, each from one match, are scored by the matches of its least ambiguous words. A photo without a map that
+a handful of these agree with is dropped; for the others the best maps are returned, for full verification.
 """
 
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from retrieval.regions.geometry import Frames
 
 @dataclass(frozen=True)
 class ShortlistOptions:
-    """How closely many photos are looked at before they are verified."""
+    """Options of the preselection before verification."""
 
-    maps: int = 96  # maps a photo that are judged
-    fitted: int = 8  # of them, the best, that are fitted to the matches that agree with them
-    kept: int = 4  # fitted maps a photo that are given, at most
-    # By the number of matches that maps are judged by: fewest that agree with one, and with a fitted one.
+    maps: int = 96  # maps scored for each photo
+    fitted: int = 8  # best of these, which are fitted to the matches that agree with them
+    kept: int = 4  # fitted maps returned for each photo, at most
+    # By the number of matches that maps are scored by: fewest that agree with one, and with a fitted one.
     least: tuple[tuple[int, int, int], ...] = ((0, 3, 4), (100, 4, 6), (300, 4, 7), (600, 5, 8))
-    max_stretch: float = 6.0  # largest ratio of a map's scales: what one match says of a stretch is not exact
+    max_stretch: float = 6.0  # largest ratio of a map's scales: the stretch by one match is inexact
 
     def fewest(self, matches: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Fewest matches that agree with a map that is judged by B matches, and with a fitted one: (B, 2)."""
+        """Fewest of `matches` (B,) that must agree with a map, and with a fitted one: (B, 2)."""
         least = np.array(self.least, np.int64)
         return least[np.searchsorted(least[:, 0], matches, side="right") - 1, 1:]
 
 
 @dataclass(frozen=True)
 class ShortlistRules:
-    """How maps are made and judged, and how closely photos are looked at."""
+    """How maps are made and scored, with the options of the preselection."""
 
     freedom: int  # see `single_match_maps`
     limits: tuple[float, float]  # square of the threshold; largest difference between logarithms of scale
@@ -48,10 +48,9 @@ def shortlist(
     ambiguity: NDArray[np.integer],
     look: ShortlistRules,
 ) -> list[Maps | None]:
-    """Find the photos that may show the same as the query, and their best maps, the best first; None if no map has
-    enough matches. Maps come from the least ambiguous matches of the largest regions, which tell a map more exactly.
-    `starts` (B + 1,): first match of each photo; `ambiguity` (K,): matches of a word in its photo. The maps of a photo
-    do not depend on the others.
+    """Return the best maps of each photo, the best first; None if no map has enough matches. Maps come from the least
+    ambiguous matches of the largest regions, which define them most exactly. `starts` (B + 1,): first match of each
+    photo; `ambiguity` (K,): matches of a word in its photo. The maps of a photo do not depend on the others.
     """
     from retrieval.matching.map_kernels import promising_maps
     from retrieval.matching.vote_kernels import judge_maps
@@ -71,7 +70,7 @@ def shortlist(
         options.max_stretch,
     )
     fewest = options.fewest(np.diff(begins))
-    given, found = judge_maps(
+    counts, best = judge_maps(
         maps,
         middles,
         firsts,
@@ -83,4 +82,4 @@ def shortlist(
         options.kept,
         *look.limits,
     )
-    return [Maps(some[:number]) if number else None for number, some in zip(given.tolist(), found, strict=True)]
+    return [Maps(some[:number]) if number else None for number, some in zip(counts.tolist(), best, strict=True)]

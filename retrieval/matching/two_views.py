@@ -1,4 +1,4 @@
-"""Matches of two photos for structure from motion: pairs of features, and the epipolar geometry that they fix."""
+"""Matches of two photos for structure from motion: pairs of features and their epipolar geometry."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from index.hamming.voting import VotingOptions
 from index.parallel import one_thread
 
 RATIO = 0.8  # of the distances to the nearest and the second nearest descriptor (Lowe, IJCV 2004, section 7.1)
-FEWEST = 15  # inliers of a geometry, as COLMAP asks for
-PLANE = 0.8  # part of the inliers that one homography explains where the geometry is that of a plane, as in COLMAP
-_ERROR = 4.0, 0.002  # largest epipolar distance: pixels, or as a part of the longer side where that is more
+FEWEST = 15  # inliers of a geometry, as in COLMAP
+PLANE = 0.8  # part of the inliers explained by one homography from which the geometry is planar, as in COLMAP
+_ERROR = 4.0, 0.002  # largest epipolar distance: in pixels, or as a part of the longer side if that is more
 _CONFIDENCE, _DRAWS = 0.9999, 10_000
 
 
@@ -22,7 +22,7 @@ class TwoViews:
 
     inliers: NDArray[np.int32]  # (M, 2) int32: matches that agree with it
     fundamental: NDArray[np.float64]  # (3, 3) float64: x₂ᵀ F x₁ = 0 for pixels of the first and the second photo
-    # (3, 3) float64: takes pixels of the first photo to the second's, where a plane or a turn of the camera explains
+    # (3, 3) float64: maps pixels of the first photo to the second's, if a plane or a rotation of the camera explains
     # the inliers
     homography: NDArray[np.float64] | None
 
@@ -31,26 +31,26 @@ def match_signed(
     words: tuple[NDArray[np.integer], NDArray[np.integer]],
     signatures: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None,
 ) -> NDArray[np.int32]:
-    """Match features (K, 2) of equal words, one to one: those whose signatures are each other's nearest. `signatures`:
-    of the same features. Without them a word tells two features only where each photo has one of it.
+    """Match features (K, 2) of equal words, one to one: those whose signatures are mutual nearest neighbours.
+    `signatures`: of the same features. Without them, only words that occur once in each photo are matched.
     """
-    found = []
+    matches = []
     by_word = [_by_word(one) for one in words]
     for word in by_word[0].keys() & by_word[1].keys():
         one, other = by_word[0][word], by_word[1][word]
         if signatures is None:
             if len(one) == len(other) == 1:
-                found.append((one[0], other[0]))
+                matches.append((one[0], other[0]))
             continue
         bits = np.bitwise_count(signatures[0][one][:, None] ^ signatures[1][other][None]).sum(axis=2, dtype=np.int64)
         nearest = bits.argmin(axis=1)
         limit = round(VotingOptions.radius * 8 * signatures[0].shape[1])
-        found += [
+        matches += [
             (one[row], other[column])
             for row, column in enumerate(nearest.tolist())
             if bits[row, column] <= limit and bits[:, column].argmin() == row
         ]
-    return np.array(sorted(found), np.int32).reshape(-1, 2)
+    return np.array(sorted(matches), np.int32).reshape(-1, 2)
 
 
 def _by_word(words: NDArray[np.integer]) -> dict[int, NDArray[np.int64]]:
@@ -63,8 +63,7 @@ def two_views(
     matches: NDArray[np.int32], first: NDArray[np.float32], second: NDArray[np.float32], side: float
 ) -> TwoViews | None:
     """Epipolar geometry of two photos by tentative matches (K, 2) of places in pixels (RANSAC; Hartley & Zisserman,
-    *Multiple View Geometry*, chapter 11); None where fewer than `FEWEST` agree. `side`: longer side of the larger
-    photo.
+    *Multiple View Geometry*, chapter 11); None if fewer than `FEWEST` agree. `side`: longer side of the larger photo.
     """
     if len(matches) < FEWEST:
         return None

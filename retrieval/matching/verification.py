@@ -1,8 +1,8 @@
 """Spatial verification: does one map of the plane explain the matches between two photos?
 
-Every tentative match of two ellipses gives a hypothesis of its own (Philbin et al., CVPR 2007); of keypoints that are
-places alone, two matches do (Fischler & Bolles, CACM 1981). All are tried, the best are refined to a full affine map by
-local optimisation (Chum, Matas & Kittler, DAGM 2003). Each feature takes part in at most one inlier match.
+Every tentative match of two ellipses defines a hypothesis (Philbin et al., CVPR 2007); if keypoints have only places,
+two matches do (Fischler & Bolles, CACM 1981). All are tried, and the best are refined to a full affine map by local
+optimisation (Chum, Matas & Kittler, DAGM 2003). Each feature is in at most one inlier match.
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,6 +21,7 @@ from retrieval.matching.evidence import (
     digits,
     even_rate,
     false_alarms,
+    hollowness,
     is_strip,
     sampled,
     weigh,
@@ -37,32 +38,32 @@ TWO_MATCHES = 2
 
 @dataclass(frozen=True)
 class VerificationOptions:
-    """When two photos count as showing the same thing."""
+    """When two photos count as showing the same."""
 
-    depth: int = 200  # how many of the best ranked photos are verified
-    batch: int = 40  # verified at first, of those that signatures rank; then at least a quarter of that ...
+    depth: int = 200  # number of best ranked photos to verify
+    batch: int = 40  # photos ranked by signatures that are verified first; then at least a quarter of that ...
     patience: int = 35  # ... until none of the last `patience` passes
     # Of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept); or `TWO_MATCHES`.
     freedom: int = 5
-    # Largest symmetric transfer error, as a part of the photos' longer sides. Fitted with it, and again to be where
-    # it changes: `false_alarms` and `unsure_alarms`, all of `EvidenceOptions`, the numbers of `ShortlistOptions.least`,
+    # Largest symmetric transfer error, as a part of the photos' longer sides. Fit these again if it changes:
+    # `false_alarms` and `unsure_alarms`, all of `EvidenceOptions`, the numbers of `ShortlistOptions.least`,
     # `LocalOptions.sure` and `unsure`, and the weights of `retrieval.search.probability` (`scripts/panel --calibrate`).
     threshold: float = 0.025
     scale_ratio: float = 2.0  # largest ratio between a match's scale change and the hypothesis's
     max_zoom: float = 10.0  # largest enlargement or reduction of a hypothesis
     max_stretch: float = 4.0  # largest ratio of a map's scales: a plane seen at 75 degrees
     min_inliers: int = 4  # fewest matches that verify
-    false_alarms: float = 1e-3  # largest expected number of hypotheses this good among as many chance matches
-    unsure_alarms: float = 1e-6  # the same for what is not sure, and comes before what has only words in common
-    evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how what passes that is weighed
-    shortlist: ShortlistOptions = field(default_factory=ShortlistOptions)  # how many photos are looked at first
-    local: LocalOptions = field(default_factory=LocalOptions)  # how what one map leaves undecided is looked at
-    drawn: int = 600  # hypotheses of two matches a pair of photos, at most
+    false_alarms: float = 1e-3  # largest expected number of equally good hypotheses among as many chance matches
+    unsure_alarms: float = 1e-6  # the same for unsure photos, which rank before those that only share words
+    evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how remaining maps are weighed
+    shortlist: ShortlistOptions = field(default_factory=ShortlistOptions)  # preselection of many photos
+    local: LocalOptions = field(default_factory=LocalOptions)  # verification of photos that one map cannot decide
+    drawn: int = 600  # hypotheses of two matches for a pair of photos, at most
     refined: int = 2  # hypotheses that are refined
-    retried: int = 4  # of those that a shortlist leads to, at most: until what is found is clear
-    clear_alarms: float = 1e-15  # expected number of as good hypotheses by chance of what is clear
+    retried: int = 4  # refined hypotheses from a shortlist, at most: until the result is clear
+    clear_alarms: float = 1e-15  # largest expected number of equally good hypotheses by chance of a clear result
     rounds: int = 4  # refinement rounds
-    max_matches: int = 1024  # tentative matches a pair of photos that maps are judged by, the least ambiguous
+    max_matches: int = 1024  # tentative matches of a pair of photos that maps are scored by, the least ambiguous
     max_counted: int = 20_000  # tentative matches that inliers are counted among, once a map is found
 
     def __post_init__(self) -> None:
@@ -76,28 +77,28 @@ class VerificationOptions:
 
     @property
     def looks(self) -> ShortlistRules:
-        """What `shortlist` needs to know."""
+        """The rules for `shortlist`."""
         return ShortlistRules(self.freedom, self.limits, self.max_zoom, self.shortlist)
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What verification found between a query and a photo."""
+    """Result of verifying a photo with a query."""
 
     matches: NDArray[np.integer]  # (K, 2) int32, inlier matches: feature of the query, feature of the photo
     transform: (
         NDArray[np.float64] | None
     )  # (2, 3) float64, query to photo, in units of the two longer sides; None: not verified
-    log_odds: float = -np.inf  # that the two show the same, by the evidence alone; -inf if none is weighed
-    unsure: int = 0  # matches that agree on a map, but may do so by chance, or as a line of text; 0 where verified
+    log_odds: float = -np.inf  # that the two show the same, by the evidence alone; -inf without evidence
+    unsure: int = 0  # matches that agree on a map, perhaps by chance or as a line of text; 0 if verified
 
     @property
     def inliers(self) -> int:
-        """Number of inlier matches; 0 where the photo is not verified."""
+        """Number of inlier matches; 0 if the photo is not verified."""
         return len(self.matches)
 
     def in_sides(self, query: float, image: float) -> "Verification":
-        """What was found with frames that were enlarged (`Frames.enlarged`), in units of the longer sides again."""
+        """Convert a result of enlarged frames (`Frames.enlarged`) back to units of the longer sides."""
         if self.transform is None or query == image == 1:
             return self
         return replace(self, transform=self.transform * np.array([query, query, 1]) / image)
@@ -108,14 +109,14 @@ class Verification:
         return self.inliers, self.unsure
 
 
-# Of the longer side, and of a frame's largest entry, where patches are turned, too.
+# Parts of the longer side, and of a frame's largest entry; also for rotated patches.
 _SAME_PLACE = CENTRE_ERROR
 _SAME_SHAPE = 1.5 * FRAME_ERROR
-_BEYOND_DOUBT = 3.0  # more than enough for the narrow tolerances to make no difference
+_BEYOND_DOUBT = 3.0  # large enough that the narrow tolerances make no difference
 _CERTAIN = 30.0  # logarithm of the odds of a photo that is the query itself
-_NEARLY = 4.0  # how much larger than the threshold's square an error may be for a match's own map to be tried
-_NEIGHBOURS = 48  # of those a map, at most
-_WIDE = 16.0, 2.0  # how much wider than the limits of errors, squared, and of scales those are that fits look within
+_NEARLY = 4.0  # largest squared error, in units of the squared threshold, of matches whose own maps are tried
+_NEIGHBOURS = 48  # such matches for each map, at most
+_WIDE = 16.0, 2.0  # limits of squared errors and of scales of matches used in fits, relative to those of inliers
 
 NOTHING = Verification(np.zeros((0, 2), np.int32), None)
 
@@ -130,14 +131,14 @@ def verify(
     maps: Maps | None = None,
     extent: float = np.inf,
 ) -> Verification:
-    """Find the map that the most tentative matches (K, 2) agree on; `NOTHING` where the agreement may well be by
-    chance, or is that of a line of text.
+    """Find the map that most tentative matches (K, 2) agree on; `NOTHING` if they may agree by chance, or as a line of
+    text.
 
     `query`, `image`: the matched features of the two photos: row k of both belongs to tentative match k. `pairs`:
     tentative matches: feature of the query, feature of the photo. `rarity`: of the photos' words, see
-    `retrieval.matching.evidence.weigh`. `maps`: hypotheses, such as `shortlist` gives: they are tried, and those of the
-    matches near them. Where they are left out, all tentative matches give one each. `extent`: height of what is
-    searched for, in units of the longer side: see `is_strip`.
+    `retrieval.matching.evidence.weigh`. `maps`: hypotheses, such as those of `shortlist`: they are tried, and the own
+    maps of the matches near them. By default all tentative matches define one each. `extent`: height of the query's
+    region, in units of the longer side: see `is_strip`.
     """
     from retrieval.matching.refinement_kernels import count_agreeing, refine, settle
     from retrieval.matching.vote_kernels import most_voted
@@ -147,20 +148,20 @@ def verify(
     source, target = query.centres, image.centres
     points, scales = points_and_scales(query, image)
     matches = np.ascontiguousarray(pairs, np.int32)
-    tried, most = _tried(query, image, points, scales, maps, options)
-    if maps is None and len(tried) < options.min_inliers:
+    hypotheses, most = _tried(query, image, points, scales, maps, options)
+    if maps is None and len(hypotheses) < options.min_inliers:
         return NOTHING
 
-    chosen_maps, features = most_voted(tried, points, scales, matches, *options.limits, most)
+    chosen_maps, features = most_voted(hypotheses, points, scales, matches, *options.limits, most)
     expected = len(pairs) * even_rate(options.limits[0])
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
-    for start in Maps(tried[chosen_maps]).transforms.astype(np.float64):
+    for start in Maps(hypotheses[chosen_maps]).transforms.astype(np.float64):
         distinct = count_agreeing(start, points, matches, scales, *options.limits)
-        # Refinement seldom adds half of the inliers: what is no better than chance even then is not refined. The votes
-        # do not tell: they count a match of features with many others for a part only.
+        # Refinement seldom adds half of the inliers: hypotheses that would be no better than chance even then are not
+        # refined. Votes do not decide this, as they count matches of ambiguous features only in part.
         if _alarms(1.5 * distinct, features, expected, options) > options.false_alarms:
             if maps is not None and not len(best):
-                break  # and so are those of fewer votes
+                break  # the rest have fewer votes
             continue
         chosen, transform, error = refine(start, points, matches, scales, *options.limits, options.rounds)
         if (len(chosen), -error) > (len(best), -best_error):
@@ -169,11 +170,11 @@ def verify(
             break
     if best_map is None or len(best) < options.min_inliers or _is_stretched(best_map, options):
         return NOTHING
-    seen = _seen(source[best], target[best], options)
-    if _alarms(seen, features, expected, options) > options.false_alarms:
+    places = _distinct_places(source[best], target[best], options)
+    if _alarms(places, features, expected, options) > options.false_alarms:
         return NOTHING
     rates = crowding(query, image, matches, best_map, options)
-    alarms = _alarms(seen, features, len(pairs) * rates.wide, options)
+    alarms = _alarms(places, features, len(pairs) * rates.wide, options)
     if alarms > options.false_alarms:
         return NOTHING
     log_odds = weigh(alarms, 1.0, rarity, options.evidence)
@@ -183,12 +184,14 @@ def verify(
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
     if is_strip(source[best], target[best], options.evidence, extent):
         log_odds = min(log_odds, options.evidence.strip)
+    elif options.evidence.sure < log_odds < options.evidence.solid and _is_hollow(query, image, matches, best, options):
+        log_odds = options.evidence.sure
     if log_odds < options.evidence.sure:
         return NOTHING if alarms > options.unsure_alarms else replace(NOTHING, unsure=len(best), log_odds=log_odds)
-    found = Verification(pairs[best], best_map, log_odds)
-    # What is found is decided. How many matches agree is not: the map is one of several that are near each other.
+    verification = Verification(pairs[best], best_map, log_odds)
+    # The photo is verified. The number of inliers may still change: several maps lie near each other.
     settled, settled_map, _ = settle(best_map, points, matches, scales, *options.limits)
-    return _with_more(found, query, image, pairs, settled, settled_map, options, extent)
+    return _with_more(verification, query, image, pairs, settled, settled_map, options, extent)
 
 
 def _tried(
@@ -199,13 +202,13 @@ def _tried(
     maps: Maps | None,
     options: VerificationOptions,
 ) -> tuple[NDArray[np.float32], int]:
-    """Rows of maps to try, and how many of them to refine at most."""
+    """Rows of maps to try, and the largest number of them to refine."""
     if maps is None:
         return _hypotheses(query, image, scales, options).rows, options.refined
     from retrieval.matching.map_kernels import own_maps
     from retrieval.matching.refinement_kernels import near_matches
 
-    # Of the matches near one of the maps some may stand for better ones.
+    # The own maps of matches near one of the maps may be better.
     limit, scale_limit = options.limits
     placed = maps.transforms.astype(np.float64)
     rows = near_matches(placed, points, scales, _NEARLY * limit, scale_limit, _NEIGHBOURS)
@@ -223,8 +226,8 @@ def verify_pieces(
     rarity: float = 0.0,
     extent: float = np.inf,
 ) -> Verification:
-    """Weigh matches that agree with their neighbours, piece by piece, if no one map explains them; the map is that of
-    the largest piece. `NOTHING` as in `verify`.
+    """Weigh matches that agree with their neighbours, piece by piece, if no single map explains them; the map of the
+    result is that of the largest piece. `NOTHING` as in `verify`.
     """
     local, bounds = options.local, options.evidence
     log_odds = (
@@ -242,7 +245,7 @@ def verify_pieces(
 
 
 def _one_to_one(pairs: NDArray[np.integer], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keep of some rows of pairs (K, 2) those whose features are in none before."""
+    """Keep those rows of pairs (K, 2) whose features are in no earlier row."""
     for side in (0, 1):
         rows = rows[np.sort(np.unique(pairs[rows, side], return_index=True)[1])]
     return rows
@@ -255,11 +258,22 @@ def crowding(
     transform: NDArray[np.float64],
     options: VerificationOptions,
 ) -> ChanceRates:
-    """How often matched features agree with a map by chance, as they lie in these very photos: see `verify`."""
+    """Rates at which matched features of these two photos agree with a map by chance: see `verify`."""
     from retrieval.matching.evidence_kernels import first_rows
 
     first, second = (sampled(first_rows(pairs, side), side) for side in (0, 1))
     return chance_rates(query.at(first), image.at(second), transform, options.limits, options.evidence)
+
+
+def _is_hollow(
+    query: Frames, image: Frames, pairs: NDArray[np.int32], chosen: NDArray[np.int64], options: VerificationOptions
+) -> bool:
+    """Whether the matches that agree, rows of pairs (K, 2), lie around many that do not: see `hollowness`."""
+    from retrieval.matching.evidence_kernels import first_rows
+
+    query_places, image_places = (side.centres[first_rows(pairs, which)] for which, side in enumerate((query, image)))
+    places = query.centres[chosen], image.centres[chosen], query_places, image_places
+    return hollowness(*places) >= options.evidence.hollow
 
 
 def narrow_alarms(
@@ -270,31 +284,31 @@ def narrow_alarms(
     expected: float,
     options: VerificationOptions,
 ) -> float:
-    """Expected number of maps with which equally many chance matches agree as closely as those with a map (2, 3) do.
+    """Expected number of maps that as many chance matches agree with as closely as the inliers of a map (2, 3).
 
-    `query`, `image`: of the matches that agree. `features`: see `most_voted`. `expected`: matches that agree by chance.
+    `query`, `image`: of the inliers. `features`: see `most_voted`. `expected`: matches that agree by chance.
     """
-    seen = close_places(query, image, transform, options.threshold, options.evidence)
-    return _alarms(seen, features, expected, options)
+    places = close_places(query, image, transform, options.threshold, options.evidence)
+    return _alarms(places, features, expected, options)
 
 
 def _hypotheses(query: Frames, image: Frames, scales: NDArray[np.float32], options: VerificationOptions) -> Maps:
-    """Maps to try, those that enlarge or reduce too much left out."""
+    """Maps to try, without those that enlarge or reduce too much."""
     if options.freedom == TWO_MATCHES:
         return two_match_maps(query.centres, image.centres, options.drawn, options.max_zoom)
-    tried = single_match_maps(query, image, options.freedom)
-    return tried.at(np.flatnonzero(np.abs(scales) <= np.log(options.max_zoom)))
+    maps = single_match_maps(query, image, options.freedom)
+    return maps.at(np.flatnonzero(np.abs(scales) <= np.log(options.max_zoom)))
 
 
 def _alarms(inliers: float, features: int, expected: float, options: VerificationOptions) -> float:
-    """False alarms of a hypothesis: one of two matches is the best of more, and has one that agrees of itself more."""
+    """False alarms of a hypothesis: one of two matches is the best of more, and one more match agrees by definition."""
     if options.freedom == TWO_MATCHES:
         return false_alarms(inliers - 1, features * (features - 1) // 2, expected)
     return false_alarms(inliers, features, expected)
 
 
-def _seen(source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions) -> int:
-    """Number of places (N, 2) that are apart from each other in both photos."""
+def _distinct_places(source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions) -> int:
+    """Number of distinct places (N, 2), in the photo that has fewer."""
     return min(count_places(points, options.threshold) for points in (source, target))
 
 
@@ -307,15 +321,13 @@ def recount(
     *,
     extent: float = np.inf,
 ) -> Verification:
-    """Count the inliers of a map among more tentative matches than it was found with; what was found where they add
-    nothing.
-    """
+    """Count the inliers of a map among more tentative matches than it was found with; `found` if they add none."""
     from retrieval.matching.refinement_kernels import agreeing, refine, settle
 
     if found.transform is None:
         return found
     points, scales = points_and_scales(query, image)
-    # Refinement moves a map a little, so that what is far off is out of the question.
+    # Refinement moves a map little, so matches far off cannot become inliers.
     wide = options.limits[0] * _WIDE[0], options.limits[1] * _WIDE[1]
     near = agreeing(found.transform, points, scales, *wide)[0]
     some = np.ascontiguousarray(points[:, near]), pairs[near].astype(np.int32), scales[near]
@@ -337,7 +349,7 @@ def _with_more(
     options: VerificationOptions,
     extent: float,
 ) -> Verification:
-    """What was found, with another map (2, 3) and the matches that agree with it, rows (N,), if these are no fewer."""
+    """Return `found` with another map (2, 3) and the matches that agree with it, rows (N,), unless these are fewer."""
     if len(chosen) < found.inliers or _is_stretched(transform, options):
         return found
     if is_strip(query.centres[chosen], image.centres[chosen], options.evidence, extent):
@@ -346,16 +358,15 @@ def _with_more(
 
 
 def _is_stretched(transform: NDArray[np.float64], options: VerificationOptions) -> bool:
-    """Whether a map (2, 3) shows a plane at a slant that hardly a feature survives."""
+    """Whether a map (2, 3) shows a plane at so steep a slant that hardly any feature is detected in both photos."""
     (a, b), (c, d) = transform[:, :2].tolist()
-    # The sum of the squares of its two scales, and their product, tell their ratio.
+    # The sum of the squares of its two scales, and their product, determine their ratio.
     return bool(a * a + b * b + c * c + d * d > (options.max_stretch + 1 / options.max_stretch) * abs(a * d - b * c))
 
 
 def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer], image: Frames) -> Verification:
-    """Recognise a query that has all the features of a photo, each in its place, and no others: all match by the
-    identity, or `NOTHING`. Geometry cannot tell where there are only a few features, or all are of a few words.
-    `image_words`: sorted.
+    """Recognise a query with exactly the features of a photo, each in its place: all match by the identity, else
+    `NOTHING`. Geometry cannot decide if there are only a few features, or only a few words. `image_words`: sorted.
     """
     from retrieval.matching.map_kernels import are_equal
 

@@ -1,6 +1,6 @@
-"""The contract of verifiers: two photos' features in, the matches that agree and their map out.
+"""The contract of verifiers: features of two photos in, the matches that agree and their map out.
 
-An engine verifies by its own means; with another verifier it ranks alone, and that verifies what it ranks best.
+By default an engine verifies itself. With another verifier it only ranks, and the verifier checks its best photos.
 """
 
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ OWN, WORDS = "own", "words"
 class VerifierInput:
     """Features of one photo, in pixels of the upright original, the centre of the top-left one at (0, 0)."""
 
-    points: NDArray[np.float32]  # (N, 2) float32: where they are, x and y
-    # (N, 2, 2) float32: maps from the unit circle to their regions; made up where a detector gives `points` alone
+    points: NDArray[np.float32]  # (N, 2) float32: x and y
+    # (N, 2, 2) float32: maps from the unit circle to their regions; placeholders if a detector gives only `points`
     frames: NDArray[np.float32]
     words: NDArray[np.int32]  # (N,) int32: their visual words
     descriptors: NDArray[np.float16] | None  # (N, D) float16: None if the verifier does not need them
     shape: tuple[int, int]  # height and width of the photo
-    detector: str = ""  # what found them, as the collection's options name it: ``foreign:points`` are places alone
+    detector: str = ""  # as in the collection's options; features of ``foreign:points`` have only places
 
     @property
     def regions(self) -> NDArray[np.float32]:
-        """The regions as ellipses (N, 5), as `cairn.verify` takes them."""
+        """The regions as ellipses (N, 5), in the form that `cairn.verify` takes."""
         return ellipses_of_shapes(self.points.astype(np.float64), self.frames.astype(np.float64))
 
     @property
@@ -46,31 +46,31 @@ class VerifierInput:
 
     @property
     def in_sides(self) -> Frames:
-        """The features in units of the longer side, as verification compares them."""
+        """The features in units of the longer side, as used in verification."""
         return Frames((self.points + np.float32(0.5)) / np.float32(self.side), self.frames / np.float32(self.side))
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What a verifier found of two photos; `cairn.verify` gives an object with the same attributes, which will do."""
+    """Result of a verifier for two photos; the result of `cairn.verify` has the same attributes, and may be used."""
 
     inliers: NDArray[np.integer]  # (M, 2) int: feature of the query, feature of the photo; each at most once
     # (2, 3) float: affine map of the query's pixels to the photo's; None: not verified
     transform: NDArray[np.floating] | None
-    # logarithm of the odds that both show the same; weighed by the number of places that agree if it is None
+    # log odds that both show the same; None: computed from the number of places that agree
     log_odds: float | None = None
 
 
 class Verifier(Protocol):
-    """What an extension of the kind ``verifier`` offers; with ``needs_descriptors = True`` it is given these."""
+    """Interface of an extension of the kind ``verifier``; with ``needs_descriptors = True`` it gets descriptors."""
 
     def verify(self, query: VerifierInput, photo: VerifierInput) -> Agreement | None:
-        """Find the matches of two photos that agree on a map of the plane; None where they show nothing in common."""
+        """Find the matches of two photos that agree on a map of the plane; None if they show nothing in common."""
         ...
 
 
 class WordVerifier:
-    """Cairn's own verification of features of equal words, of two photos alone: it knows no rarity of words."""
+    """The built-in verification by features of equal words, of only two photos: without the rarity of words."""
 
     def verify(self, query: VerifierInput, photo: VerifierInput) -> Agreement | None:
         """Verify two photos: see `Verifier.verify`."""
@@ -78,15 +78,15 @@ class WordVerifier:
         order = np.argsort(photo.words, kind="stable")
         pairs = QueryWords(query.words).match(photo.words[order], options.max_matches)
         pairs = np.stack([pairs[:, 0], order[pairs[:, 1]]], axis=1).astype(np.int32)
-        found = verify(query.in_sides.at(pairs[:, 0]), photo.in_sides.at(pairs[:, 1]), pairs, options)
-        if found.transform is None:
+        verification = verify(query.in_sides.at(pairs[:, 0]), photo.in_sides.at(pairs[:, 1]), pairs, options)
+        if verification.transform is None:
             return None
-        matrix = out_of_sides(photo.side) @ np.vstack([found.transform, [0, 0, 1]]) @ into_sides(query.side)
-        return Agreement(found.matches, matrix[:2], found.log_odds)
+        matrix = out_of_sides(photo.side) @ np.vstack([verification.transform, [0, 0, 1]]) @ into_sides(query.side)
+        return Agreement(verification.matches, matrix[:2], verification.log_odds)
 
 
 def find_verifier(name: str) -> Verifier:
-    """Find a verifier by its name, or an extension by its place too; raises CairnError if there is none."""
+    """Find a verifier by its name, or an extension also by its place; raises CairnError if it is unknown."""
     if name == WORDS:
         return WordVerifier()
     extension = find("verifier", name)
@@ -99,23 +99,23 @@ def find_verifier(name: str) -> Verifier:
             own=OWN,
             words=WORDS,
         )
-    found: Verifier = extension.load()
-    return found
+    verifier: Verifier = extension.load()
+    return verifier
 
 
 def verification_of(
     verifier: Verifier, query: VerifierInput, photo: VerifierInput, options: VerificationOptions
 ) -> Verification:
-    """Verify two photos, and check what the verifier says."""
+    """Verify two photos, and check the verifier's result."""
     try:
-        found: Any = verifier.verify(query, photo)
-        if found is None or found.transform is None or not len(found.inliers):
+        agreement: Any = verifier.verify(query, photo)
+        if agreement is None or agreement.transform is None or not len(agreement.inliers):
             return NOTHING
-        inliers, transform = np.asarray(found.inliers), np.asarray(found.transform, np.float64)
-        log_odds = getattr(found, "log_odds", None)
+        inliers, transform = np.asarray(agreement.inliers), np.asarray(agreement.transform, np.float64)
+        log_odds = getattr(agreement, "log_odds", None)
     except CairnError:
         raise
-    except Exception as error:  # code of others fails in any way
+    except Exception as error:  # an extension may raise anything
         reason = shown(one_line(error), 200)
         raise CairnError(f"The verifier {type(verifier).__name__} failed: {reason}.") from error
     sizes = len(query.points), len(photo.points)

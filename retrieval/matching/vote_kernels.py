@@ -1,4 +1,4 @@
-"""Votes of matches for maps, and a first look at the maps of many photos: compiled."""
+"""Votes of matches for maps, and quick scores of the maps of many photos: compiled."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled, use_wide_vectors
 
-_STEPS = 1 << 15  # in a vote of one
-_SPREAD = 0.1  # how far from the fitted matches others count for a map, as a part of the longer side
+_STEPS = 1 << 15  # units of one whole vote
+_SPREAD = 0.1  # spread of the prior match in a fit, as a part of the longer side: see `_fit_spread`
 
 
 @compiled(makes_arrays=False)
 def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: Any, apart: Any, agrees: Any) -> Any:
-    """Return how many of the matches from start to stop agree with a map, a row of seven numbers, and mark which.
+    """Mark which of the matches from start to stop agree with a map, a row of seven numbers; return their number.
 
-    A match agrees where error / threshold² + (log scale difference / limit)² < 1, a little stricter than the test that
-    decides on inliers. The symmetric transfer error is a quadratic form of that in the photo.
+    A match agrees if error / threshold² + (log scale difference / limit)² < 1, a little stricter than the test for
+    inliers. The symmetric transfer error is a quadratic form of the error in the photo.
     """
     use_wide_vectors()
     a, b, c, d, x, y, own = row[0], row[1], row[2], row[3], row[4], row[5], row[6]
@@ -27,7 +27,7 @@ def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: An
         np.float32(-2) * (a * c + b * d) * back,
         narrow + (a * a + b * b) * back,
     )
-    # Of their own slices, so that eight matches are looked at in one step.
+    # Contiguous slices, so that eight matches are tested in one step.
     xs, ys, us, vs = points[0, start:stop], points[1, start:stop], points[2, start:stop], points[3, start:stop]
     some = scales[start:stop]
     votes = np.int32(0)
@@ -42,7 +42,7 @@ def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: An
 
 @compiled(makes_arrays=False)
 def _keep_best(votes: Any, number: Any, most: Any, best: Any) -> Any:
-    """Take the places of the most votes, the first of equals, into `best`; say how many are taken. Votes are undone."""
+    """Write the places of the most votes, the first of equals, into `best`; return their number. Overwrites `votes`."""
     taken = min(number, most)
     for place in range(taken):
         top = 0
@@ -64,8 +64,8 @@ def most_voted(
     scale_limit: float,
     most: int,
 ) -> tuple[NDArray[np.int64], int]:
-    """Numbers of the `most` maps (H, 7) that the most matches `pairs` (K, 2) agree with, the best and first ones first,
-    and the number of features, of query or photo, whichever are fewer, with matches. A feature with many matches counts
+    """Numbers of the `most` maps (H, 7) that most matches `pairs` (K, 2) agree with, the best and first ones first; and
+    the number of features with matches, of query or photo, whichever are fewer. A feature with many matches counts
     once. `maps`: linear part, row by row, shift, and logarithm of the scale.
     """
     use_wide_vectors()
@@ -81,7 +81,7 @@ def most_voted(
             seen += uses[side, pairs[k, side]] == 0
             uses[side, pairs[k, side]] += 1
         features = min(features, seen)
-    # In equal steps, so that the sum does not depend on the order.
+    # In whole units, so that sums do not depend on the order.
     share = np.empty(number, np.int32)
     for k in range(number):
         share[k] = np.int32(np.rint(_STEPS * (1 / max(uses[0, pairs[k, 0]], uses[1, pairs[k, 1]]))))
@@ -111,12 +111,12 @@ def most_voted(
 def _fit_spread(
     maps: Any, one: Any, points: Any, start: Any, stop: Any, agrees: Any, middle_x: Any, middle_y: Any
 ) -> Any:
-    """Fit a map to the matches that agree with it, by least squares, in its place; a few matches change it little.
+    """Fit a map in place to the matches that agree with it, by least squares, with the map itself as a prior.
 
-    It counts for one match, spread around its middle, that agrees with it to the point.
+    The prior has the weight of one match, spread around the map's middle, that agrees exactly.
     """
     a, b, c, d = np.float64(maps[one, 0]), np.float64(maps[one, 1]), np.float64(maps[one, 2]), np.float64(maps[one, 3])
-    # Around the middle, where sums keep their precision.
+    # Relative to the middle, for the precision of sums.
     shift_u = maps[one, 4] + a * middle_x + b * middle_y - middle_x
     shift_v = maps[one, 5] + c * middle_x + d * middle_y - middle_y
     xx = yy = _SPREAD * _SPREAD
@@ -141,7 +141,7 @@ def _fit_spread(
         yu += py * pu
         xv += px * pv
         yv += py * pv
-    # The inverse of the symmetric matrix of sums by its cofactors.
+    # Invert the symmetric matrix of sums by its cofactors.
     c00, c01, c02 = yy * n - y * y, x * y - xy * n, xy * y - yy * x
     c11, c12, c22 = xx * n - x * x, xy * x - xx * y, xx * yy - xy * xy
     determinant = xx * c00 + xy * c01 + x * c02
@@ -181,18 +181,18 @@ def judge_maps(
     limit: float,
     scale_limit: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Judge maps of photos by the matches that agree with them; fit the best, twice, and judge them again.
+    """Score maps of photos by the matches that agree with them; fit the best, twice, and score them again.
 
-    `maps` (H, 7) and `middles` (H, 2), places in the query of the matches that maps stand for, are of one photo after
-    another from `firsts` (B + 1,), `points` (4, K) and `scales` (K,) of matches from `starts` (B + 1,). `fewest` (B,
-    2): fewest matches that agree with one of a photo's maps, and with a fitted one; `fitted`, `kept`: maps of a photo
-    that are fitted, and given, at most. Gives how many (B,), 0 where nothing speaks for a photo, and (B, kept, 7), the
+    `maps` (H, 7) and `middles` (H, 2), places in the query of the matches that define them: photo by photo, from
+    `firsts` (B + 1,). `points` (4, K) and `scales` (K,) of matches: from `starts` (B + 1,). `fewest` (B, 2): fewest
+    matches that agree with one of a photo's maps, and with a fitted one. `fitted`, `kept`: maps of a photo to fit, and
+    to return, at most. Returns their numbers (B,), 0 for a photo without a good map, and the maps (B, kept, 7), the
     best first. `limit`, `scale_limit`: square of the threshold; largest difference of logarithms of scale.
     """
     photos = len(starts) - 1
     narrow, apart = np.float32(1 / limit), np.float32(1 / scale_limit)
-    given = np.zeros(photos, np.int64)
-    found = np.empty((photos, kept, 7), np.float32)
+    counts = np.zeros(photos, np.int64)
+    results = np.empty((photos, kept, 7), np.float32)
     longest = most = 0
     for photo in range(photos):
         longest = max(longest, starts[photo + 1] - starts[photo])
@@ -221,8 +221,8 @@ def judge_maps(
             top = max(top, votes[one])
         if top < fewest[photo, 1]:
             continue
-        given[photo] = _keep_best(votes, number, kept, best)
-        for one in range(given[photo]):
+        counts[photo] = _keep_best(votes, number, kept, best)
+        for one in range(counts[photo]):
             for place in range(7):
-                found[photo, one, place] = tops[best[one], place]
-    return given, found
+                results[photo, one, place] = tops[best[one], place]
+    return counts, results

@@ -21,15 +21,15 @@ def match_words(
     most: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Pair the features of a query with those of photos that have the same word, by each photo's least ambiguous words;
-    see `QueryWords.match_many`. Of words that have as many pairs, some decide by numbers that have nothing to do with
-    words, as whether there is room for one must not depend on the order of the others.
+    see `QueryWords.match_many`. Among words with equally many pairs a hash of the word decides, so that the choice does
+    not depend on the order of words.
 
-    `bits`, `ranks` (T,): of each 64 words bits that say which the query has, the lowest first, and how many distinct
-    ones come before. `firsts`, `counts`: the query's features of each distinct word in `order` (N,), its features by
-    word.
+    `bits`, `ranks` (T,): for each block of 64 words, a bit for each word of the query, the lowest first, and the number
+    of distinct words before the block. `firsts`, `counts`: the query's features of each distinct word in `order` (N,),
+    its features by word.
     """
     photos = len(offsets) - 1
-    # Runs of features of one photo and word, which the query has: where each begins, its length, and the word's place.
+    # Runs of features of one photo and a word of the query: start, length, and place of the word.
     begins, lengths = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
     places, keeps = np.empty(len(words), np.int32), np.empty(len(words), np.bool_)
     run_starts, totals = np.zeros(photos + 1, np.int64), np.zeros(photos, np.int64)
@@ -42,7 +42,7 @@ def match_words(
         first_run = runs
         while at < stop:
             word = words[at]
-            # Most are words that the query does not have.
+            # Most words are not in the query.
             block, bit = word >> 6, np.uint64(word & 63)
             if word < 0 or block >= len(bits) or not (bits[block] >> bit) & np.uint64(1):
                 at += 1
@@ -56,7 +56,7 @@ def match_words(
             sums[min(pairs_of_word, _LEVELS - 1)] += pairs_of_word
             total += pairs_of_word
             runs += 1
-        # The first level of ambiguity that there is no room for as a whole, and the part of it that there is room for.
+        # The first level of ambiguity that does not fit as a whole, and the room left for it.
         last, room = _LEVELS, most
         if total > most:
             last = 0

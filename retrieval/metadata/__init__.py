@@ -1,1 +1,1 @@
-"""What a photo's file says: EXIF, IPTC, XMP, dates and places, as clean text; opens no pixel and no database."""
+"""Metadata of a photo's file: EXIF, IPTC, XMP, dates and places, as clean text; without pixels and database."""

@@ -1,21 +1,21 @@
-"""A file that gives out a limited number of bytes, however often a parser goes back to the same ones."""
+"""A file with a limit on the total bytes read, however often a parser seeks back."""
 
 import io
 from typing import BinaryIO
 
-_CALL = 256  # bytes that reading anything at all counts for: millions of single bytes take long as well
+_CALL = 256  # least bytes counted for each read: millions of one-byte reads take long as well
 
 
 class BoundedFile:
     """An open file, for Pillow's parsers: after too many bytes or calls it ends.
 
-    Pillow takes an error of the disk for damage, and goes on without what it wanted. So the first one is kept.
+    Pillow treats an error of the disk as damage, and continues. So the first error is stored.
 
     Parameters
     ----------
     file : binary file
     most : int
-        Bytes that are given out.
+        Bytes that may be read.
     """
 
     def __init__(self, file: BinaryIO, most: int) -> None:
@@ -26,7 +26,7 @@ class BoundedFile:
         file.seek(0)
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read bytes, none where too many were read before; never set more room aside than the file needs."""
+        """Read bytes; empty if too many were read before. Never allocates more memory than the file needs."""
         there = max(0, self._length - self._file.tell())
         wanted = there if size < 0 else min(size, there)
         self._left -= _CALL + wanted

@@ -1,4 +1,4 @@
-"""Names of imported columns that mean something to more than the table they come from."""
+"""Names of imported columns with a meaning to other modules."""
 
 MANIFEST, CANVAS, SIZE = "IIIF manifest", "IIIF canvas", "IIIF size"
 """Identifiers of a page that came by IIIF, and the size of its canvas, such as ``3000x4000``."""

@@ -1,4 +1,4 @@
-"""What counts of what is said of one field in several places: in EXIF, IPTC, XMP, sidecar files."""
+"""Combine the values of one field from several sources: EXIF, IPTC, XMP, sidecar files."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,12 +13,12 @@ Said = Mapping[str, Sequence[str]]
 ALBUMS = "Albums"
 """Where Cairn writes albums among hierarchical subjects: what stands below it is no tag."""
 
-_INTERNAL = "_digikam_internal_tags_"  # of digiKam, about its own work
-_IPTC_KEEPS = 60  # bytes of a keyword that may have been cut off: IPTC keeps 64
+_INTERNAL = "_digikam_internal_tags_"  # internal tags of digiKam
+_IPTC_KEEPS = 60  # bytes from which a keyword may be truncated: IPTC allows 64
 
 
 def first(layers: Sequence[Said], sources: Sequence[str], read: Callable[[str], Any]) -> Any:
-    """The first value that makes sense; None if there is none."""
+    """The first valid value; None if there is no valid one."""
     found = (read(text) for text in _texts(layers, sources))
     return next((value for value in found if value is not None), None)
 
@@ -43,12 +43,12 @@ def camera(layers: Sequence[Said], sources: Sequence[str]) -> str | None:
 
 
 def latitude(layers: Sequence[Said], sources: Sequence[str]) -> float | None:
-    """Degrees north, of the first place that says both."""
+    """Degrees north, from the first source that has both."""
     return _position(layers, sources)[0]
 
 
 def longitude(layers: Sequence[Said], sources: Sequence[str]) -> float | None:
-    """Degrees east, of the first place that says both."""
+    """Degrees east, from the first source that has both."""
     return _position(layers, [one.replace("ongitude", "atitude") for one in sources])[1]
 
 
@@ -79,7 +79,7 @@ def _tags_of(layer: Said, sources: Sequence[str]) -> Iterator[str]:
 
 
 def _levels(subject: str) -> list[str]:
-    """The levels of a hierarchical subject, such as Places|Rome or Places/Rome; none of one that is no tag."""
+    """The levels of a hierarchical subject, such as Places|Rome or Places/Rome; empty if it is no tag."""
     levels = subject.split("|" if "|" in subject else "/")
     return [] if levels[0] == ALBUMS or levels[0].casefold() == _INTERNAL else levels
 

@@ -1,9 +1,9 @@
 """Containers of metadata in files of photos: blocks of EXIF, IPTC and XMP, found without decoding a pixel.
 
-The content decides the format, not the name. Pillow finds the blocks of HEIC and AVIF. Of PNG it would decode the
-pixels to find a block that comes after them, for WebP it sets the whole picture's memory aside, and of a JPEG file with
-anything odd in its header it finds no block at all: these are read here. A block that is larger than `LARGEST_BLOCK`,
-or that is cut off, is as if it were not there.
+The content decides the format, not the name. Pillow finds the blocks of HEIC and AVIF. For PNG it would decode the
+pixels to find a block after them, for WebP it allocates memory for the whole picture, and in a JPEG file with an
+unusual header it finds no block at all: these are read here. Blocks larger than `LARGEST_BLOCK`, and truncated ones,
+are ignored.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _LARGEST_FILE = 128 << 20  # bytes of a HEIC or AVIF file, which are read whole
 _MOST_CHUNKS = 100_000  # of a file, or segments of a JPEG file
 _PNG = b"\x89PNG\r\n\x1a\n"
 _EXIF_HEAD = b"Exif\0\0"
-_SEGMENTS = (  # of a JPEG file: marker, first bytes, and what they hold
+_SEGMENTS = (  # of a JPEG file: marker, first bytes, and kind of block
     (0xE1, _EXIF_HEAD, "exif"),
     (0xE1, b"http://ns.adobe.com/xap/1.0/\0", "xmp"),
     (0xED, b"Photoshop 3.0\0", "resources"),
@@ -36,7 +36,7 @@ _SEGMENTS = (  # of a JPEG file: marker, first bytes, and what they hold
 
 @dataclass(frozen=True)
 class MetadataBlocks:
-    """The metadata of a file, as it is stored; empty if there is none."""
+    """The raw metadata of a file; empty if missing."""
 
     exif: Said = field(default_factory=dict)  # read already: in a TIFF file it is no block
     iptc: bytes = b""
@@ -55,21 +55,21 @@ def find_blocks(file: BinaryIO) -> MetadataBlocks:
     if head[:4] in (b"II*\0", b"MM\0*", b"II+\0"):
         exif, tags = read_exif(file)
         return MetadataBlocks(exif, tags[IPTC_TAG] or iptc_of_resources(tags[RESOURCES_TAG]), tags[XMP_TAG])
-    found: dict[str, bytes] = {}
+    blocks: dict[str, bytes] = {}
     if head[:3] == b"\xff\xd8\xff":
-        found = _read_jpeg(file)
+        blocks = _read_jpeg(file)
     elif head[:8] == _PNG:
-        found = _read_png(file)
+        blocks = _read_png(file)
     elif head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        found = _read_webp(file)
+        blocks = _read_webp(file)
     elif head[4:8] == b"ftyp":
-        found = _read_heif(file)
-    exif, _ = read_exif(io.BytesIO(found.get("exif", b"").removeprefix(_EXIF_HEAD)))
-    return MetadataBlocks(exif, iptc_of_resources(found.get("resources", b"")), found.get("xmp", b""))
+        blocks = _read_heif(file)
+    exif, _ = read_exif(io.BytesIO(blocks.get("exif", b"").removeprefix(_EXIF_HEAD)))
+    return MetadataBlocks(exif, iptc_of_resources(blocks.get("resources", b"")), blocks.get("xmp", b""))
 
 
 def _parse(parser: Any, file: BinaryIO, most: int) -> Any:
-    """What one of Pillow's parsers makes of a file's header; None if it is damaged."""
+    """Result of one of Pillow's parsers for a file's header; None if it is damaged."""
     bounded = BoundedFile(file, most)
     image = None
     with contextlib.suppress(Exception):  # it raises whatever a damaged file leads it to
@@ -81,22 +81,22 @@ def _parse(parser: Any, file: BinaryIO, most: int) -> Any:
 
 def _blocks_of(image: Any) -> dict[str, bytes]:
     """Blocks that Pillow has found."""
-    found = {key: image.info.get(key) or b"" for key in ("exif", "xmp")} if image is not None else {}
-    return {key: block for key, block in found.items() if len(block) <= LARGEST_BLOCK}
+    blocks = {key: image.info.get(key) or b"" for key in ("exif", "xmp")} if image is not None else {}
+    return {key: block for key, block in blocks.items() if len(block) <= LARGEST_BLOCK}
 
 
 def _read_jpeg(file: BinaryIO) -> dict[str, bytes]:
-    found: dict[str, bytearray] = {}
+    blocks: dict[str, bytearray] = {}
     for marker, length in _segments(file):
         head = file.read(min(length, max(len(start) for _, start, _ in _SEGMENTS)))
         for wanted, start, key in _SEGMENTS:
-            if marker != wanted or not head.startswith(start) or (key == "xmp" and key in found):
+            if marker != wanted or not head.startswith(start) or (key == "xmp" and key in blocks):
                 continue
-            block = found.setdefault(key, bytearray())  # several segments of EXIF or of Photoshop's are one block
+            block = blocks.setdefault(key, bytearray())  # several segments of EXIF or of Photoshop's are one block
             rest = _take(file, length - len(head)) if len(block) + length <= LARGEST_BLOCK else b""
             if len(head) + len(rest) == length:
                 block += (head + rest)[len(start) :]
-    return {key: bytes(block) for key, block in found.items()}
+    return {key: bytes(block) for key, block in blocks.items()}
 
 
 def _segments(file: BinaryIO) -> Iterator[tuple[int, int]]:
@@ -126,27 +126,27 @@ def _read_heif(file: BinaryIO) -> dict[str, bytes]:
 
 
 def _read_png(file: BinaryIO) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}  # the first block of each kind, be it whole or not: no file is read for ever
+    blocks: dict[str, bytes] = {}  # the first block of each kind, even if incomplete, to bound the time
     for kind, length in _chunks(file, len(_PNG), big=True):
-        if kind == b"eXIf" and "exif" not in found:
-            found["exif"] = _take(file, length)
-        elif kind == b"iTXt" and "xmp" not in found:
+        if kind == b"eXIf" and "exif" not in blocks:
+            blocks["exif"] = _take(file, length)
+        elif kind == b"iTXt" and "xmp" not in blocks:
             keyword, _, rest = _take(file, length).partition(b"\0")
             if keyword == b"XML:com.adobe.xmp" and len(rest) >= 2:
-                text = rest[2:].split(b"\0", 2)[-1]  # behind language and translated keyword
-                found["xmp"] = _unpacked(text) if rest[0] else text
+                text = rest[2:].split(b"\0", 2)[-1]  # after language and translated keyword
+                blocks["xmp"] = _unpacked(text) if rest[0] else text
         elif kind == b"IEND":
             break
-    return found
+    return blocks
 
 
 def _read_webp(file: BinaryIO) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    blocks: dict[str, bytes] = {}
     keys = {b"EXIF": "exif", b"XMP ": "xmp"}
     for kind, length in _chunks(file, 12, big=False):
-        if kind in keys and keys[kind] not in found:
-            found[keys[kind]] = _take(file, length)
-    return found
+        if kind in keys and keys[kind] not in blocks:
+            blocks[keys[kind]] = _take(file, length)
+    return blocks
 
 
 def _chunks(file: BinaryIO, place: int, big: bool) -> Iterator[tuple[bytes, int]]:
@@ -162,13 +162,13 @@ def _chunks(file: BinaryIO, place: int, big: bool) -> Iterator[tuple[bytes, int]
 
 
 def _take(file: BinaryIO, length: int) -> bytes:
-    """The next bytes of a file, or none where they are too many or cut off."""
+    """The next bytes of a file; empty if there are too many, or they are truncated."""
     data = file.read(length) if length <= LARGEST_BLOCK else b""
     return data if len(data) == length else b""
 
 
 def _unpacked(data: bytes) -> bytes:
-    """What was compressed; none where it is damaged, or more than is read."""
+    """Decompress data; empty if it is damaged or too large."""
     try:
         unpacker = zlib.decompressobj()
         text = unpacker.decompress(data, LARGEST_BLOCK)

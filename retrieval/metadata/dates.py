@@ -1,4 +1,4 @@
-"""Dates of photos: texts that sort as the dates do, and may end early, such as 1923 or 1923-05.
+"""Dates of photos: texts that sort by date, and may be incomplete, such as 1923 or 1923-05.
 
 A date is written `YYYY`, `YYYY-MM`, `YYYY-MM-DD` or `YYYY-MM-DDTHH:MM:SS` (ISO 8601; the local time of the camera, for
 few files have time zones). One that ends early stands for all the time that begins so.
@@ -20,7 +20,7 @@ _TIME = (
 _FORMS = tuple(
     re.compile(form + _TIME + r"\s*", re.ASCII | re.IGNORECASE)
     for form in (
-        # EXIF writes colons, and blanks or zeros for what is not known.
+        # EXIF writes colons, and blanks or zeros for unknown parts.
         r"(?P<year>\d{4})(?:[-:/.](?P<month>\d\d?)(?:[-:/.](?P<day>\d\d?))?)?[-:/.\s]*",
         r"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{4})",
         r"(?P<month>\d\d?)\.(?P<year>\d{4})",
@@ -32,8 +32,8 @@ _ORDERED = re.compile(
     r"(?P<one>\d\d?)(?P<mark>[/-])(?P<other>\d\d?)(?P=mark)(?P<year>\d{4})" + _TIME, re.ASCII | re.IGNORECASE
 )
 _DAY = re.compile(r"\d{4}[-:/.]\d\d[-:/.]\d\d(?=[T\s])", re.ASCII)
-# Names that cameras, phones and messengers give files: never before 1990. In such a name a date stands behind a known
-# beginning, or with a time, both alone: any other eight digits may be a shelf mark.
+# Names that cameras, phones and messengers give files: never before 1990. Such names have a date after a known prefix,
+# or only a date and a time: any other eight digits may be a shelf mark.
 _NAMED_DAY = r"(?P<year>199[0-9]|20[0-9]{2})(?P<mark>[-_.]?)(?P<month>[0-9]{2})(?P=mark)(?P<day>[0-9]{2})"
 _NAMED_TIME = (
     r"(?:[-_ T]| at | um )(?P<hour>[01]?[0-9]|2[0-3])(?P<colon>[-_.]?)(?P<minute>[0-5][0-9])(?P=colon)"
@@ -55,23 +55,21 @@ LONGEST = 64
 def read_date(text: str, day_first: bool | None = None) -> str | None:
     """Read a date as people and programs write it.
 
-    Understood are 1923, 1923-05, 1923-05-17, 1923/5/17, 17.05.1923, 05.1923, 19230517, the form of EXIF
-    (1923:05:17 14:30:00), and each day with a time, whose fractions and zone are left out. The time may be that of half
-    a day (02:30 PM, 02:30下午), and digits those of any script. A month or day of 00, or blank, is not known.
-    31/12/1923 and 12/31/1923 are understood as well, as only one order of day and month gives a date; 03/04/1923 is
-    not.
+    Accepts 1923, 1923-05, 1923-05-17, 1923/5/17, 17.05.1923, 05.1923, 19230517, the form of EXIF (1923:05:17 14:30:00),
+    and each day with a time, without its fractions and zone. The time may be in 12 hours (02:30 PM, 02:30下午), and
+    digits may be of any script. A month or day of 00, or blank, is unknown. 31/12/1923 and 12/31/1923 are accepted, as
+    only one order of day and month is a date; 03/04/1923 is not.
 
     Parameters
     ----------
     text : str
-        As it was written.
     day_first : bool, optional
-        The order of day and month where slashes or hyphens part them and the year comes last; None: not known.
+        The order of day and month in dates with slashes or hyphens and the year last; None: unknown.
 
     Returns
     -------
     str or None
-        None if it is not understood, or is no date: month 13, 30 February, a year before 1000.
+        None if it has another form, or is no date: month 13, 30 February, a year before 1000.
 
     >>> read_date("1923:05:17 14:30:00"), read_date("17.5.1923"), read_date("1923:00:00 00:00:00"), read_date("1923-13")
     ('1923-05-17T14:30:00', '1923-05-17', '1923', None)
@@ -107,7 +105,7 @@ def read_day(text: str) -> str | None:
 def date_of_name(name: str) -> str | None:
     """Read the date that a camera, a phone or a messenger gave a file as its name; None for all other names.
 
-    Of a name that Google's Pixel phones give, whose time is UTC, the day.
+    For names of Google's Pixel phones, whose time is UTC, only the day.
 
     >>> date_of_name("IMG-20161224-WA0014.jpg"), date_of_name("20190101_123456.jpg"), date_of_name("scan-20161224.tif")
     ('2016-12-24', '2019-01-01T12:34:56', None)
@@ -123,21 +121,21 @@ def date_of_name(name: str) -> str | None:
 
 
 def _in_ascii(text: str) -> str:
-    """Write digits and spaces of other scripts as those of ASCII, but for a number that stands alone."""
+    """Replace digits and spaces of other scripts by those of ASCII, except single number characters."""
     if text.isascii() or text.isdecimal():
         return text
-    seen = (one for one in text if unicodedata.category(one) != "Cf")  # but for marks of direction
+    seen = (one for one in text if unicodedata.category(one) != "Cf")  # without marks of direction
     return "".join(" " if one.isspace() else str(unicodedata.decimal(one, one)) for one in seen)
 
 
 def date_orders(text: str) -> tuple[str | None, str | None] | None:
-    """Read a date whose order of day and month may not be known, such as 03/04/1923.
+    """Read a date whose order of day and month may be unknown, such as 03/04/1923.
 
     Returns
     -------
     tuple of (str or None, str or None), or None
-        The date with the day first, and with the month first; None if it would be no date. None if the date is
-        not written so.
+        The date with the day first, and with the month first; each None if that is no date. None if the text has
+        another form.
 
     >>> date_orders("03/04/1923"), date_orders("31/12/1923"), date_orders("1923-04-03")
     (('1923-04-03', '1923-03-04'), ('1923-12-31', None), None)
@@ -164,7 +162,7 @@ def _written(parts: dict[str, str], year: int, month: int, day: int) -> str | No
 
 
 def write_date(year: int, month: int = 0, day: int = 0) -> str | None:
-    """Write a date, whose month and day may be 0: not known; None if there is no such date."""
+    """Write a date, whose month and day may be 0 (unknown); None if there is no such date."""
     try:
         datetime.date(year, month or 1, day or 1)
     except ValueError:
@@ -175,7 +173,7 @@ def write_date(year: int, month: int = 0, day: int = 0) -> str | None:
 
 
 def write_time(hour: int, minute: int, second: int) -> str:
-    """Write the time of a day as it follows the date; nothing if there is no such time."""
+    """Write the time of a day, to append to the date; empty if there is no such time."""
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
         return ""
     return f"T{hour:02}:{minute:02}:{second:02}"
@@ -187,5 +185,5 @@ def beginnings(date: str) -> list[str]:
 
 
 def after(date: str) -> str:
-    """A text that sorts behind all that begins with the date, and before all later dates."""
+    """A text that sorts after all texts that begin with the date, and before all later dates."""
     return f"{date}~"

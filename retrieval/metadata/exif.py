@@ -32,10 +32,10 @@ _WANTED: dict[int | None, tuple[int, ...]] = {  # by the tag that points to a di
 _BLOCKS = (XMP_TAG, IPTC_TAG, RESOURCES_TAG)
 _LARGEST_BLOCK = 4 << 20  # bytes of other metadata
 _LARGEST_VALUE = 64 << 10  # bytes of any other tag
-_MOST_ENTRIES = 65_535  # of a directory: what TIFF can count; BigTIFF's could be any number
+_MOST_ENTRIES = 65_535  # of a directory: the limit of TIFF; BigTIFF has no practical limit
 _BYTE = 1
 _SIZES = {_BYTE: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}  # by TIFF's type
-_FILLERS = frozenset(  # what cameras write as the description of every photo
+_FILLERS = frozenset(  # default descriptions of cameras
     (
         "OLYMPUS DIGITAL CAMERA",
         "DIGITAL CAMERA",
@@ -48,7 +48,7 @@ _FILLERS = frozenset(  # what cameras write as the description of every photo
 
 
 def read_exif(file: BinaryIO) -> tuple[Said, dict[int, bytes]]:
-    """Read EXIF from a block of it, or from a TIFF file; what is damaged is left out.
+    """Read EXIF from a block of it, or from a TIFF file; damaged parts are ignored.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def read_exif(file: BinaryIO) -> tuple[Said, dict[int, bytes]]:
     Returns
     -------
     said : Said
-        Texts of the tags that fields are read from; degrees are signed, north and east positive.
+        Texts of the tags used by fields; degrees are signed, north and east positive.
     blocks : dict of int to bytes
         Other metadata in the first directory: by `XMP_TAG`, `IPTC_TAG` and `RESOURCES_TAG`.
 
@@ -82,7 +82,7 @@ def read_exif(file: BinaryIO) -> tuple[Said, dict[int, bytes]]:
 
 
 def _texts(tag: int, value: Any) -> list[str]:
-    """What a tag says; nothing where it is what the camera writes into every photo."""
+    """Texts of a tag, without default values of cameras."""
     if tag in _OF_WINDOWS:
         data = bytes(value) if isinstance(value, bytes | tuple) else b""
         text = data.decode("utf-16-le", "replace").partition("\0")[0].strip()
@@ -101,19 +101,19 @@ def _directory(
         return {}
     place = directory.next if pointer is None or main is None else main.get(pointer)
     part = _wanted_part(file, place, head, _WANTED[pointer]) if isinstance(place, int) else b""
-    found: dict[int, Any] = {}
+    values: dict[int, Any] = {}
     with contextlib.suppress(Exception):  # Pillow raises whatever a damaged file leads it to
         directory.load(io.BytesIO(part))
         for tag in directory:
             with contextlib.suppress(Exception):
-                found[tag] = directory[tag]
-    return found
+                values[tag] = directory[tag]
+    return values
 
 
 def _wanted_part(file: BinaryIO, place: int, head: bytes, wanted: Collection[int]) -> bytes:
-    """A directory with no more than the wanted tags, and their values behind it.
+    """A directory with only the wanted tags, followed by their values.
 
-    Pillow would read all tags, however large, and leave out what stands after a value that is not there.
+    Pillow would read all tags, however large, and skip the tags after one with a missing value.
     """
     order = "<" if head[:1] == b"I" else ">"
     forms = ("Q", "HHQ8s", "Q") if head[2:3] == b"+" else ("H", "HHL4s", "L")
@@ -152,7 +152,7 @@ def _wanted_part(file: BinaryIO, place: int, head: bytes, wanted: Collection[int
 
 
 def _text(value: Any) -> str:
-    """A text, which Pillow takes for Latin-1; UTF-8 where a program has written that."""
+    """A text, which Pillow decodes as Latin-1; decoded as UTF-8 if valid."""
     first = value[0] if isinstance(value, tuple) and value else value
     data = first.encode("latin-1") if isinstance(first, str) else first
     if not isinstance(data, bytes):
@@ -173,7 +173,7 @@ def _coordinate(value: Any, side: str, sides: str) -> float | None:
     for place, (part, unit) in enumerate(zip(value, (1, 60, 3600), strict=False)):
         if not isinstance(part, TiffImagePlugin.IFDRational):
             return None
-        if place and (part.numerator, part.denominator) == (0, 0):  # minutes or seconds that are not given
+        if place and (part.numerator, part.denominator) == (0, 0):  # missing minutes or seconds
             continue
         degrees += float(part) / unit
     if not math.isfinite(degrees) or degrees < 0:

@@ -1,9 +1,9 @@
-"""The table of metadata: each field once, with what the readers, the catalogue, tables, commands and pages make of it.
+"""The table of metadata: the single declaration of each field, for readers, catalogue, tables, commands and pages.
 
-A row is a field of `Metadata`, annotated with a `Field`. What may be asked of the fields is a field of `FieldFilter`,
-annotated with an `Option`. Everything else follows from these: what is looked for in EXIF, IPTC, XMP and the JSON of
-Google Takeout; the values that the catalogue keeps; columns of tables; options of commands, parameters of requests and
-keywords in Python; and what pages show.
+A row is a field of `Metadata`, annotated with a `Field`. Filters on fields are fields of `FieldFilter`, annotated with
+an `Option`. Everything else is derived from these: sources in EXIF, IPTC, XMP and the JSON of Google Takeout; values in
+the catalogue; columns of tables; options of commands, parameters of requests and keywords in Python; and displays on
+pages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,33 +33,33 @@ class Field:
     Attributes
     ----------
     label : str
-        What pages call it, in English.
+        Its name on pages, in English.
     help : str
-        What it is, in a sentence.
+        Its meaning, in a sentence.
     kind : Kind
         How its values are written and read.
     sources : tuple of str
-        Where files keep it, the best first: ``exif:`` and ``gps:`` with names of tags, ``iptc:`` with record and
-        number, ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON, ``name:`` what the file's name tells.
+        Sources in files, the best first: ``exif:`` and ``gps:`` with names of tags, ``iptc:`` with record and number,
+        ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON, ``name:`` for the name of the file.
     last : tuple of str
-        Where else it is looked for, if no file says it in `sources`.
+        Further sources, if no file has it in `sources`.
     combine : callable, optional
-        What counts of the sources, if that is not the first value that makes sense.
+        Combines the sources; by default the first valid value counts.
     written : tuple of str
-        Properties of XMP that a sidecar says it by; none: it is not written.
+        Properties of XMP that it is written to in a sidecar; empty: it is not written.
     headers : str
-        Headers of its columns in tables, in English, German, French, Spanish, Italian and Dutch, parted by commas. Of
-        several columns the one counts whose header stands in an earlier part, parted by semicolons.
+        Headers of its columns in tables, in English, German, French, Spanish, Italian and Dutch, separated by commas.
+        If there are several columns, headers in earlier parts, separated by semicolons, take precedence.
     doubtful : str
-        Those of them that mean something else as often, and count where the cells bear it out.
+        Ambiguous headers, which count only if the cells confirm them.
     word : str
-        What it is called in `--map` and on pages of tables; "": as in Python.
+        Its name in `--map` and on pages of tables; "": as in Python.
     key : str
-        What it is called in the catalogue and in conditions; "": as in Python.
+        Its name in the catalogue and in conditions; "": as in Python.
     facet : str
-        Heading of the list of its values and how many photos have each; "": no such list.
+        Heading of the list of its values with numbers of photos; "": no such list.
     name : str
-        What it is called in Python: that of the field of `Metadata`.
+        Its name in Python, as a field of `Metadata`.
     """
 
     label: str
@@ -79,7 +79,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What is known of a photo; every text is clean (see `clean`)."""
+    """Metadata of a photo; every text is clean (see `clean`)."""
 
     taken: Annotated[
         str | None,
@@ -245,9 +245,9 @@ class Metadata:
 
 @dataclass(frozen=True)
 class FieldFilter:
-    """What may be asked of a photo's name and fields: of a text a part, of stars the least, of a mark that it is set.
+    """Conditions on a photo's name and fields: a part of a text, the least number of stars, or a mark that is set.
 
-    But for dates and tags, what is asked of a field is called by its name.
+    Except for dates and tags, a condition has the name of its field.
     """
 
     name: Annotated[str, Option("Only photos whose name contains this, in upper or lower case.", FILTERS)] = ""
@@ -323,7 +323,7 @@ SOURCES = frozenset(source for row in FIELDS.values() for source in (*row.source
 
 
 def combined(layers: Sequence[Said]) -> Metadata:
-    """What counts of what several files say, the one that counts most first; each is said as readers of files do."""
+    """Combine the results of readers of several files, by precedence."""
     values: dict[str, Any] = {}
     for row in FIELDS.values():
         combine = row.combine or partial(combining.first, read=row.kind.read)
@@ -333,7 +333,7 @@ def combined(layers: Sequence[Said]) -> Metadata:
 
 
 def describing(kind: T) -> T:
-    """Put what is known of the fields in the place of lines of a docstring: a class decorator.
+    """Class decorator that inserts the descriptions of fields into a docstring.
 
     ``{fields}`` stands for the fields of `Metadata`, ``{filters}`` for those of `FieldFilter`.
     """

@@ -7,14 +7,14 @@ from retrieval.metadata.dates import read_date, write_time
 from retrieval.metadata.fields import SOURCES
 
 _RESOURCE = 0x0404  # of Photoshop's image resources: the IPTC-NAA record
-_UTF8_MARKER = b"\x1b%G"  # 1:90, ISO 2022: what follows is UTF-8
+_UTF8_MARKER = b"\x1b%G"  # 1:90, ISO 2022: the rest is UTF-8
 _MOST_DATASETS = 5000
 _DATE, _TIME = (2, 55), (2, 60)
 _TAKEN = "iptc:2:55"
 
 
 def read_iptc(data: bytes) -> Said:
-    """Read a block of IPTC-IIM datasets; it ends where it is damaged.
+    """Read a block of IPTC-IIM datasets, up to the first damage.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def read_iptc(data: bytes) -> Said:
     Returns
     -------
     Said
-        Texts by record and number, such as ``iptc:2:5``; the time is put behind the date.
+        Texts by record and number, such as ``iptc:2:5``; the time is appended to the date.
     """
     if not data:
         return {}
@@ -40,7 +40,7 @@ def read_iptc(data: bytes) -> Said:
 
 
 def iptc_of_resources(data: bytes) -> bytes:
-    """Find the IPTC block among Photoshop's image resources (APP13 of a JPEG file, tag 34377 of TIFF); b"" if none."""
+    """Find the IPTC block in Photoshop's image resources (APP13 of a JPEG file, tag 34377 of TIFF); b"" if missing."""
     place = 0
     while data[place : place + 4] == b"8BIM" and place + 12 <= len(data):
         number = int.from_bytes(data[place + 4 : place + 6], "big")
@@ -77,7 +77,7 @@ def _datasets(data: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
 def _decode(value: bytes, utf8: bool) -> str:
     if utf8:
         return value.decode("utf-8", "replace")
-    # Without the marker many programs write UTF-8 all the same: texts of another code are hardly ever valid UTF-8.
+    # Many programs write UTF-8 without the marker; texts in other encodings are hardly ever valid UTF-8.
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:

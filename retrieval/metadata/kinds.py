@@ -25,15 +25,15 @@ class Kind:
     Attributes
     ----------
     name : str
-        What pages show it by: date, text, degrees, number, mark or tags.
+        Name for pages: date, text, degrees, number, mark or tags.
     spoken : str
-        Its type, as docstrings say it.
+        Its type in docstrings.
     read : callable
-        Takes a text and gives the value, or None if it is none.
+        Converts a text to a value, or None if it is invalid.
     longest : int
-        Characters of a text that are kept; 0: not every text is a value.
+        Most characters of a text; 0: not every text is a value.
     wanted : str
-        What a text must be, where not every text is a value.
+        Description of valid texts, if not every text is a value.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Kind:
     wanted: str = ""
 
     def write(self, value: Any) -> tuple[str, ...]:
-        """Return a value as texts that `read` takes."""
+        """Return a value as texts for `read`."""
         if isinstance(value, bool):
             return ("yes" if value else "no",)
         return value if isinstance(value, tuple) else (str(value),)
 
 
 def text(longest: int) -> Kind:
-    """Return the kind of texts of so many characters at most."""
+    """Return the kind of texts of at most `longest` characters."""
     return Kind("text", "str or None", lambda written: clean(written, longest) or None, longest)
 
 

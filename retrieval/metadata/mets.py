@@ -1,4 +1,4 @@
-"""METS beside the pages of a book: the order and labels of pages, the parts that they are in, and their files."""
+"""METS files next to the pages of a book: order and labels of pages, sections, and files."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ MOST_PAGES = 20_000
 """Pages of one book."""
 
 _MOST_FILES, _MOST_SECTIONS, _MOST_LINKS = 200_000, 20, 500_000
-_MOST_BOOKS = 4  # files of METS in one folder that are looked at
+_MOST_BOOKS = 4  # METS files to read in one folder
 
 
 @dataclass(frozen=True)
 class BookPage:
-    """A page of a book, as its METS says it."""
+    """A page of a book from METS."""
 
     order: int  # from 1
-    label: str  # what is printed on it, such as xiv or 12r; maybe ""
+    label: str  # printed page number, such as xiv or 12r; may be ""
     sections: tuple[str, ...]  # labels of the parts that it is in, the whole first
     files: tuple[str, ...]  # of all kinds, as paths from the folder of the METS
 
 
 @dataclass(frozen=True)
 class Book:
-    """What a file of METS says."""
+    """Contents of a METS file."""
 
     title: str
     pages: tuple[BookPage, ...]
-    places: dict[str, int]  # which page, by path of a file, and by its stem where one page alone has it
+    places: dict[str, int]  # number of a page, by the path of its file, and by the stem of the path if unique
 
     def page_of(self, file: Path, folder: Path) -> BookPage | None:
-        """Return the page that a photo's file shows, given the folder of the METS."""
+        """Return the page of a photo's file, given the folder of the METS."""
         place = self.places.get(file.relative_to(folder).as_posix(), self.places.get(f"/{file.stem}"))
         return None if place is None else self.pages[place]
 
 
 def find_page(photo: Path) -> tuple[Path, Book, BookPage] | None:
-    """Find the METS beside a photo, or in the folder above, that has it as a page: the file, the book and the page."""
+    """Find the METS next to a photo, or in the folder above, that lists it: the file, the book and the page."""
     file, number = split_page(photo)
-    if number is not None:  # METS tells of files
+    if number is not None:  # METS lists files, not their pages
         return None
     for mets in books_beside(file):
         book = _book(mets)
@@ -87,7 +87,7 @@ def _kept(path: Path, size: int, changed: int) -> Book | None:
 
 
 def read_mets(content: bytes) -> Book | None:
-    """Read METS; None if it is none, is damaged, or has no pages."""
+    """Read METS; None if it is something else, damaged, or has no pages."""
     reader = _MetsReader()
     if not parse_xml(content, reader) or not reader.pages:
         return None
@@ -100,7 +100,7 @@ class _MetsReader:
 
     files: dict[str, str] = field(default_factory=dict)  # by identifier
     pages: list[tuple[str, dict[str, str], list[str]]] = field(default_factory=list)  # identifier, attributes, files
-    titles: dict[str, str] = field(default_factory=dict)  # by where it stands
+    titles: dict[str, str] = field(default_factory=dict)  # by the place of the element
     links: list[tuple[str, str]] = field(default_factory=list)  # logical part, physical page
     parts: dict[str, tuple[str, str]] = field(default_factory=dict)  # logical parts: label, and the part above
     _path: list[str] = field(default_factory=list)
@@ -154,7 +154,7 @@ class _MetsReader:
             self.titles.setdefault("dmd", text)
 
     def book(self) -> Book:
-        """Put together what was read."""
+        """Return the book that was read."""
         of_page: dict[str, list[str]] = {}
         for part, page in self.links:
             if part in self.parts:
@@ -177,8 +177,8 @@ class _MetsReader:
         return Book(self.titles.get("dmd") or self.titles.get("mets") or first, tuple(pages), places)
 
     def _sections(self, parts: list[str]) -> tuple[str, ...]:
-        """Labels of the parts that a page is linked to, and of those above, but for the whole book."""
-        found: dict[str, None] = {}
+        """Labels of the parts that a page is linked to, and of those above, except the whole book."""
+        labels: dict[str, None] = {}
         for part in parts:
             chain: list[str] = []
             seen = set()
@@ -188,12 +188,12 @@ class _MetsReader:
                 if above and label:
                     chain.insert(0, label)
                 part = above
-            found.update(dict.fromkeys(chain))
-        return tuple(found)[:_MOST_SECTIONS]
+            labels.update(dict.fromkeys(chain))
+        return tuple(labels)[:_MOST_SECTIONS]
 
 
 def _local_path(href: str) -> str:
-    """Return where a file lies, from the folder of the METS; of an address its last part; "" of what is neither."""
+    """Return the path of a file relative to the folder of the METS; the last part of an address; or ""."""
     path = unquote(href.partition("?")[0])
     scheme, is_address, rest = path.partition("://")
     if is_address:

@@ -1,10 +1,10 @@
-"""Pages of one file, such as a scanned book: what they are called, and which page of which file is meant.
+"""Pages of one file, such as a scanned book: their names, and parsing of these.
 
-Each page is a photo of its own. The one that stands for its file has the file's own path and content, as the only page
-of a file has: of a TIFF the largest page, of a PDF the first. The others follow it: ``book.tif#2`` is page 2.
+Each page is a separate photo. One page has the path and content of the file itself, like the only page of other files:
+the largest page of a TIFF, the first of a PDF. The others have a suffix: ``book.tif#2`` is page 2.
 
-A frame of a film is a page whose number is its time, in milliseconds: ``film.mp4#00h13m07s040``. Every system takes
-such names, and they sort as the times do.
+A frame of a film is a page whose number is its time, in milliseconds: ``film.mp4#00h13m07s040``. Such names are valid
+on every system, and sort by time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def moment(milliseconds: int) -> str:
 
 
 def page_mark(file: str | os.PathLike[str], page: int | None) -> str:
-    """Return what stands behind the name of a file in that of a page of it.
+    """Return the suffix of a page after the name of its file.
 
     >>> page_mark("book.tif", 12), page_mark("film.mp4", 787_040)
     ('#12', '#00h13m07s040')
@@ -71,14 +71,14 @@ def page_mark(file: str | os.PathLike[str], page: int | None) -> str:
 
 
 def page_path(file: str | os.PathLike[str], page: int | None) -> Path:
-    """Return the path of a page of a file; None: of the page that stands for it."""
+    """Return the path of a page of a file; None: the page that has the name of the file."""
     return Path(f"{os.fspath(file)}{page_mark(file, page)}")
 
 
 def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     """Return the file that the path of a photo is of, and the page.
 
-    A file that is really called so is meant before a page of another one.
+    An existing file of this name takes precedence over a page of another one.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     -------
     file : Path
     page : int or None
-        From 1, or milliseconds of a film; None for the page that stands for the file.
+        From 1, or milliseconds of a film; None for the page that has the name of the file.
 
     Examples
     --------
@@ -97,15 +97,15 @@ def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     (PosixPath('/there/is/none/book.tif'), 12)
     """
     text = os.fspath(path)
-    found = _PAGE.fullmatch(text) if "#" in text else None
-    if found is None or os.path.lexists(path):
+    match = _PAGE.fullmatch(text) if "#" in text else None
+    if match is None or os.path.lexists(path):
         return Path(path), None
-    if is_film(found[1]) != (found[3] is not None):
+    if is_film(match[1]) != (match[3] is not None):
         return Path(path), None
-    if found[3] is None:
-        return Path(found[1]), int(found[2])
-    seconds = 3600 * int(found[3]) + 60 * int(found[4]) + int(found[5])
-    return Path(found[1]), 1000 * seconds + int(found[6] or 0)
+    if match[3] is None:
+        return Path(match[1]), int(match[2])
+    seconds = 3600 * int(match[3]) + 60 * int(match[4]) + int(match[5])
+    return Path(match[1]), 1000 * seconds + int(match[6] or 0)
 
 
 def file_of(path: str | os.PathLike[str]) -> Path:
@@ -114,7 +114,7 @@ def file_of(path: str | os.PathLike[str]) -> Path:
 
 
 def read_pages(text: str) -> tuple[int, int]:
-    """Read which pages are meant: one of them, from one to another, or from one on.
+    """Parse pages: one, from one to another, or from one on.
 
     Returns
     -------
@@ -123,28 +123,28 @@ def read_pages(text: str) -> tuple[int, int]:
     Raises
     ------
     CairnError
-        It says something else.
+        It has another form.
 
     Examples
     --------
     >>> read_pages("12"), read_pages("1-10"), read_pages("5-")
     ((12, 12), (1, 10), (5, 9999999))
     """
-    found = _PAGES.fullmatch(text.strip())
-    first = int(found[1]) if found else 0
-    last = int(found[3] or _LAST) if found and found[2] else first
+    match = _PAGES.fullmatch(text.strip())
+    first = int(match[1]) if match else 0
+    last = int(match[3] or _LAST) if match and match[2] else first
     if not 0 < first <= last:
         raise CairnError("Give pages as 12, as 1-10 or, from one on, as 5-.")
     return first, last
 
 
 def page_content(sha256: str, page: int | None) -> str:
-    """Return what stands for the content of a page, by the SHA-256 of its file."""
+    """Return the content key of a page, from the SHA-256 of its file."""
     return sha256 if page is None else hashlib.sha256(f"{sha256}#{page}".encode()).hexdigest()
 
 
 def hash_photo(path: str | os.PathLike[str]) -> str:
-    """Return what stands for the content of a photo: the SHA-256 of its file, or `page_content`.
+    """Return the content key of a photo: the SHA-256 of its file, or `page_content`.
 
     Raises
     ------
@@ -158,10 +158,10 @@ def hash_photo(path: str | os.PathLike[str]) -> str:
 
 
 def stem_of(name: str) -> str:
-    """Return the last part of a photo's name or path without its extension, the page behind it.
+    """Return the last part of a photo's name or path without its extension, but with the suffix of its page.
 
     >>> stem_of("2020/cup.jpg"), stem_of("book.tif#12")
     ('cup', 'book#12')
     """
-    found = _PAGE.fullmatch(name)
-    return Path(name).stem if found is None else f"{Path(found[1]).stem}#{found[2]}"
+    match = _PAGE.fullmatch(name)
+    return Path(name).stem if match is None else f"{Path(match[1]).stem}#{match[2]}"

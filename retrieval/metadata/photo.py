@@ -1,4 +1,4 @@
-"""What a photo's file, and the files beside it, say of the photo: the fields of `retrieval.metadata.fields`."""
+"""Read metadata from a photo's file and its sidecars: the fields of `retrieval.metadata.fields`."""
 
 import errno
 import stat
@@ -19,18 +19,18 @@ from retrieval.metadata.xmp import read_xmp
 def read_metadata(path: Path, strict: bool = False) -> Metadata:
     """Read the metadata of a photo's file: EXIF, IPTC-IIM and XMP of JPEG, TIFF, PNG, WebP, HEIC and AVIF.
 
-    No pixel is decoded. What cannot be read, or makes no sense, is left out; nothing in a file raises an error.
+    No pixel is decoded. Unreadable or invalid values are ignored; no content of a file raises an error.
 
-    What an XMP sidecar says (photo.jpg.xmp, then photo.xmp) counts before what the file says itself, and that before
-    the JSON of Google Takeout; the date that the name of the file tells, and the time of a frame of a film, count last.
-    Within one of them, the order of sources of each field counts. Tags of all are put together.
+    XMP sidecars (photo.jpg.xmp, then photo.xmp) take precedence over the file itself, and that over the JSON of Google
+    Takeout; the date in the name of the file, and the time of a frame of a film, come last. Within one of them, the
+    order of sources of each field counts. Tags of all are combined.
 
     Parameters
     ----------
     path : Path
-        The file, or a page of it, which may have a sidecar of its own: of the rest, all pages have what the file says.
+        The file, or a page of it, which may have its own sidecar; all pages share the metadata of the file.
     strict : bool
-        Raise an error where the file is not there, or the system or the disk does not give it out.
+        Raise an error if the file is missing or cannot be read.
 
     Returns
     -------
@@ -39,17 +39,17 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
     Raises
     ------
     Unreadable
-        With `strict` alone: nothing is known of what the file says.
+        Only with `strict`: the metadata of the file is unknown.
     """
     own, (path, page) = path, split_page(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
             return Metadata()
         with path.open("rb") as file, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"PIL\.")  # of what is damaged
+            warnings.filterwarnings("ignore", module=r"PIL\.")  # about damaged data
             blocks = find_blocks(file)
     except (OSError, ValueError) as error:  # ValueError: no path of a file has NUL in it
-        # A damaged file sends its reader to places that there are not: EINVAL.
+        # A damaged file may have offsets beyond its end: EINVAL.
         if strict and isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise Unreadable(f"the file cannot be read ({error.strerror or error})") from error
         return Metadata()
@@ -63,5 +63,5 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
 
 
 def _said(blocks: MetadataBlocks) -> Said:
-    """All that a file says itself."""
+    """All metadata in the file itself."""
     return {**blocks.exif, **read_iptc(blocks.iptc), **read_xmp(blocks.xmp)}

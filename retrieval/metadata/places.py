@@ -1,4 +1,4 @@
-"""Places on Earth: how far they are from each other, and what is near one. Degrees of WGS 84, taken for a sphere."""
+"""Places on Earth: distances, and areas near a place. Degrees of WGS 84, on a sphere."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from index.errors import CairnError
 EARTH_RADIUS = 6371.0088
 """Kilometres: the mean radius (IUGG)."""
 
-_SLACK = 1e-7  # degrees, a centimetre: what is on the edge is not lost in rounding
+_SLACK = 1e-7  # degrees, a centimetre: so that rounding does not lose places on the edge
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Near:
 
     @property
     def longitudes(self) -> list[tuple[float, float]]:
-        """From west to east, the longitudes that are near: two ranges where the date line is between them."""
+        """Ranges of near longitudes, from west to east: two ranges across the date line."""
         angle = self.kilometres / EARTH_RADIUS
         south, north = self.latitudes
         if south <= -90 or north >= 90 or angle >= math.pi / 2:  # a pole is near, and all longitudes with it
@@ -78,7 +78,7 @@ class Within:
     Raises
     ------
     CairnError
-        They are no such places.
+        They are no valid degrees.
     """
 
     south: float

@@ -1,4 +1,4 @@
-"""Files beside a photo that say what is known of it: XMP sidecars, and the JSON of Google Takeout."""
+"""Files with metadata next to a photo: XMP sidecars, and the JSON of Google Takeout."""
 
 import contextlib
 import datetime
@@ -21,7 +21,7 @@ _MOST_PEOPLE = 200
 
 
 def sidecars_of(path: Path) -> list[Path]:
-    """Where the XMP sidecar of a photo may lie, the one that counts more first: photo.jpg.xmp, then photo.xmp."""
+    """Possible paths of the XMP sidecar of a photo, by precedence: photo.jpg.xmp, then photo.xmp."""
     return [path.with_name(name) for name in _xmp_names(path.name)]
 
 
@@ -39,18 +39,18 @@ def _takeout_names(photo: str) -> list[str]:
 
 
 class ChangeTimes:
-    """When files of photos, and those beside them, were changed last.
+    """Change times of files of photos and of their sidecars.
 
-    Each folder is listed once, if photos come folder by folder, or by name: those above the present one are remembered.
+    Each folder is listed once, if photos come folder by folder, or by name: folders above the current one are cached.
     """
 
     def __init__(self) -> None:
-        self._beside: dict[Path, frozenset[str]] = {}  # by folder: names of files that may say something of a photo
+        self._beside: dict[Path, frozenset[str]] = {}  # by folder: names of files that may be sidecars
 
     def of(self, photo: Path, status: os.stat_result) -> int:
-        """The latest change time (st_ctime) of a photo's file and of what lies beside it, nanoseconds.
+        """The latest change time (st_ctime) of a photo's file and its sidecars, nanoseconds.
 
-        Programs that keep the time of a file when they edit its metadata cannot keep this one.
+        Programs that preserve the modification time when they edit metadata cannot preserve this one.
         """
         folder, latest = photo.parent, status.st_ctime_ns
         if folder not in self._beside:
@@ -71,17 +71,17 @@ def _names_beside(folder: Path) -> frozenset[str]:
 
 
 def read_sidecars(path: Path) -> list[Said]:
-    """What the XMP sidecars of a photo say, the one that counts more first."""
+    """Metadata of the XMP sidecars of a photo, by precedence."""
     return [read_xmp(data) for data in _contents(sidecars_of(path))]
 
 
 def read_takeout(path: Path) -> list[Said]:
-    """What Google Takeout's JSON beside a photo says."""
+    """Metadata of Google Takeout's JSON next to a photo."""
     return [_said(data) for data in _contents([path.with_name(name) for name in _takeout_names(path.name)])]
 
 
 def _contents(files: list[Path]) -> Iterator[bytes]:
-    """Contents of files that are there; never those of a link, which may lead anywhere."""
+    """Contents of existing files; never of a link, which may lead anywhere."""
     seen = set()
     for file in files:
         try:
@@ -96,25 +96,25 @@ def _contents(files: list[Path]) -> Iterator[bytes]:
 
 def _said(data: bytes) -> Said:
     try:
-        told = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for source in SOURCES:
         space, _, keys = source.partition(":")
         if space == "takeout":
-            texts = [_text(one) for one in _values(told, keys.split("."))]
-            found[source] = [text for text in texts if text]
-    return found
+            texts = [_text(one) for one in _values(document, keys.split("."))]
+            values[source] = [text for text in texts if text]
+    return values
 
 
-def _values(told: Any, keys: list[str]) -> list[Any]:
-    """What stands under keys within each other; under a list, of each of its items."""
-    if isinstance(told, list):
-        return [one for item in told[:_MOST_PEOPLE] for one in _values(item, keys)]
+def _values(node: Any, keys: list[str]) -> list[Any]:
+    """Values under nested keys; for a list, of each of its items."""
+    if isinstance(node, list):
+        return [one for item in node[:_MOST_PEOPLE] for one in _values(item, keys)]
     if not keys:
-        return [told]
-    return _values(told[keys[0]], keys[1:]) if isinstance(told, dict) and keys[0] in told else []
+        return [node]
+    return _values(node[keys[0]], keys[1:]) if isinstance(node, dict) and keys[0] in node else []
 
 
 def _text(value: Any) -> str:

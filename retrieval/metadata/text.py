@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from index.text import printable
 
 LONGEST_TITLE, LONGEST_CAPTION, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 10_000, 256, 200, 200
-LONGEST_KEY, LONGEST_VALUE = 64, 10_000  # of what is kept under a name of its own
+LONGEST_KEY, LONGEST_VALUE = 64, 10_000  # of columns stored under their own names
 
 
 # Controls, and characters that turn the direction of the text that follows: neither belongs on a page.
@@ -26,7 +26,7 @@ def clean(text: str, longest: int) -> str:
     'Kathedrale'
     """
     text = _UNWANTED.sub(" ", unicodedata.normalize("NFC", text[: 4 * longest]))
-    # Soft hyphens and their like would let equal words differ; joiners belong to the spelling of some languages.
+    # Soft hyphens and the like would make equal words differ; joiners are part of the spelling in some languages.
     text = "".join(one for one in text if one in JOINERS or unicodedata.category(one) != "Cf")
     return " ".join(printable(text).split())[:longest].strip()
 
@@ -34,17 +34,17 @@ def clean(text: str, longest: int) -> str:
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Clean tags, not empty, and distinct when case is ignored."""
     cleaned = (clean(tag, LONGEST_TAG) for tag in tags)
-    kept: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for tag in cleaned:
-        if tag and len(kept) < MOST_TAGS:
-            kept.setdefault(tag.casefold(), tag)
-    return tuple(kept.values())
+        if tag and len(unique) < MOST_TAGS:
+            unique.setdefault(tag.casefold(), tag)
+    return tuple(unique.values())
 
 
 def clean_position(latitude: float | None, longitude: float | None) -> tuple[float, float] | tuple[None, None]:
-    """Degrees that are a place on Earth, or none.
+    """Degrees of a valid place on Earth, or None.
 
-    Degrees 0 and 0, in the Gulf of Guinea, are what devices write that do not know where they are.
+    Degrees 0 and 0, in the Gulf of Guinea, are rejected: devices write them if they do not know their place.
     """
     if latitude is None or longitude is None or not (math.isfinite(latitude) and math.isfinite(longitude)):
         return None, None

@@ -1,4 +1,4 @@
-"""Where printed text is on a page, as ALTO or PAGE XML beside its photo says it."""
+"""Regions of printed text on a page, from ALTO or PAGE XML next to its photo."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _INITIAL = "drop-capital"  # a type of TextRegion: it may be a woodcut
 
 @dataclass(frozen=True)
 class TextRegions:
-    """What a file says of a page."""
+    """Regions of a page from a file."""
 
-    text: tuple[Polygon, ...]  # lines of text, and blocks of which no line is said
+    text: tuple[Polygon, ...]  # lines of text, and blocks without lines
     pictures: tuple[Polygon, ...]  # illustrations, which may lie within blocks of text
 
 
 def find_text_regions(photo: Path) -> TextRegions | None:
-    """Read the ALTO or PAGE XML of a photo: that of its name, beside it or in a folder page or alto, or by METS.
+    """Read the ALTO or PAGE XML of a photo: that of its name, next to it or in a folder page or alto, or by METS.
 
     Returns
     -------
     TextRegions or None
-        None if there is no such file, or none that can be read.
+        None if there is no such file, or it cannot be read.
     """
     for path in _candidates(photo):
         content = read_own(path)
@@ -136,7 +136,7 @@ class _LayoutReader:
             self.text.append(shape)
 
     def _is_own(self, name: str, deeper: int = 0) -> bool:
-        """Whether an element is the outline of the open region, and not of a word in it, given how deep it lies."""
+        """Whether an element, by its depth, is the outline of the open region, and not of a word in it."""
         depth = {"Coords": 1, "Polygon": 2}.get(name)
         return depth is not None and bool(self._open) and self._depth == self._open[-1].depth + depth + deeper
 

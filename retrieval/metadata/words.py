@@ -1,6 +1,6 @@
-"""Words of texts as they are searched for: in lower case, without accents, composed and decomposed forms alike.
+"""Words of texts for full-text search: in lower case, without accents, composed and decomposed forms alike.
 
-The parts of a date are words too. The name of a month, or what it begins with, stands for the month in six languages.
+The parts of a date are words too. The name of a month, or a prefix of it, matches the month in six languages.
 """
 
 import re
@@ -59,7 +59,7 @@ def words_of_date(date: str) -> list[str]:
 
 
 def months_meant(word: str) -> list[str]:
-    """Words of the months that a word, as `words_of` gives it, is the name of, or begins."""
+    """Words of the months that a word from `words_of` is the name of, or a prefix of it."""
     if len(word) < _LEAST_OF_MONTH:
         return []
     return [_word_of_month(month) for month, names in _folded_months() if any(one.startswith(word) for one in names)]
@@ -76,9 +76,9 @@ def _folded_months() -> list[tuple[int, list[str]]]:
 
 @lru_cache(maxsize=4096)
 def _as_word(letter: str) -> str:
-    """What a character is within words: itself, nothing, a word of its own, or what parts words."""
+    """Replacement of a character in words: itself, nothing, a separate word, or a separator."""
     kind = unicodedata.category(letter)
-    if kind[0] == "M" or kind == "Cf":  # accents, and what is not seen
+    if kind[0] == "M" or kind == "Cf":  # accents, and invisible characters
         return ""
     if kind == "So" or _ALONE.match(letter):
         return f" {letter} "

@@ -1,6 +1,6 @@
-"""XMP sidecars, written so that other programs see what was decided about a photo; the photo itself is never changed.
+"""Write entered metadata of a photo into its XMP sidecar for other programs; the photo itself never changes.
 
-A sidecar that is there keeps whatever it says besides: other properties, other languages, tags, subjects and comments.
+Existing sidecars keep their other contents: other properties, other languages, tags, subjects and comments.
 """
 
 from collections.abc import Sequence
@@ -37,13 +37,13 @@ _EMPTY = f"""<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta 
 
 
 class NoSidecar(CairnError):
-    """What lies where the sidecar belongs is none that can be written."""
+    """The path of the sidecar has a file that cannot be written as one."""
 
 
 def sidecar_for(photo: Path) -> Path:
-    """Where the sidecar of a photo is written: the one that is there, else photo.jpg.xmp.
+    """Path of the sidecar of a photo: the existing one, else photo.jpg.xmp.
 
-    One that is called photo.xmp is of another file, too, if a file of another ending lies beside the photo.
+    A sidecar photo.xmp also belongs to another file, if one with another extension lies next to the photo.
     """
     own, shared = sidecars_of(photo)[:2], sidecars_of(photo)[2:]
     others = (one for one in photo.parent.glob(f"{_literally(photo.stem)}.*") if one.suffix.lower() != ".xmp")
@@ -54,23 +54,23 @@ def sidecar_for(photo: Path) -> Path:
 
 
 def write_sidecar(photo: Path, known: Metadata, decided: Sequence[str], albums: Sequence[str]) -> bool:
-    """Write what was decided about a photo into its sidecar, whole or not at all; whether that changed anything.
+    """Write entered metadata of a photo into its sidecar atomically; return whether that changed anything.
 
     Parameters
     ----------
     photo : Path
-        Its file, which is left alone.
+        Its file, which does not change.
     known : Metadata
-        What counts of it.
+        Its effective metadata.
     decided : sequence of str
-        Keys of the fields that somebody decided: these are written.
+        Keys of the entered fields, which are written.
     albums : sequence of str
         Names of the albums that it is in.
 
     Raises
     ------
     NoSidecar
-        What is there is no XMP, or a link.
+        The existing file is no XMP, or a link.
     OSError
         It cannot be written.
     """
@@ -89,7 +89,7 @@ def write_sidecar(photo: Path, known: Metadata, decided: Sequence[str], albums: 
 
 
 def merged(packet: bytes, known: Metadata, decided: Sequence[str], albums: Sequence[str]) -> bytes | None:
-    """Return an XMP packet with what was decided about a photo in it, or None if all of it is there already.
+    """Merge entered metadata of a photo into an XMP packet; return None if it has all of it already.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def merged(packet: bytes, known: Metadata, decided: Sequence[str], albums: Seque
     for name, mark in (("lr:hierarchicalSubject", "|"), ("digiKam:TagsList", "/")):
         there = sheet.values(name)
         has_albums = any(one.split(mark)[0] == ALBUMS for one in there)
-        # Programs that find one of these read no other tags: it has all of them, or none.
+        # Programs that find one of these properties read no others: write all tags to it, or none.
         has_tags = bool(albums) or TAG in decided
         if has_albums or (albums and name.startswith("lr:")) or (there and has_tags):
             sheet.write(name, _subjects(there, mark, known.tags if has_tags else (), albums))
@@ -129,17 +129,17 @@ def _written(key: str, value: Any) -> str:
 
 
 def _joined(there: Sequence[str], tags: Sequence[str]) -> list[str]:
-    """Tags that are there and others, distinct when case is ignored."""
+    """Existing tags and others, distinct ignoring case."""
     known = {tag.casefold() for tag in there}
     return [*there, *(tag for tag in tags if tag.casefold() not in known)]
 
 
 def _subjects(there: Sequence[str], mark: str, tags: Sequence[str], albums: Sequence[str]) -> list[str]:
-    """Hierarchical subjects: those that are there, tags that are no level of them, and the albums as they are now."""
-    kept = [one for one in there if one.split(mark)[0] != ALBUMS]
-    levels = {level.casefold() for one in kept for level in one.split(mark)}
+    """Hierarchical subjects: existing ones, tags that are no level of them, and the current albums."""
+    subjects = [one for one in there if one.split(mark)[0] != ALBUMS]
+    levels = {level.casefold() for one in subjects for level in one.split(mark)}
     new = [tag for tag in tags if tag.casefold() not in levels]
-    return [*kept, *new, *(f"{ALBUMS}{mark}{name.replace(mark, ' ')}" for name in albums)]
+    return [*subjects, *new, *(f"{ALBUMS}{mark}{name.replace(mark, ' ')}" for name in albums)]
 
 
 def _literally(name: str) -> str:
@@ -147,7 +147,7 @@ def _literally(name: str) -> str:
 
 
 def _parsed(packet: bytes) -> Any:
-    """A packet as a document; NoSidecar if it is none, too deep, or with a document type, whose entities may expand."""
+    """Parse a packet; raises NoSidecar if it is invalid, too deep, or has a document type (entities may expand)."""
     depth = 0
 
     def start(*_: object) -> None:
@@ -196,18 +196,18 @@ class _Sheet:
         self.changed = False
 
     def values(self, name: str) -> list[str]:
-        """Values of a property such as dc:title; of one in several languages, the default."""
+        """Values of a property such as dc:title; if in several languages, the default."""
         space, local = _name(name)
-        found = [sheet.getAttributeNS(space, local) for sheet in self._sheets if sheet.hasAttributeNS(space, local)]
+        texts = [sheet.getAttributeNS(space, local) for sheet in self._sheets if sheet.hasAttributeNS(space, local)]
         for element in self._properties(space, local):
             items = _items(element)
             if _LISTS.get(name) == "Alt":
                 items = [one for one in items if one.getAttributeNS(_XML, "lang") in ("", _DEFAULT)][:1]
-            found += [_text(one) for one in items] if _items(element) else [_text(element)]
-        return [one for one in found if one]
+            texts += [_text(one) for one in items] if _items(element) else [_text(element)]
+        return [one for one in texts if one]
 
     def write(self, name: str, texts: Sequence[str]) -> None:
-        """Write a property in the place of what it says, but for texts in other languages."""
+        """Replace the values of a property, except texts in other languages."""
         if self.values(name) == list(texts):
             return
         self.changed = True

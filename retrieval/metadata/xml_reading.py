@@ -16,25 +16,25 @@ LARGEST = 64 << 20
 """Bytes of a file."""
 
 _DEEPEST = 100  # elements within each other
-_LONGEST = 2_000  # characters of the text of an element that are kept
+_LONGEST = 2_000  # most characters of the text of an element
 
 
 class XmlHandler(Protocol):
-    """Takes elements as they come, by their names without namespaces."""
+    """Handles elements in order, by their names without namespaces."""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Take the beginning of an element; attributes are named without namespaces, too."""
+        """Handle the start of an element; names of attributes are without namespaces, too."""
 
     def end(self, name: str, text: str) -> None:
-        """Take the end of an element, and the text that stands right in it."""
+        """Handle the end of an element, with its direct text."""
 
 
 class WrongXmlError(Exception):
-    """What is read is not what a handler reads, or more than it takes."""
+    """The document has another form than the handler expects, or is too large for it."""
 
 
 def read_own(path: Path, largest: int = LARGEST) -> bytes | None:
-    """Read a file that lies where it is looked for; None if it does not, or is too large."""
+    """Read a regular file; None if it is missing, a link or too large."""
     with contextlib.suppress(OSError, ValueError, CairnError):
         if stat.S_ISREG(os.lstat(path).st_mode):
             with open_regular(path) as file:
@@ -44,7 +44,7 @@ def read_own(path: Path, largest: int = LARGEST) -> bytes | None:
 
 
 def parse_xml(data: bytes, handler: XmlHandler) -> bool:
-    """Let a handler take the elements of XML; False if it is damaged, has a document type, or is refused by that."""
+    """Pass the elements of XML to a handler; False if it is damaged, has a document type, or the handler refuses it."""
     texts: list[list[str]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:

@@ -55,19 +55,19 @@ _COORDINATE = re.compile(
 
 
 def read_xmp(data: bytes) -> Said:
-    """Read an XMP packet; it ends where it is damaged.
+    """Read an XMP packet, up to the first damage.
 
-    A document type is refused, so that there are no entities to expand.
+    A document type is refused, so that no entities can be expanded.
 
     Parameters
     ----------
     data : bytes
-        The packet, in an encoding that XML tells by itself.
+        The packet, in any encoding that XML declares.
 
     Returns
     -------
     Said
-        Texts of the properties that fields are read from, that of the default language first; degrees are signed.
+        Texts of the properties used by fields, the default language first; degrees are signed.
     """
     if not data or len(data) > LARGEST:
         return {}
@@ -83,7 +83,7 @@ def read_xmp(data: bytes) -> Said:
 
 
 class _Stop(Exception):
-    """Nothing more is to be read."""
+    """Stop parsing."""
 
 
 @dataclass
@@ -107,7 +107,7 @@ class _Reader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
-        # In addition to expat's own: of an encoding that Python does not have, or that is invalid.
+        # In addition to expat's errors: unknown or invalid encodings.
         with contextlib.suppress(_Stop, expat.ExpatError, LookupError, ValueError):
             parser.Parse(data.rstrip(b"\0"), True)
 
@@ -123,7 +123,7 @@ class _Reader:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._path) >= DEEPEST:
             raise _Stop
-        # rdf:RDF is the root, or in x:xmpmeta: one that is deeper is of something else.
+        # rdf:RDF is the root, or in x:xmpmeta: deeper ones belong to something else.
         inside = self._path[-2:] if len(self._path) <= 3 else []
         if name == _DESCRIPTION and inside[-1:] == [_ROOT] and len(self._path) <= 2:
             for key, value in attributes.items():
@@ -181,7 +181,7 @@ class _Reader:
 
 
 def _coordinate(text: str, sides: str, side: str) -> float | None:
-    """Read degrees as programs write them: 48,51.5N, 48.8583N or -48.8583; the side may be said beside them."""
+    """Read degrees as programs write them: 48,51.5N, 48.8583N or -48.8583; the side may be in another property."""
     match = _COORDINATE.fullmatch(text[:64])
     if match is None:
         return None

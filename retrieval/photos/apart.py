@@ -1,10 +1,10 @@
 """Photos are decoded in processes without rights: each sees one open file, and has a bounded time.
 
-A process of its own, which has loaded the decoders and sees no photo, forks another for each photo. That one gives up
-all rights before it looks at the file: it can open nothing, change nothing and reach nobody, and what a hostile photo
-makes of it ends with it. It is killed where it takes more of the processor than photos of that size ever do.
+A server process, which has loaded the decoders but reads no photo, forks a process for each photo. That process gives
+up all rights before it reads the file: it can open nothing, change nothing and reach no other process, and if a hostile
+photo takes control of it, that ends with it. It is killed if it uses more processor time than photos of that size need.
 
-Elsewhere than on Linux, photos are decoded in the process that asks: see `rights`.
+On systems other than Linux, photos are decoded in the calling process: see `rights`.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ _START = (
 
 @dataclass
 class _Server:
-    """The process that forks those that decode, as it is reached from here and from forks of this process."""
+    """The fork server, as reached from this process and its forks."""
 
     control: socket.socket
     process: "subprocess.Popen[bytes]"
@@ -84,11 +84,11 @@ _here = False
 
 
 class _Lost(Exception):
-    """The process that forks is no longer there."""
+    """The fork server has ended."""
 
 
 def rights() -> str:
-    """Say what a process that decodes photos can do on this system, in a sentence."""
+    """Describe in a sentence what a process that decodes photos can do on this system."""
     if not is_apart():
         return "Photos are decoded with all rights of Cairn itself and in any time: bounding both needs Linux."
     if not is_confined():
@@ -105,7 +105,7 @@ def is_confined() -> bool:
 
 
 def is_apart() -> bool:
-    """Whether photos are decoded in processes of their own."""
+    """Whether photos are decoded in separate processes."""
     return not _here and _can_be_apart()
 
 
@@ -128,7 +128,7 @@ def decoding_here() -> Iterator[None]:
 def decode_apart(
     handle: int, options: ImageOptions, wanted: str, page: int | None = None, every: float | None = None
 ) -> Decoded:
-    """Have an open file decoded in a process without rights: see `decode`, which says the same of all results."""
+    """Decode an open file in a process without rights: see `decode` for arguments and results."""
     if not is_apart():
         return decode(handle, options, wanted, page, every=every)
     for _ in range(2):
@@ -138,14 +138,14 @@ def decode_apart(
 
 
 def prepare_decoding() -> None:
-    """Start the process that forks those that decode, and wait until it can: forks of this process share it then."""
+    """Start the fork server, and wait until it is ready: forks of this process then share it."""
     if is_apart():
         with contextlib.suppress(OSError):  # reported to the process that decodes the first photo
             _started(None).control.recv(1, socket.MSG_PEEK)  # it stays, for the next request
 
 
 def _started(lost: _Server | None) -> _Server:
-    """Return the process that forks, a new one if there is none but a lost one; OSError if none can be started."""
+    """Return the fork server, a new one if there is none or it is `lost`; raises OSError if it cannot be started."""
     global _server
     with _lock:
         if _server is None or _server is lost:
@@ -168,14 +168,14 @@ def _started(lost: _Server | None) -> _Server:
 
 
 def _environment() -> dict[str, str]:
-    """Variables of a process that decodes: where libraries are found, and no secret that this one may have."""
-    found = {name: value for name, value in os.environ.items() if name.startswith(("LD_", "LC_", "LANG"))}
+    """Environment of a process that decodes: paths of libraries, but no secrets of this process."""
+    variables = {name: value for name, value in os.environ.items() if name.startswith(("LD_", "LC_", "LANG"))}
     # A process that forks must have no other thread.
-    return found | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    return variables | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 def _ask(handle: int, options: ImageOptions, wanted: str, page: int | None, every: float | None) -> Decoded:
-    """Have a process forked that decodes, and take what it says for what it may be."""
+    """Let the server fork a process that decodes, and validate its answer."""
     try:
         server = _started(None)
     except OSError as error:
@@ -204,7 +204,7 @@ def _ask(handle: int, options: ImageOptions, wanted: str, page: int | None, ever
 
 
 def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions, wanted: str, film: bool) -> Decoded:
-    """Take an answer apart: a photo may have taken its process over, so nothing in it is believed."""
+    """Validate an answer, without trusting it: a photo may have taken control of the process."""
     if "died" in answer:
         raise CairnError(_DEATHS.get(str(answer["died"]), "its decoder crashed"))
     if "refused" in answer:
@@ -246,16 +246,16 @@ _DEATHS = {
 
 
 def _memory() -> int:
-    """Bytes that this process may take, which holds for the one that decodes, too; -1: no limit."""
+    """Memory limit of this process in bytes, which also holds for the decoding one; -1: no limit."""
     import resource
 
     return resource.getrlimit(resource.RLIMIT_DATA)[0]
 
 
 def _receive(pipe: socket.socket, size: int) -> bytes:
-    found = bytearray(size)
-    _fill(pipe, memoryview(found))
-    return bytes(found)
+    data = bytearray(size)
+    _fill(pipe, memoryview(data))
+    return bytes(data)
 
 
 def _fill(pipe: socket.socket, room: memoryview) -> None:
@@ -266,28 +266,28 @@ def _fill(pipe: socket.socket, room: memoryview) -> None:
         room = room[got:]
 
 
-# What follows runs in the process that forks, and in its forks.
+# The rest runs in the fork server and its forks.
 
 
 def serve_forks(handle: int) -> None:
-    """Fork a process for each photo that is asked for, until there are no more clients."""
+    """Fork a process for each request, until there are no more clients."""
     for number in (signal.SIGINT, signal.SIGTERM):  # clients are stopped, and this process ends with them
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _warm_up()
     control = socket.socket(fileno=handle)
-    with contextlib.suppress(OSError):  # there are no more clients, as is found below
+    with contextlib.suppress(OSError):  # there are no more clients, which is detected below
         control.send(b"ready")
     asked: dict[int, tuple[int, socket.socket]] = {}  # by handle of a fork: its number, and its client
     waiting: dict[int, int] = {}  # handles of forks by those of clients
     events = select.poll()
     events.register(control, select.POLLIN)
     while True:
-        # One at a time: what is closed may come again under its number.
+        # One at a time: numbers of closed handles may be reused.
         [(ready, _), *_] = events.poll()
         if ready == handle:
             message, handles = b"", list[int]()
-            with contextlib.suppress(ConnectionResetError):  # no client has waited for this to be ready
+            with contextlib.suppress(ConnectionResetError):  # no client waits for this to be ready
                 message, handles, _, _ = socket.recv_fds(control, _LONGEST, 2)
             if not message:
                 os._exit(0)  # the forks end with it
@@ -301,7 +301,7 @@ def serve_forks(handle: int) -> None:
             fork = os.pidfd_open(pid)
             asked[fork], waiting[reply] = (pid, pipe), fork
             events.register(fork, select.POLLIN)
-            events.register(reply, 0)  # the client is told in any case that it need not wait
+            events.register(reply, 0)  # notices if the client no longer waits
         elif ready in waiting:
             signal.pidfd_send_signal(waiting[ready], signal.SIGKILL)
             events.unregister(ready)
@@ -320,7 +320,7 @@ def serve_forks(handle: int) -> None:
 
 
 def _warm_up() -> None:
-    """Load all that decoding a photo loads, so that no fork has to."""
+    """Load everything that decoding a photo needs, so that forks need not."""
     import resource  # noqa: F401
 
     can_give_up_all()
@@ -330,16 +330,16 @@ def _warm_up() -> None:
         file.flush()
         for wanted in (GREY, COLOUR):
             decode(sample, ImageOptions(max_side=8), wanted)
-    gc.freeze()  # a collection in a fork would write to what is shared
+    gc.freeze()  # garbage collection in a fork would write to shared memory
 
 
 def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
-    """Fork a process that decodes a photo; 0 if that fails, which its client is told.
+    """Fork a process that decodes a photo; 0 if that fails, which is reported to its client.
 
-    `highest` is the highest handle that is open: of those, the fork has the photo and its requester alone.
+    `highest` is the highest open handle: the fork keeps only those of the photo and its client.
     """
     head = os.pread(photo, 64, 0)
-    with contextlib.suppress(CairnError):  # the fork says so
+    with contextlib.suppress(CairnError):  # the fork reports it
         if is_heic(head):
             register_heic()
         if is_pdf(head):
@@ -357,7 +357,7 @@ def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
             os.dup2(photo, 0)
             os.dup2(reply, 1)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            os.closerange(3, highest + 2)  # the null device may have come behind
+            os.closerange(3, highest + 2)  # the null device may have a higher number
             _decode_alone(socket.socket(fileno=1), request)
         finally:
             os._exit(0)
@@ -365,7 +365,7 @@ def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
 
 
 def _decode_alone(pipe: socket.socket, request: dict[str, Any]) -> None:
-    """Give up all rights, decode, and say what was found."""
+    """Give up all rights, decode, and send the result."""
     import resource
 
     options = ImageOptions(**request["options"])
@@ -385,20 +385,20 @@ def _decode_alone(pipe: socket.socket, request: dict[str, Any]) -> None:
         longest = least + options.max_pixels // pixels_a_second
         _limit(resource.RLIMIT_CPU, least, (FILM_SECONDS if is_film else longest) + 2)
         give_up_rights()
-        found = decode(0, options, request["wanted"], request["page"], opened, request["every"])
+        decoded = decode(0, options, request["wanted"], request["page"], opened, request["every"])
     except CairnError as error:
         _say(pipe, {"refused": str(error), "large": isinstance(error, PhotoTooLarge)})
         return
     except OSError as error:
         _say(pipe, {"refused": f"no process without rights can be had to decode it ({error.strerror})", "large": False})
         return
-    size = {"width": found.width, "height": found.height, "orientation": found.orientation, "page": found.page}
-    _say(pipe, size | asdict(found.remarks))
-    pipe.sendall(found.pixels.reshape(-1).view(np.uint8).data)
+    size = {"width": decoded.width, "height": decoded.height, "orientation": decoded.orientation, "page": decoded.page}
+    _say(pipe, size | asdict(decoded.remarks))
+    pipe.sendall(decoded.pixels.reshape(-1).view(np.uint8).data)
 
 
 def _limit(what: int, most: int, ever: int | None = None) -> None:
-    """Set a limit, and how far it may be raised again; neither is raised above what holds already."""
+    """Set a soft and a hard limit of resources, neither above its current value."""
     import resource
 
     _, hard = resource.getrlimit(what)

@@ -1,4 +1,4 @@
-"""Colours of a profile, such as Display P3 or Adobe RGB, as those of sRGB, which pictures without one are shown as."""
+"""Conversion of colours of a profile, such as Display P3 or Adobe RGB, to sRGB, the default of viewers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PIL import Image, ImageCms
 
 
 def to_srgb(image: Image.Image, profile: bytes) -> Image.Image:
-    """Convert an image of some profile (ICC.1) to RGB in sRGB; a profile that is damaged, or of other colours, is none.
+    """Convert an image with a profile (ICC.1) to RGB in sRGB; damaged profiles, or those of other colours, are ignored.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Rights that a process gives up for good: to open, change or run anything, and to reach any other process.
+"""Sandboxing: a process irrevocably gives up its rights to open, change or run anything, and to reach other processes.
 
-Landlock (Linux 5.13) takes the whole tree of files away. It knows no rights to change modes, owners, times and
-attributes, and early versions none to cut files off or to end other processes: a filter of system calls takes these.
-A limit of no further open files keeps a process from sockets, and if there is no Landlock from files, too.
+Landlock (Linux 5.13) denies access to all files. It does not cover changes of modes, owners, times and attributes, and
+early versions neither truncation nor signals to other processes: a filter of system calls (seccomp) denies these. A
+limit of open files prevents new sockets and, without Landlock, opening files.
 """
 
 import contextlib
@@ -18,10 +18,10 @@ import sys
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446
 _VERSION = 1
 _SET_NO_NEW_PRIVS, _SET_PDEATHSIG, _SET_SECCOMP = 38, 1, 22
-_ACCESS_FS = {1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 5: 1 << 16}  # by version: one more than all rights there are
+_ACCESS_FS = {1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 5: 1 << 16}  # by version: the largest set of rights plus one
 _TCP, _SCOPES = 0b11, 0b11
 _CAPABILITIES_3 = 0x20080522
-# linux/seccomp.h and linux/filter.h: what is loaded, compared and answered.
+# linux/seccomp.h and linux/filter.h: load, compare and return.
 _FILTER, _LOAD, _EQUAL, _AT_LEAST, _ANSWER = 2, 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
 # By processor: its number in linux/audit.h, and the calls that change modes, owners, times and attributes of files, cut
@@ -45,7 +45,7 @@ _OTHER_CALLS = 0x40000000  # from here on: calls of another interface
 
 
 def landlock_version() -> int:
-    """Version of Landlock's interface that this system has; 0 if there is none."""
+    """Version of this system's Landlock interface; 0 without Landlock."""
     if sys.platform != "linux":
         return 0
     with contextlib.suppress(OSError, AttributeError):
@@ -54,15 +54,15 @@ def landlock_version() -> int:
 
 
 def can_give_up_all() -> bool:
-    """Whether this system can keep a process from everything that `give_up_rights` takes away."""
+    """Whether this system can enforce all restrictions of `give_up_rights`."""
     return landlock_version() > 0 and platform.machine() in _CALLS
 
 
 def give_up_rights() -> None:
-    """Let this process open, change and run nothing from now on; what is open stays open. It ends with its parent.
+    """Keep this process from opening, changing and running anything; open files stay open. It ends with its parent.
 
-    As far as the system can: see `can_give_up_all`. Of threads, the calling one alone gives up its rights, and those
-    that it starts later. Linux alone knows any of this.
+    As far as the system supports it: see `can_give_up_all`. Only the calling thread, and threads that it starts later,
+    give up their rights. Linux only.
 
     Raises
     ------
@@ -79,14 +79,14 @@ def give_up_rights() -> None:
     _take_calls_away(libc)
     for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
         resource.setrlimit(limit, (0, 0))
-    # Last: what root may do in spite of limits.
+    # Last: capabilities of root, which limits do not cover.
     header, nothing = (ctypes.c_uint32 * 2)(_CAPABILITIES_3, 0), (ctypes.c_uint32 * 6)()
     if libc.capset(header, nothing):
         raise OSError(ctypes.get_errno(), "capabilities cannot be given up")
 
 
 def _take_files_away(libc: ctypes.CDLL, version: int) -> None:
-    """Have Landlock allow nothing of what it can forbid."""
+    """Let Landlock forbid everything that it can."""
     files = max(bits for since, bits in _ACCESS_FS.items() if since <= version) - 1
     rules = (ctypes.c_uint64 * 3)(files, _TCP, _SCOPES)
     size = 8 if version < 4 else 16 if version < 6 else 24
@@ -99,7 +99,7 @@ def _take_files_away(libc: ctypes.CDLL, version: int) -> None:
 
 
 def _take_calls_away(libc: ctypes.CDLL) -> None:
-    """Have the system refuse calls of `_CALLS`; nothing on a processor that has none there."""
+    """Let the system refuse calls in `_CALLS`; does nothing on other processors."""
     if platform.machine() not in _CALLS:
         return
     processor, calls = _CALLS[platform.machine()]
@@ -111,7 +111,7 @@ def _take_calls_away(libc: ctypes.CDLL) -> None:
     code = b"".join(struct.pack("=HBBI", *step) for step in steps)
     held = ctypes.create_string_buffer(code)
     program = struct.pack("@HP", len(steps), ctypes.addressof(held))  # struct sock_fprog
-    libc.prctl(_SET_SECCOMP, _FILTER, program, 0, 0)  # a kernel that is made without it is no reason to fail
+    libc.prctl(_SET_SECCOMP, _FILTER, program, 0, 0)  # ignore kernels without seccomp
 
 
 def _libc() -> ctypes.CDLL:

@@ -1,4 +1,4 @@
-"""What decodes the open file of a photo: upright, bounded in size, grey or colour, whatever its format."""
+"""Decode the open file of a photo of any format: upright, bounded in size, grey or colour."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from retrieval.photos.remarks import NONE, Remarks
 from retrieval.photos.tiff import Page, is_tiff, no_page, photo_page, to_bytes_range
 from retrieval.photos.work import check_parts, check_strips, refuse_large
 
-# ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
+# ImageOptions.max_pixels replaces Pillow's own limit: `_open` checks it before anything is decoded.
 Image.MAX_IMAGE_PIXELS = None
 
-# Pillow reads far more, some through other programs (PostScript): only what photos come in is tried.
+# Pillow reads many other formats, some through other programs (PostScript): only formats of photos are allowed.
 Image.init()
 _FORMATS: tuple[str, ...] = ("JPEG", "PNG", "TIFF", "WEBP", "GIF", "BMP", "PPM", "AVIF")
 _FORMATS = tuple(name for name in _FORMATS if name in Image.OPEN)  # Pillow may be built without some
@@ -39,8 +39,8 @@ GREY, COLOUR, ORIENTATION, PAGES = "grey", "colour", "orientation", "pages"
 _ORIENTATION_TAG = 0x0112
 _PHOTOMETRIC_TAG = 262
 _LARGEST_IN_MEMORY = 1 << 28  # bytes of a JPEG that begins too late
-# A JPEG decoder's own reduction is kept this far above the working size: measured on photos, the result is then as
-# close to a Lanczos reduction as a full decode's, where at 1.0 it is half as far again.
+# A JPEG decoder's own reduction stays above the working size by this factor: measured on photos, the result is then as
+# close to a Lanczos reduction as that of a full decode; at 1.0 the error is half as large again.
 _DRAFT_MARGIN = 1.9
 _BAND = 512  # rows of a picture that is not reduced, at a time
 _FILM_HEADS = (b"\x1a\x45\xdf\xa3", b"\x30\x26\xb2\x75", b"\0\0\1\xba", b"\0\0\1\xb3")  # Matroska, ASF, MPEG
@@ -51,16 +51,15 @@ _LEAST_CONTRAST = 16  # grey values between the darkest and the lightest pixel, 
 
 
 def in_memory(image: Image.Image, options: ImageOptions, colour: bool) -> NDArray[Any]:
-    """Take an image in memory, upright, as `decode` takes that of a file."""
+    """Convert an upright image in memory like a file in `decode`."""
     size = working_size(image.size, options)
     return np.ascontiguousarray(_working(image, (0, 0, *image.size), size, colour)[0])
 
 
 class _Bounded(io.BufferedReader):
-    """An open file that is never asked for more than it has: a decoder reads what a part claims to be long.
+    """An open file that limits reads to its actual length, as decoders trust the lengths that a file states.
 
-    Otherwise a file of a few bytes has 4 GB set aside for it. It reads as if it began with other bytes, where `head`
-    has any.
+    Otherwise a file of a few bytes could make them allocate 4 GB. If `head` is not empty, it replaces the first bytes.
     """
 
     def __init__(self, handle: int) -> None:
@@ -72,30 +71,30 @@ class _Bounded(io.BufferedReader):
         place = self.tell()
         if size is not None and size > io.DEFAULT_BUFFER_SIZE:
             size = max(0, min(size, self.length - place))
-        found = super().read(size)
+        data = super().read(size)
         if place < len(self.head):
-            instead = self.head[place : place + len(found)]
-            found = instead + found[len(instead) :]
-        return found
+            instead = self.head[place : place + len(data)]
+            data = instead + data[len(instead) :]
+        return data
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What decoding gives of a photo.
+    """Result of decoding a photo.
 
     Attributes
     ----------
     pixels : ndarray
-        (H, W) float32 or (H, W, 3) uint8; without any pixels for `ORIENTATION` and `PAGES`, but of a film, of which
-        these are the times of its other frames: (N,) int64, milliseconds.
+        (H, W) float32 or (H, W, 3) uint8; empty for `ORIENTATION` and `PAGES`, except for `PAGES` of a film: the times
+        of its other frames, (N,) int64, milliseconds.
     width, height : int
         Of the upright original; 1 for `PAGES`.
     orientation : int
-        How it is stored: its EXIF orientation, 1 to 8.
+        Its EXIF orientation, 1 to 8.
     remarks : Remarks
-        What is to be known of how it was read.
+        Remarks on how it was read.
     page : int
-        Which page of the file it is, from 1; of a film, its time in milliseconds.
+        Its page in the file, from 1; in a film, its time in milliseconds.
     """
 
     pixels: NDArray[Any]
@@ -123,14 +122,14 @@ def decode(
     options : ImageOptions
         Limits.
     wanted : str
-        `GREY`, `COLOUR`, or `ORIENTATION` or `PAGES`, for which no pixel is decoded: for the latter, the remarks say
-        how many pages there are beside the one that is read.
+        `GREY`, `COLOUR`, or `ORIENTATION` or `PAGES`, for which no pixel is decoded: for the latter, the remarks have
+        the number of other pages.
     page : int, optional
-        Which page of a file with several, from 1; the one that stands for the file otherwise.
+        Page of a multi-page file, from 1; by default the one that has the name of the file.
     opened : callable
         Called with the number of pixels before they are decoded.
     every : float, optional
-        Without it no film is decoded. Seconds between those frames of a film that are pages; 0: by its shots.
+        Seconds between the frames of a film that are pages; 0: by its shots. None: films are not decoded.
 
     Returns
     -------
@@ -139,7 +138,7 @@ def decode(
     Raises
     ------
     CairnError
-        It cannot be decoded: the reason alone.
+        It cannot be decoded: only the reason.
     """
     try:
         with warnings.catch_warnings():
@@ -164,7 +163,7 @@ def _decode(
         return Decoded(np.empty((0, 0), np.float32), 1, 1, 1, remarks, page.number if page is not None else 1)
     box: tuple[float, float, float, float] | None = None
     if isinstance(page, PdfPage):
-        opened(options.max_pixels)  # what there is to be drawn is not known before
+        opened(options.max_pixels)  # the number of pixels is not known before
         image = page.draw(options.max_pixels)
         size = image.size
     elif page is not None and page.is_deep:
@@ -174,7 +173,7 @@ def _decode(
         image = _open(file, options)
         size = image.size
         if image.format in ("JPEG", "MPO"):
-            # The decoder scales by 1/2, 1/4 or 1/8 in the DCT domain, and gives the stored luma without colours.
+            # The decoder scales by 1/2, 1/4 or 1/8 in the DCT domain, and returns the stored luma without colours.
             width, height = (int(_DRAFT_MARGIN * side) for side in working_size(size, options))
             drafted = image.draft("RGB" if colour else "L", (max(1, width), max(1, height)))
             box = drafted[1] if drafted else None
@@ -193,7 +192,7 @@ def _decode(
         box = (0, 0, *size)
     upright = _orientation(image)
     working, over_dark = _working(image, box, working_size(size, options), colour)
-    del image  # turning a large one takes as much memory again
+    del image  # rotating a large one takes as much memory again
     working = np.ascontiguousarray(_turn(working, upright))
     return Decoded(working, *(size if upright < 5 else size[::-1]), upright, replace(remarks, over_dark=over_dark))
 
@@ -225,7 +224,7 @@ def _decode_film(
 
 
 def _page(file: _Bounded, number: int | None) -> Page | PdfPage | None:
-    """Find the page that is the photo, and have a TIFF begin with it; None for files of one photo."""
+    """Find the page of the photo, and make a TIFF begin with it; None for files of one photo."""
     file.seek(0)
     head = file.read(64)
     file.head = b""
@@ -240,7 +239,7 @@ def _page(file: _Bounded, number: int | None) -> Page | PdfPage | None:
 
 
 def _open(file: _Bounded, options: ImageOptions) -> Image.Image:
-    """Read the header alone, and refuse what is too much work."""
+    """Read only the header, and refuse files that take too much work."""
     file.seek(0)
     head = file.read(64)
     if not head:
@@ -265,11 +264,11 @@ def _open(file: _Bounded, options: ImageOptions) -> Image.Image:
 
 
 def _first_shown(image: Image.Image, max_pixels: int, opened: Callable[[int], None]) -> tuple[Image.Image, int]:
-    """Go on to the first frame of an animation that shows something; tell how many before it show nothing.
+    """Seek the first frame of an animation that shows something; return it and the number of blank ones before it.
 
-    Where there is none among the first, or a frame is damaged, the first one stays.
+    If there is no such frame among the first, or a frame is damaged, use the first one.
     """
-    # Of a GIF, frames are not counted beforehand: that takes as long as reading all of it.
+    # Frames of a GIF are not counted in advance: that takes as long as reading all of it.
     if image.format not in _ANIMATED or (image.format != "GIF" and getattr(image, "n_frames", 1) == 1):
         return image, 0
     if not _is_blank(image):
@@ -277,7 +276,9 @@ def _first_shown(image: Image.Image, max_pixels: int, opened: Callable[[int], No
     first, pixels = image.copy(), image.width * image.height
     most = min(MOST_BLANK, max_pixels // pixels - 1)
     opened(pixels * (most + 1))
-    with contextlib.suppress(Exception):  # what a decoder raises on a damaged file, and EOFError behind the last frame
+    with contextlib.suppress(
+        Exception
+    ):  # a decoder may raise anything on a damaged file, and EOFError after the last frame
         for frame in range(1, most + 1):
             image.seek(frame)
             if image.size != first.size:  # a frame of GIF may make the picture larger
@@ -295,7 +296,7 @@ def _is_blank(image: Image.Image) -> bool:
 
 
 def _refuse_large(image: Image.Image, size: tuple[int, int], max_pixels: int) -> None:
-    """Refuse a photo of more pixels than a decoder may hold: of most JPEGs, those that are left once it has reduced."""
+    """Refuse a photo of more pixels than a decoder may hold; for most JPEGs, pixels after the decoder's reduction."""
     held = size if image.info.get("progressive") else image.size
     # A TIFF's buffer has the stored size, which its tags may set apart from the size after orientation.
     for width, height in {held, getattr(image, "_tile_size", held)}:
@@ -308,7 +309,7 @@ def is_heic(head: bytes) -> bool:
 
 
 def register_heic() -> None:
-    """Load what reads HEIC; raises CairnError if that is not installed."""
+    """Load the reader of HEIC; raises CairnError if it is not installed."""
     try:
         importlib.import_module("pillow_heif").register_heif_opener()
     except ImportError:
@@ -345,9 +346,9 @@ def _plain(image: Image.Image) -> Image.Image:
 def _working(
     image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int], colour: bool
 ) -> tuple[NDArray[Any], bool]:
-    """Make the working image: float32 luma (H, W), or uint8 RGB (H, W, 3); tell whether it was laid over black.
+    """Make the working image: float32 luma (H, W), or uint8 RGB (H, W, 3); return whether it was blended with black.
 
-    Colours are those of sRGB. Luma is that of the stored values, whatever colours they stand for.
+    Colours are sRGB. Luma is that of the stored values, whatever their colour space.
     """
     profile = image.info.get("icc_profile")
     if colour and profile and image.mode == "CMYK":
@@ -369,7 +370,7 @@ def _working(
 def _coloured(
     image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int], profile: bytes | None
 ) -> NDArray[np.uint8]:
-    """Resample as `_resampled` does, and bring to sRGB what has a profile."""
+    """Resample like `_resampled`, and convert images with a profile to sRGB."""
     working = _resampled(image, box, size, colour=True)
     if profile and image.mode in ("L", "RGB"):
         picture = Image.fromarray(working)
@@ -380,7 +381,7 @@ def _coloured(
 def _averaged(
     image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int]
 ) -> tuple[Image.Image, tuple[float, float, float, float]]:
-    """Average whole pixels down to twice a size, which bounds the time and memory of what follows."""
+    """Average blocks of whole pixels down to twice a size, to bound time and memory of later steps."""
     factors = max(1, image.width // (2 * size[0])), max(1, image.height // (2 * size[1]))
     if max(factors) == 1:
         return image, box
@@ -388,7 +389,7 @@ def _averaged(
 
 
 def _opaque(image: Image.Image) -> tuple[Image.Image, bool]:
-    """Lay transparency over white, or over black where white leaves nothing to be seen; tell whether it was black."""
+    """Blend transparency with white, or with black if nothing is visible on white; return whether it was black."""
     white, black = (_laid_over(image, shade) for shade in (255, 0))
     if _contrast(white) < _LEAST_CONTRAST < _contrast(black):
         return black, True
@@ -421,7 +422,7 @@ def _resampled(
 
 
 def _orientation(image: Image.Image) -> int:
-    """Return the EXIF orientation 1..8 that is still to be applied; damaged EXIF counts as none."""
+    """Return the EXIF orientation 1..8 that is still to be applied; 1 if EXIF is damaged."""
     try:
         value = image.getexif().get(_ORIENTATION_TAG, 1)
     except Exception:  # metadata is no reason to lose a photo
@@ -441,7 +442,7 @@ def _turn(image: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 
 def reason_of(error: Exception) -> str:
-    """Say in one plain sentence, without the path, why a file could not be read."""
+    """Return in one plain sentence, without the path, why a file could not be read."""
     if isinstance(error, OSError) and error.errno is not None:
         return system_reason(error)
     if isinstance(error, UnidentifiedImageError):
@@ -454,5 +455,5 @@ def reason_of(error: Exception) -> str:
     if "max_text" in text or "decompressed data too large" in text:
         return "the text stored in the file unpacks to far more than a photo's does"
     detail = " ".join(str(error).split())[:120]
-    told = detail.isprintable() and detail not in ("", "None")
-    return f"the file is damaged ({detail})" if told else "the file is damaged"
+    is_readable = detail.isprintable() and detail not in ("", "None")
+    return f"the file is damaged ({detail})" if is_readable else "the file is damaged"

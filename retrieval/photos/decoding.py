@@ -36,9 +36,9 @@ class Photo:
     width, height : int
         Size of the upright original, pixels.
     remarks : Remarks
-        What is to be known of how it was read.
+        Remarks on how it was read.
     text : ndarray of bool, shape (H, W), or None
-        Where printed text is in the working image, which no feature is taken from; None: that was not looked for.
+        Mask of printed text in the working image, where no features are extracted; None: not detected.
     """
 
     grey: NDArray[np.float32]
@@ -53,12 +53,12 @@ class Photo:
         return self.width / self.grey.shape[1], self.height / self.grey.shape[0]
 
     def to_original(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Take points (N, 2) of the working image to the upright original, as float32 (float64 stays float64)."""
+        """Map points (N, 2) of the working image to the upright original, as float32 (float64 stays float64)."""
         points, scale = self._points(points)
         return np.asarray((points + points.dtype.type(0.5)) * scale - points.dtype.type(0.5))
 
     def to_working(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Take points (N, 2) of the upright original to the working image, as float32 (float64 stays float64)."""
+        """Map points (N, 2) of the upright original to the working image, as float32 (float64 stays float64)."""
         points, scale = self._points(points)
         return np.asarray((points + points.dtype.type(0.5)) / scale - points.dtype.type(0.5))
 
@@ -72,12 +72,11 @@ class Photo:
 def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
     """Read a photo as an upright grey working image.
 
-    The content decides the format, not the name. EXIF orientation is applied, transparency is laid over white (over
-    black where that alone shows anything), of an animation the first frame that shows something is taken, of a TIFF the
-    largest page, of a PDF the first, of a film a frame of its first shot, unless the path names a page
-    (`retrieval.metadata.pages`), and more than 8 bits are scaled to 0..255. A photo larger than ``max_side`` is reduced
-    with an anti-aliasing filter, an elongated one less (see `ImageOptions.panorama`); the same file gives the same
-    pixels, always.
+    The content decides the format, not the name. EXIF orientation is applied, transparency is blended with white (with
+    black if only that shows anything), and more than 8 bits are scaled to 0..255. Unless the path names a page
+    (`retrieval.metadata.pages`), the photo is the first frame of an animation that shows something, the largest page of
+    a TIFF, the first page of a PDF, or a frame of the first shot of a film. A photo larger than ``max_side`` is reduced
+    with an anti-aliasing filter, an elongated one less (see `ImageOptions.panorama`). The result is deterministic.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
     Raises
     ------
     CairnError
-        The file cannot be used. The message is the reason alone, such as "the file is truncated", without the path.
+        The file cannot be used. The message is only the reason, such as "the file is truncated", without the path.
     """
     read = _read(Path(path), options or ImageOptions(), GREY)
     return Photo(read.pixels, read.width, read.height, remarks=read.remarks)
@@ -111,7 +110,7 @@ def read_colour(path: Path, options: ImageOptions | None = None) -> NDArray[np.u
 
 
 def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[NDArray[np.uint8], int, int]:
-    """Read a photo as `read_colour` does, and tell the width and height of the upright original too.
+    """Read a photo like `read_colour`, and also return the width and height of the upright original.
 
     Raises
     ------
@@ -136,7 +135,7 @@ def read_photo_in_colour(path: Path, options: ImageOptions | None = None) -> tup
 
 
 def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> Photo:
-    """Take an image in memory as `read_photo` takes that of a file: luma, transparency over white, reduced.
+    """Convert an image in memory like a file in `read_photo`: luma, transparency over white, reduced.
 
     Parameters
     ----------
@@ -153,7 +152,7 @@ def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> P
 
 
 def colour_of_image(image: Image.Image, options: ImageOptions | None = None) -> NDArray[np.uint8]:
-    """Take an image in memory as `read_colour` takes that of a file: RGB (H, W, 3) uint8; see `photo_of_image`."""
+    """Convert an image in memory like a file in `read_colour`: RGB (H, W, 3) uint8; see `photo_of_image`."""
     return in_memory(image, options or ImageOptions(), colour=True)
 
 
@@ -180,19 +179,19 @@ def read_orientation(path: Path) -> int:
 
 
 def other_pages(file: Path) -> list[int]:
-    """List the pages of a file that are photos of their own: all but the one that stands for it, `MOST_PAGES` at most.
+    """List the pages of a file that are separate photos: all but the one that has its name, `MOST_PAGES` at most.
 
     Raises
     ------
     CairnError
-        As `read_photo`, but for pages that are damaged.
+        As `read_photo`, except for damaged pages.
     """
     read = _read(file, ImageOptions(), PAGES)
     return [page for page in range(1, min(read.remarks.pages + 1, MOST_PAGES) + 1) if page != read.page]
 
 
 def other_frames(film: Path, every: float) -> tuple[list[int], float]:
-    """List the frames of a film that are photos of their own, all but the one that stands for it.
+    """List the frames of a film that are separate photos, all but the one that has its name.
 
     Parameters
     ----------
@@ -222,13 +221,13 @@ def _read(path: Path, options: ImageOptions, wanted: str, every: float = 0) -> D
         path, page = split_page(path)
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            next(path.iterdir(), None)  # says so where it is a folder that is locked
+            next(path.iterdir(), None)  # raises if it is a locked folder
             raise CairnError("it is a folder, not a photo")
         if not stat.S_ISREG(mode):  # opening a pipe would wait for ever
             raise CairnError("it is not a regular file")
         with path.open("rb", buffering=0) as file:
             return decode_apart(file.fileno(), options, wanted, page, every if is_film(path) else None)
-    except ValueError as error:  # no path of a file has NUL in it; each Python version says so in other words
+    except ValueError as error:  # NUL in the path; messages differ between Python versions
         raise CairnError(system_reason(error)) from error
     except OSError as error:
         raise CairnError(reason_of(error)) from error

@@ -1,4 +1,4 @@
-"""JPEGs that end too early, or begin too late: what viewers show of them, and how much of them there is."""
+"""JPEGs that are truncated, or begin too late: decode the part that viewers show, and measure it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ MOST_MISSING = 0.25
 _START = b"\xff\xd8\xff"
 _BEFORE = 16  # bytes that may stand before the first marker
 _END, _SCAN, _FRAME = b"\xff\xd9", b"\xff\xda", b"\xff\xc2"
-_FILLING = bytes((0x00, 0x5A, 0xA7, 0x3C)) * 1000  # data of a scan, whatever it stands for, behind 0xFF too
-_LONGEST = 1 << 28  # bytes that are looked through
+_FILLING = bytes((0x00, 0x5A, 0xA7, 0x3C)) * 1000  # arbitrary data of a scan, valid also after 0xFF
+_LONGEST = 1 << 28  # bytes examined at most
 
 
 def first_marker(head: bytes) -> int:
-    """Return where a JPEG begins whose first bytes are these, behind a few that are none of it; 0 for others."""
+    """Return the offset of a JPEG that begins after a few foreign bytes; 0 for other files."""
     return max(0, head[: _BEFORE + len(_START)].find(_START))
 
 
 def load(image: Any) -> Remarks:
-    """Decode an open JPEG, and as far as it goes if its end is missing.
+    """Decode an open JPEG, as far as possible if its end is missing.
 
     Parameters
     ----------
     image : PIL.JpegImagePlugin.JpegImageFile
-        As `PIL.Image.open` gives it, whose pixels are loaded here.
+        From `PIL.Image.open`; its pixels are loaded here.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def _has_all_rows(image: Any) -> bool:
 
 
 def _completed(image: Any, end: bytes) -> NDArray[np.uint8]:
-    """Decode a JPEG whose end is missing with another one; return its rows. Rows that differ by the end are missing."""
+    """Decode a truncated JPEG with a substitute end; return its rows. Rows that depend on the end are missing."""
     tile, file, read = list(image.tile), image.fp, type(image).load_read
     ends = iter((end,))
     image.load_read = lambda size: read(image, size) or next(ends, b"")

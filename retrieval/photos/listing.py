@@ -40,7 +40,7 @@ PAGED_SUFFIXES = frozenset((".tif", ".tiff", ".pdf", *FILMS))
 
 
 def is_photo_suffix(suffix: str) -> bool:
-    """Whether files of an extension, in any case, are photos; those of PDF if what reads it is installed."""
+    """Whether files of an extension, in any case, are photos; PDF only if its reader is installed."""
     return suffix.lower() in PHOTO_SUFFIXES or (suffix.lower() == ".pdf" and _reads_pdf())
 
 
@@ -57,40 +57,40 @@ def list_photos(
 ) -> list[tuple[Path, Path]]:
     """List the photo files that files and folders stand for, as pairs (root, path), in a reproducible order.
 
-    A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
-    folders, collections, and what devices and programs keep beside photos (`Passing`) are skipped, links are followed
-    once. A file named explicitly is taken whatever its extension, and its root is its folder. A file that is reached
-    twice is listed once, by its own name and not by a link's. Entries that cannot be read, such as a broken link or a
-    locked subfolder, are listed too: `read_photo` then says what is wrong with them.
+    A folder (the root) yields all files in it, at any depth, with a photo's extension in any case; hidden files and
+    folders, collections, and files of devices and programs (`Passing`) are skipped, links are followed once. A file
+    named explicitly is taken whatever its extension, and its root is its folder. A file that is reached twice is listed
+    once, by its own name and not by a link's. Unreadable entries, such as a broken link or a locked subfolder, are
+    listed too: `read_photo` then reports the error.
 
     Parameters
     ----------
     paths : sequence of Path
         Files and folders.
     passed_over : PassedOver, optional
-        Counts the other files of the folders, that are not hidden, and the folders that are passed over.
+        Counts the other visible files of the folders, and the skipped folders.
     below : sequence of Path, optional
-        A link to a folder that lies in none of these is not followed, and listed as an entry that cannot be read is.
+        A link to a folder outside these is not followed, but listed like an unreadable entry.
     passing : Passing, optional
-        What is passed over; a file or folder that is given is not.
+        Rules for files to skip; they do not apply to `paths` themselves.
 
     Raises
     ------
     CairnError
         A path does not exist.
     """
-    listed: dict[str, tuple[int, Path, Path]] = {}  # by real path: place of what was given, root and path
-    led: set[str] = set()  # those that a link has led to so far
-    for place, given in enumerate(map(Path, paths)):
+    listed: dict[str, tuple[int, Path, Path]] = {}  # by real path: place in `paths`, root and path
+    led: set[str] = set()  # real paths reached by a link so far
+    for place, start in enumerate(map(Path, paths)):
         try:
-            is_folder = stat.S_ISDIR(given.stat().st_mode)
+            is_folder = stat.S_ISDIR(start.stat().st_mode)
         except FileNotFoundError:
-            raise CairnError(f"There is no file or folder {str(given)!r}; check the name.") from None
+            raise CairnError(f"There is no file or folder {str(start)!r}; check the name.") from None
         except (OSError, ValueError) as error:
-            raise CairnError(f"{str(given)!r} cannot be read: {system_reason(error)}.") from None
-        root = given if is_folder else given.parent
+            raise CairnError(f"{str(start)!r} cannot be read: {system_reason(error)}.") from None
+        root = start if is_folder else start.parent
         real_root = Path(os.path.realpath(root))
-        for path in _walk(given, passed_over, below, passing) if is_folder else (given,):
+        for path in _walk(start, passed_over, below, passing) if is_folder else (start,):
             real = os.path.realpath(path)
             is_own = real == str(real_root / path.relative_to(root))
             if real not in listed or (is_own and real in led):
@@ -111,31 +111,31 @@ def root_of(path: str, name: str) -> str | None:
 
 
 def away(path: str, name: str) -> str | None:
-    """Return the folder that was indexed with a photo if it is not there, or empty: its drive may not be connected.
+    """Return the folder that a photo was indexed from if it is missing or empty: its drive may not be connected.
 
     Parameters
     ----------
     path : str
         Of its file.
     name : str
-        Of the photo, which is what its path has behind that folder.
+        Of the photo, which is the part of its path after that folder.
 
     Returns
     -------
     str or None
-        None if there is anything in the folder.
+        None if the folder is not empty.
     """
     root = indexed_folder(path, name)
     return root if is_away(root) else None
 
 
 def indexed_folder(path: str, name: str) -> str:
-    """Return the folder that was indexed with a photo; where its name is another one than its path ends in, its own."""
+    """Return the folder that a photo was indexed from; if its path does not end in its name, the photo's own folder."""
     return root_of(path, name) or os.path.dirname(path)  # noqa: PTH120 (it is a text)
 
 
 def is_away(folder: str) -> bool:
-    """Whether a folder is not there, or empty; of one that cannot be looked at, that is not known."""
+    """Whether a folder is certainly missing or empty; False if it cannot be examined."""
     try:
         return not any(Path(folder).iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -145,7 +145,7 @@ def is_away(folder: str) -> bool:
 
 
 def is_one_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths of photos are of one file that is there: by links of either kind."""
+    """Whether two paths of photos lead to the same existing file, by symbolic or hard links."""
     try:
         return file_of(one).samefile(file_of(other))
     except (OSError, ValueError):
@@ -155,17 +155,16 @@ def is_one_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> b
 def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> list[Path]:
     """List photo files by files and folders, without opening them, up to a limit.
 
-    Those of one folder come in the order of their names. Nothing is said of what cannot be read, or does not stay below
-    some folders.
+    Those of one folder come in the order of their names. Unreadable entries, and links out of `below`, are ignored.
     """
-    found: dict[Path, None] = {}
-    for given in paths:
-        walked = _walk(given, None, below, EVERYTHING) if given.is_dir() else [given]
+    photos: dict[Path, None] = {}
+    for start in paths:
+        walked = _walk(start, None, below, EVERYTHING) if start.is_dir() else [start]
         there = (path for path in walked if path.is_file() and stays_below(path, below))
-        found.update(dict.fromkeys(islice(there, most - len(found))))
-        if len(found) >= most:
+        photos.update(dict.fromkeys(islice(there, most - len(photos))))
+        if len(photos) >= most:
             break
-    return list(found)
+    return list(photos)
 
 
 def count_by_root(places: Iterable[tuple[int, str, str]]) -> list[tuple[str, int]]:
@@ -174,7 +173,7 @@ def count_by_root(places: Iterable[tuple[int, str, str]]) -> list[tuple[str, int
 
 
 def lies_below(path: Path, folder: str) -> bool:
-    """Return whether a photo lies in a folder, at any depth, by the names of both or by where links of them lead."""
+    """Whether a photo lies in a folder, at any depth, by their paths or by their real paths."""
     real, file = os.path.realpath(folder), file_of(path)
     return any(Path(one).is_relative_to(place) for one in (file, os.path.realpath(file)) for place in (folder, real))
 
@@ -186,7 +185,7 @@ def stays_below(path: str | os.PathLike[str], folders: Iterable[Path]) -> bool:
 
 
 def _walk(root: Path, passed_over: PassedOver | None, below: Sequence[Path] | None, passing: Passing) -> Iterator[Path]:
-    """Yield the photo files under a folder; what lies behind links comes last, so that a file goes by its own name."""
+    """Yield the photo files under a folder; those behind links come last, so that files go by their own names."""
     folders: list[Path] = [root]
     links: list[Path] = []
     seen: set[str] = set()

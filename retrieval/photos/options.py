@@ -1,4 +1,4 @@
-"""How photos are read: options alone, which a collection keeps, and nothing that reads one."""
+"""Options of reading photos, which a collection stores."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -17,10 +17,9 @@ PANORAMA = 8
 class ImageOptions:
     """How photos are read.
 
-    Reduced to a longer side alone, a panorama would be a narrow strip. With `panorama` above 1, the working image of an
-    elongated photo keeps the shorter side that one of 2:1 would have, as far as the limit lets it, and places in it are
-    compared in units of twice its shorter side. At 1 it is read as any other photo, as in collections of earlier
-    versions.
+    Reduced only by its longer side, a panorama would be a narrow strip. With `panorama` above 1, the working image of
+    an elongated photo has the shorter side of one of 2:1, within the limit, and places in it are compared in units of
+    twice its shorter side. At 1 it is read like any other photo, as in collections of earlier versions.
     """
 
     max_side: Annotated[  # a smaller photo is never enlarged
@@ -51,7 +50,7 @@ class ImageOptions:
 
     @property
     def name(self) -> str:
-        """Names how photos are read, for files of what is made from them."""
+        """Name of these options, for files that depend on them."""
         return f"{self.max_side}" if self.panorama == 1 else f"{self.max_side}x{self.panorama}"
 
     def working_side(self, width: int, height: int) -> int:
@@ -70,5 +69,5 @@ class ImageOptions:
 
 
 def new_collection(max_side: int = 1024) -> ImageOptions:
-    """How a new collection reads photos, given the longer side of the working image."""
+    """Options of a new collection with this longer side of the working image."""
     return ImageOptions(max_side=max_side, panorama=PANORAMA)

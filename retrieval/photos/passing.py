@@ -1,4 +1,4 @@
-"""Which files and folders are passed over: those that devices and programs make beside photos, and what a user says."""
+"""Rules for files and folders to skip: those that devices and programs make next to photos, and a user's patterns."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _OF_FOLDERS = frozenset(("thumbs.db", "ehthumbs.db", "desktop.ini", "zbthumbnail
 
 @dataclass(frozen=True)
 class Passing:
-    """What is passed over in folders.
+    """Rules for files to skip in folders.
 
-    A pattern with ``*``, ``?`` and ``[…]`` is compared with the name of each file and folder, without regard to case;
-    one with a slash, with its path below the folder that is listed; a path that begins with one, with the whole path.
-    What is passed over as a folder is not looked into.
+    A pattern with ``*``, ``?`` and ``[…]`` is compared with the name of each file and folder, ignoring case; one with a
+    slash, with its path below the listed folder; one that begins with a slash, with the whole path. Skipped folders are
+    not searched.
 
     Attributes
     ----------
     exclude, include : tuple of str
-        Patterns of what is passed over, and of what is taken although a pattern or `DEVICES` names it.
+        Patterns of files to skip, and of files to take although a pattern or `DEVICES` matches them.
     films : bool
-        Whether films are taken: phones keep many among the photos.
+        Whether films are taken: phones store many among the photos.
     frame_every : float
         Seconds between the frames of a film that are taken; 0: by its shots.
     """
@@ -58,13 +58,13 @@ class Passing:
         )
 
     def reason(self, path: Path, root: Path, is_folder: bool) -> str | None:
-        """Return the pattern by which a file or folder below a root is passed over; None if it is not."""
+        """Return the pattern by which a file or folder below a root is skipped; None if it is not."""
         if not self.exclude and not is_folder:
             return None
-        found = _first(self._excluded, path, root)
-        if found is None and is_folder:
-            found = _first(_DEVICES, path, root) or _part_of_a_library(path)
-        return None if found is None or _first(self._included, path, root) is not None else found
+        pattern = _first(self._excluded, path, root)
+        if pattern is None and is_folder:
+            pattern = _first(_DEVICES, path, root) or _part_of_a_library(path)
+        return None if pattern is None or _first(self._included, path, root) is not None else pattern
 
     @cached_property
     def _excluded(self) -> list[tuple[str, re.Pattern[str]]]:
@@ -77,7 +77,7 @@ class Passing:
 
 @dataclass
 class PassedOver:
-    """What was passed over."""
+    """Counts of skipped files and folders."""
 
     files: Counter[str] = field(default_factory=Counter)  # that are no photos, by their endings
     folders: Counter[str] = field(default_factory=Counter)  # and files that a pattern names, by the pattern

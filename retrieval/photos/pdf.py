@@ -26,7 +26,7 @@ def is_pdf(head: bytes) -> bool:
 
 
 def load_pdf() -> Any:
-    """Load what reads PDF; raises CairnError if that is not installed."""
+    """Load the reader of PDF; raises CairnError if it is not installed."""
     try:
         return importlib.import_module("pypdfium2")
     except ImportError:
@@ -39,7 +39,7 @@ class PdfPage:
 
     document: Any
     number: int  # of the pages of the file, from 1
-    others: int  # pages of the file beside this one, which stands for it
+    others: int  # number of other pages, if this one has the name of the file
 
     def draw(self, max_pixels: int) -> Image.Image:
         """Draw the page; raises CairnError if it is too large."""
@@ -65,7 +65,7 @@ def pdf_page(file: IO[bytes], wanted: int | None = None) -> PdfPage:
     Raises
     ------
     CairnError
-        There is no such page, the file is locked by a password, or what reads PDF is not installed.
+        There is no such page, the file is locked by a password, or the reader of PDF is not installed.
     """
     pdfium = load_pdf()
     file.seek(0)

@@ -1,11 +1,11 @@
-"""Why the system does not give out a file."""
+"""Reasons of the system for refusing to open a file."""
 
 import errno
 import os
 
 
 def system_reason(error: Exception) -> str:
-    """What the system says of a file that it does not give out, in a few words."""
+    """The system's reason for refusing a file, in a few words."""
     number = getattr(error, "errno", None)
     known = {
         errno.ENOENT: "the file does not exist",

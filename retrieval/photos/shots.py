@@ -1,9 +1,9 @@
 """Shots of a film, by the histograms of its frames, and the frames that stand for them.
 
-A shot begins where the colours of two frames that follow each other differ much, and far more than those of the frames
-around them do: a histogram difference with an adaptive threshold (Zhang, Kankanhalli and Smoliar, Multimedia Systems,
-1993; Yeo and Liu, IEEE Transactions on Circuits and Systems for Video Technology, 1995). Blank frames part shots, too.
-Within a shot a frame is taken of each stretch in which the picture stays alike.
+A shot begins where the colours of two consecutive frames differ much, and far more than those of the surrounding
+frames: a histogram difference with an adaptive threshold (Zhang, Kankanhalli and Smoliar, Multimedia Systems, 1993; Yeo
+and Liu, IEEE Transactions on Circuits and Systems for Video Technology, 1995). Blank frames separate shots, too. Within
+a shot one frame is taken of each stretch of similar pictures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEAST_DEVIATION = 4.0  # standard deviation of the grey values of a frame that 
 
 @dataclass(frozen=True)
 class Sketch:
-    """What is kept of a frame to compare it.
+    """Summary of a frame for comparison.
 
     Attributes
     ----------
@@ -71,12 +71,12 @@ def sketch(time: int, frame: NDArray[np.uint8]) -> Sketch:
 
 
 def difference(one: Sketch, other: Sketch) -> float:
-    """Return the share of the pixels that have another colour, 0 to 1."""
+    """Return the share of pixels of different colours, 0 to 1."""
     return float(np.abs(one.histogram - other.histogram).sum()) / 2
 
 
 def shot_starts(sketches: Iterable[Sketch]) -> Iterator[tuple[Sketch, bool]]:
-    """Give each frame, and whether a shot begins with it; the first frame of the film is not said to begin one."""
+    """Yield each frame, and whether a shot begins with it; False for the first frame of the film."""
     before: deque[float] = deque(maxlen=NEAR)
     ahead: deque[tuple[Sketch, float]] = deque()
     length = 0
@@ -110,13 +110,13 @@ def _behind(first: Sketch, others: Iterator[Sketch]) -> Iterator[Sketch]:
 
 
 def frames_of_shots(sketches: Iterable[Sketch]) -> Iterator[int]:
-    """Give the times of the frames that are taken: the sharpest of each stretch, and at least one of each shot.
+    """Yield the times of the chosen frames: the sharpest of each stretch, and at least one of each shot.
 
-    A time is given as soon as it is settled: the first one, without looking at most of the film.
+    Each time is yielded as soon as it is certain: the first one without reading most of the film.
     """
     reference: Sketch | None = None  # first frame of the stretch
-    best: Sketch | None = None  # its sharpest frame so far; None: it was given
-    taken: Sketch | None = None  # the last frame that was given of the shot
+    best: Sketch | None = None  # its sharpest frame so far; None: already yielded
+    taken: Sketch | None = None  # the last yielded frame of the shot
     parted = False
     for frame, starts in shot_starts(sketches):
         parted = parted or starts or not frame.shows

@@ -1,4 +1,4 @@
-"""Thumbnails of photos: made once by the one decoder, kept in a cache that may be deleted at any time."""
+"""Thumbnails of photos: made once, and stored in a cache that may be deleted at any time."""
 
 import contextlib
 import hashlib
@@ -25,11 +25,11 @@ SIZES = (128, 256, 512)
 
 QUALITY = 82
 _NAME = re.compile(r"[0-9a-f]{64}-[0-9]+\.jpg")
-# A kept thumbnail has the SHA-256 of all its other bytes in a comment behind its header (JFIF, 20 bytes).
+# A cached thumbnail has the SHA-256 of all its other bytes in a comment after its header (JFIF, 20 bytes).
 _HEADER = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 _AT = 20
 _COMMENT = b"cairn sha256 "
-_TABLES = b"\xff\xdb"  # what comes behind the header where no comment does
+_TABLES = b"\xff\xdb"  # follows the header if there is no comment
 _MARK = b"\xff\xfe" + (2 + len(_COMMENT) + 64).to_bytes(2, "big") + _COMMENT
 
 
@@ -43,13 +43,13 @@ def thumbnail(
     path : Path
         The photo's file.
     sha256 : str, optional
-        Of its content when it was indexed, 64 hexadecimal digits: another file is not shown. None: whatever the file
-        is, it is shown, and nothing is kept.
+        Of its content when it was indexed, 64 hexadecimal digits: any other file is refused. None: any file is shown,
+        without caching.
     size : int
         Longer side, pixels: one of `SIZES`. A smaller photo is not enlarged.
     cache : Path
-        Folder whose file `thumbnails/<first two digits>/<sha256>-<size>.jpg` is used where it is there, and whole, and
-        is made else. Where it cannot be written the thumbnail is made each time.
+        Folder whose file `thumbnails/<first two digits>/<sha256>-<size>.jpg` is used if it exists undamaged, and made
+        otherwise. If it cannot be written, the thumbnail is made each time.
 
     max_pixels : int
         See `ImageOptions`.
@@ -61,7 +61,7 @@ def thumbnail(
     Raises
     ------
     CairnError
-        There is no such size, or the photo has gone, has changed or is damaged.
+        There is no such size, or the photo is missing, changed or damaged.
     """
     if size not in SIZES:
         raise CairnError(f"A thumbnail is {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} pixels, not {size}.")
@@ -69,42 +69,42 @@ def thumbnail(
     known = kept_thumbnail(sha256, size, cache)
     if known is not None:
         return known
-    kept = thumbnail_file(sha256, size, cache) if sha256 else None
+    file = thumbnail_file(sha256, size, cache) if sha256 else None
     is_known = sha256 is not None and refuse_other_content(path, sha256)
-    made = with_checksum(encode_jpeg(_read(path, size, max_pixels)))
-    if kept is not None and is_known:
+    jpeg = with_checksum(encode_jpeg(_read(path, size, max_pixels)))
+    if file is not None and is_known:
         # A full disk or a cache that may not be written is no reason not to show the photo.
         with contextlib.suppress(OSError):
-            _, mode = make_folders(Path(cache), THUMBNAILS, kept.parent.name)
-            save_bytes(kept, made, mode=mode)
-    return made
+            _, mode = make_folders(Path(cache), THUMBNAILS, file.parent.name)
+            save_bytes(file, jpeg, mode=mode)
+    return jpeg
 
 
 def kept_thumbnail(sha256: str | None, size: int, cache: Path) -> bytes | None:
-    """Return the thumbnail that the cache has whole, which needs no decoder; None without one, or without a hash."""
+    """Return an undamaged cached thumbnail, without a decoder; None without one, or without a hash."""
     if sha256:
         with contextlib.suppress(OSError, IrregularFile):
-            made = read_regular(thumbnail_file(sha256, size, cache))
-            if is_whole(made):
-                return made
+            jpeg = read_regular(thumbnail_file(sha256, size, cache))
+            if is_whole(jpeg):
+                return jpeg
     return None
 
 
 def with_checksum(jpeg: bytes) -> bytes:
-    """Give a JPEG that `encode_jpeg` has made a comment by which `is_whole` knows that it is what was written."""
+    """Add a checksum for `is_whole` to a JPEG of `encode_jpeg`, as a comment."""
     return jpeg[:_AT] + _MARK + hashlib.sha256(jpeg).hexdigest().encode() + jpeg[_AT:]
 
 
 def is_whole(thumbnail: bytes) -> bool:
-    """Whether a kept thumbnail is, byte for byte, what was written."""
+    """Whether every byte of a cached thumbnail is undamaged."""
     behind = _AT + len(_MARK) + 64
     jpeg = thumbnail[:_AT] + thumbnail[behind:]
     return thumbnail == with_checksum(jpeg)
 
 
 def is_without_checksum(thumbnail: bytes) -> bool:
-    """Whether a kept thumbnail is of an earlier version, which wrote no checksum: it is remade when it is shown."""
-    # Two things, so that no single damaged byte makes one of the present version look like it.
+    """Whether a cached thumbnail is of an earlier version, without a checksum: it is remade when shown."""
+    # Two conditions, so that no single damaged byte makes one of the current version look like it.
     tables = thumbnail.startswith(_HEADER) and thumbnail[_AT : _AT + 2] == _TABLES
     return tables and _COMMENT not in thumbnail[: _AT + len(_MARK)]
 
@@ -131,7 +131,7 @@ def _read(path: Path, size: int, max_pixels: int) -> NDArray[np.uint8]:
 
 
 def refuse_other_content(path: Path, sha256: str | None) -> bool:
-    """Refuse a file that is not what was indexed: the path may be that of any picture on this machine.
+    """Refuse a file that has changed since it was indexed: its path may be that of any picture on this machine.
 
     Returns
     -------
@@ -144,10 +144,10 @@ def refuse_other_content(path: Path, sha256: str | None) -> bool:
         It has another content.
     """
     try:
-        found = hash_photo(path)
+        digest = hash_photo(path)
     except OSError:
         return False
-    if found != sha256:
+    if digest != sha256:
         raise CairnError(
             f"{path.name} cannot be shown: it is no longer the file that was indexed. Restore it, or index its folder "
             "again."
@@ -156,7 +156,7 @@ def refuse_other_content(path: Path, sha256: str | None) -> bool:
 
 
 def forget_thumbnails(cache: Path, known: Container[str | None]) -> int:
-    """Remove what a cache keeps of photos whose hashes are not among those that are known; give the number of files."""
+    """Delete cached thumbnails of photos whose hashes are not in `known`; return the number of files."""
     removed = 0
     for path in (cache / THUMBNAILS).glob("[0-9a-f][0-9a-f]/*.jpg"):
         if _NAME.fullmatch(path.name) and path.name.partition("-")[0] not in known and not path.parent.is_symlink():

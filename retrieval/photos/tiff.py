@@ -1,7 +1,7 @@
-"""TIFF as scanners and editors write it: which pages are photos, and samples that Pillow does not take apart.
+"""TIFF of scanners and editors: find the pages that are photos, and decode samples that Pillow does not support.
 
-Pillow reads most TIFFs, the first page of each. Here any page is found, the largest where none is named, and samples of
-16 bits and more are put together whose planes are stored apart, that are fractions, or grey with transparency.
+Pillow reads the first page of most TIFFs. This module finds any page, by default the largest, and decodes samples of 16
+bits and more that are stored in separate planes, are fractions, or grey with transparency.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Page:
     tags: Tags
     header: bytes  # that the file would have, if this were its first page
     number: int  # of the pages of the file, from 1
-    others: int  # pages of the file beside this one, which stands for it
+    others: int  # number of other pages, if this one has the name of the file
 
     @property
     def size(self) -> tuple[int, int]:
@@ -88,7 +88,7 @@ class Page:
 
     @property
     def is_deep(self) -> bool:
-        """Whether its samples are to be put together by `unpack`: Pillow refuses it, or mixes its planes."""
+        """Whether `unpack` must decode its samples, as Pillow refuses it, or mixes its planes."""
         bits, kinds = self._numbers(_BITS, 1), self._numbers(_FORMAT, 1)
         if self._number(_PHOTOMETRIC, _GREY) not in _COLOURS or len(set(bits)) > 1 or len(set(kinds)) > 1:
             return False
@@ -170,7 +170,7 @@ class Page:
         return _TILES in self.tags
 
     def _segments(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
-        """Width and height of strips or tiles, where each begins, and their lengths in bytes."""
+        """Width and height of strips or tiles, their offsets, and their lengths in bytes."""
         width, height = self.size
         if self._is_tiled:
             found = self._number(_TILE_WIDTH, 0), self._number(_TILE_HEIGHT, 0)
@@ -193,13 +193,13 @@ class Page:
             return np.cumsum(whole, axis=1, dtype=whole.dtype).view(stored.newbyteorder("="))
         if predictor != 3:
             raise CairnError(f"its samples are packed in a way that is not known (predictor {predictor})")
-        steps = values.view(np.uint8).reshape(rows, -1, count)  # bytes differ from those of the pixel before
+        steps = values.view(np.uint8).reshape(rows, -1, count)  # differences to the bytes of the previous pixel
         planes = np.cumsum(steps, axis=1, dtype=np.uint8).reshape(rows, stored.itemsize, across * count)
         return np.ascontiguousarray(planes.swapaxes(1, 2)).view(stored.newbyteorder(">"))[..., 0].reshape(values.shape)
 
 
 def _unpacked(data: bytes, compression: int, shape: tuple[int, int, int], stored: np.dtype[Any]) -> NDArray[Any]:
-    """Unpack a strip or tile (R, W, S): libtiff takes it for one grey strip of bytes, and so it never gets too long."""
+    """Unpack a strip or tile (R, W, S) by libtiff as one grey strip of bytes, which bounds its length."""
     if compression not in _UNPACKED:
         raise CairnError(f"its samples are packed in a way that is not known (compression {compression})")
     across = shape[1] * shape[2] * stored.itemsize
@@ -237,8 +237,8 @@ def to_bytes_range(values: NDArray[np.float32], whole: bool) -> NDArray[np.float
 def photo_page(file: IO[bytes], wanted: int | None = None) -> Page | None:
     """Find a page of a TIFF.
 
-    A page is the largest picture of a directory and of those below it that is neither reduced nor a mask. Where there
-    is no such picture in the whole file, the largest that there is is its only page.
+    A page is the largest picture of a directory and its subdirectories that is neither reduced nor a mask. If the whole
+    file has no such picture, its largest picture is its only page.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def _load(file: IO[bytes], directory: _Directory, number: int, others: int) -> P
 
 
 def _largest(directories: Iterable[_Directory], without: int) -> _Directory | None:
-    """Return the first of the largest pictures, without those of some kinds; None if there is none."""
+    """Return the first of the largest pictures, without those of some kinds; None if no picture remains."""
     shown = (one for one in directories if one.photometric in _SHOWN and not one.kind & without)
     return max(shown, key=lambda one: one.pixels, default=None)
 
@@ -306,7 +306,7 @@ def _is_big(header: bytes) -> bool:
 
 @dataclass(frozen=True)
 class _Directory:
-    """What tells pages apart: each file may have very many, and no more is read of most."""
+    """The tags that identify a page: files may have very many pages, and only these tags are read of most."""
 
     place: int
     kind: int
@@ -315,7 +315,7 @@ class _Directory:
 
 
 def _directories(file: IO[bytes]) -> Iterator[list[_Directory]]:
-    """Yield the directories of a TIFF in their order, each with those below it."""
+    """Yield the directories of a TIFF in their order, each with its subdirectories."""
     file.seek(0)
     header = file.read(16)
     place = _numbers_in(header, 8 if _is_big(header) else 4, "Q" if _is_big(header) else "I")
@@ -329,7 +329,7 @@ def _directories(file: IO[bytes]) -> Iterator[list[_Directory]]:
             seen.add(at)
             try:
                 found, below, after = _directory(file, at, header)
-            except _DAMAGES:  # what comes before it may do
+            except _DAMAGES:  # earlier pages may suffice
                 continue
             group.append(found)
             waiting += below
@@ -347,7 +347,7 @@ def _numbers_in(header: bytes, at: int, kind: str) -> int:
 
 
 def _directory(file: IO[bytes], place: int, header: bytes) -> tuple[_Directory, list[int], int]:
-    """Read what tells a page apart, where the directories below it are, and the next one."""
+    """Read the identifying tags of a page, and the offsets of its subdirectories and of the next directory."""
     order = _order(header)
     counts, entries, next_one = ("Q", "HHQ8s", "Q") if _is_big(header) else ("H", "HHI4s", "I")
     count, entry = struct.Struct(order + counts), struct.Struct(order + entries)

@@ -1,4 +1,4 @@
-"""Tiles of photos: every part of a photo at every scale, from small JPEGs that are cut once and kept for a while."""
+"""Tiles of photos: every part of a photo at every scale, from small JPEGs that are cut once and cached."""
 
 import contextlib
 import io
@@ -37,7 +37,7 @@ Box = tuple[float, float, float, float]
 
 
 def level_sizes(width: int, height: int) -> list[tuple[int, int]]:
-    """Widths and heights of a photo at each level: at level 0 as it is, halved from one to the next, up to one tile.
+    """Widths and heights of a photo at each level: full size at level 0, halved from one to the next, down to one tile.
 
     >>> level_sizes(1300, 700)
     [(1300, 700), (650, 350), (325, 175)]
@@ -58,7 +58,7 @@ def tiles_file(sha256: str, cache: Path) -> Path:
 
 
 def kept_tile(sha256: str | None, cache: Path, level: int, column: int, row: int) -> bytes | None:
-    """Return a tile that the cache has whole, which needs no decoder; None without one, or without a hash."""
+    """Return an undamaged cached tile, without a decoder; None without one, or without a hash."""
     if sha256:
         with contextlib.suppress(*_DAMAGED), open_regular(tiles_file(sha256, cache)) as file:
             return _read_tile(zipfile.ZipFile(file), level, column, row)
@@ -66,7 +66,7 @@ def kept_tile(sha256: str | None, cache: Path, level: int, column: int, row: int
 
 
 def tiles_are_whole(path: Path) -> bool:
-    """Whether a file of tiles is what was written."""
+    """Whether a file of tiles is undamaged."""
     with contextlib.suppress(*_DAMAGED), open_regular(path) as file, zipfile.ZipFile(file) as kept:
         return all(map(_is_stored, kept.infolist())) and kept.testzip() is None
     return False
@@ -82,16 +82,16 @@ def read_part(
     path : Path
         The photo's file.
     sha256 : str
-        Of its content when it was indexed: another file is not shown.
+        Of its content when it was indexed: any other file is refused.
     cache : Path
-        Folder whose file `tiles/<sha256>.zip` is used where it is there, and whole, and is made else. Where it cannot
-        be written, the photo is cut each time.
+        Folder whose file `tiles/<sha256>.zip` is used if it exists undamaged, and made otherwise. If it cannot be
+        written, the photo is cut each time.
     level : int
-        Of the picture that `box` is in: see `level_sizes`. No pixels of lower levels are shown.
+        Of the picture that `box` refers to: see `level_sizes`. No pixels of lower levels are shown.
     box : tuple of float
         Left, top, right, bottom in pixels of that level, 0 at the edge of the picture.
     size : tuple of int
-        Width and height of what is returned, no larger than the box.
+        Width and height of the result, no larger than the box.
     max_pixels : int
         See `ImageOptions`.
 
@@ -102,7 +102,7 @@ def read_part(
     Raises
     ------
     CairnError
-        The photo has gone, has changed, is damaged or too large.
+        The photo is missing, changed, damaged or too large.
     """
     if sha256:
         with contextlib.suppress(*_DAMAGED), open_regular(tiles_file(sha256, cache)) as file:
@@ -145,11 +145,11 @@ def encode_part(
     quality : int
         Of JPEG and WebP, 1 to 100.
     mirrored : bool
-        Left and right are exchanged, before it is turned.
+        Exchange left and right, before rotation.
     degrees : {0, 90, 180, 270}
-        It is turned clockwise by these.
+        Clockwise rotation.
     grey : bool
-        Its lightness alone.
+        Only its lightness.
     format : {"jpeg", "png", "webp"}
 
     Returns
@@ -169,11 +169,11 @@ def encode_part(
 
 
 def forget_tiles(cache: Path, known: Container[str | None]) -> int:
-    """Remove the tiles of photos whose hashes are not among those that are known; give the number of files."""
+    """Delete the tiles of photos whose hashes are not in `known`; return the number of files."""
     removed = 0
     for path in (Path(cache) / TILES).glob("*.zip"):
-        found = _NAME.fullmatch(path.name)
-        if found and found[1] not in known and not path.parent.is_symlink():
+        match = _NAME.fullmatch(path.name)
+        if match and match[1] not in known and not path.parent.is_symlink():
             path.unlink(missing_ok=True)
             removed += 1
     return removed
@@ -184,7 +184,7 @@ def _name(level: int, column: int, row: int) -> str:
 
 
 def _read_tile(archive: zipfile.ZipFile, level: int, column: int, row: int) -> bytes:
-    """Read a tile; ValueError if it is packed, as none is that was written here, and might unpack without end."""
+    """Read a tile; raises ValueError if it is compressed, as it might unpack without end: Cairn's tiles are not."""
     kept = archive.getinfo(_name(level, column, row))
     if not _is_stored(kept):
         raise ValueError("it is not what was written")
@@ -196,7 +196,7 @@ def _is_stored(kept: zipfile.ZipInfo) -> bool:
 
 
 def _halved(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A picture of half the width and height, rounded up, made a few rows at a time: it may be most of the memory."""
+    """A picture of half the width and height, rounded up, made a few rows at a time to save memory."""
     height, width = picture.shape[:2]
     halved = np.empty((-(-height // 2), -(-width // 2), 3), np.uint8)
     for top in range(0, height, 2 * SIDE):
@@ -229,7 +229,7 @@ def _assemble(archive: zipfile.ZipFile, level: int, box: Box, size: tuple[int, i
 
 
 def _bound(cache: Path) -> None:
-    """Remove the tiles that were made first where all together take more than they may."""
+    """Delete the oldest tiles if all together exceed their limit."""
     with contextlib.suppress(OSError):
         found = sorted(
             ((path.stat().st_mtime_ns, path.stat().st_size, path) for path in (cache / TILES).glob("*.zip")),

@@ -1,4 +1,4 @@
-"""Waiting for photos to be added, changed and removed, to keep a collection as its folders are."""
+"""Watch folders for added, changed and removed photos, to keep a collection up to date."""
 
 import os
 import time
@@ -11,21 +11,21 @@ from pathlib import Path
 class WatchOptions:
     """How folders are watched."""
 
-    every: float = 600.0  # seconds after which to look in any case: not every drive reports changes
+    every: float = 600.0  # seconds after which to yield in any case: not every drive reports changes
     settle: float = 2.0  # seconds for which changes are gathered: photos are copied many at a time
 
 
 def changes(paths: Sequence[Path], ignore: Path, options: WatchOptions | None = None) -> Iterator[None]:
-    """Wait until something has changed below some paths; yield at once, and then each time that it is worth looking.
+    """Wait for changes below some paths; yield at once, and then after every change.
 
     Changes that happen while the caller is at work are not lost: they make it yield once more.
 
     Parameters
     ----------
     paths : sequence of Path
-        Files and folders that are there.
+        Existing files and folders.
     ignore : Path
-        Folder in which changes do not count: the collection, which may lie in one of the others.
+        Folder in which changes are ignored: the collection, which may lie in one of the others.
     options : WatchOptions, optional
     """
     from watchfiles import Change, watch
@@ -39,7 +39,7 @@ def changes(paths: Sequence[Path], ignore: Path, options: WatchOptions | None = 
 
     looked = -float("inf")
     settle = int(1000 * options.settle)
-    # It also yields if nothing has changed, at first so soon that nothing can happen between that and a first look.
+    # `watch` also yields without changes, the first time so soon that no change can be missed before the first run.
     for found in watch(*paths, watch_filter=counts, debounce=settle, rust_timeout=1000, yield_on_timeout=True):
         if found or time.monotonic() - looked >= options.every:
             yield

@@ -1,7 +1,7 @@
 """Estimate the work of decoding a file beyond its pixels, from its headers, before anything is decoded.
 
-A decoder goes over all pixels once for each scan of a progressive JPEG, reads a strip of a TIFF as often as it is
-named, and handles each chunk of a PNG by itself. A file of half a megabyte can keep it busy for minutes so.
+A decoder processes all pixels for each scan of a progressive JPEG, reads a strip of a TIFF as often as it is
+referenced, and handles each chunk of a PNG separately. So a file of half a megabyte can keep it busy for minutes.
 """
 
 import re
@@ -21,17 +21,17 @@ _SOS, _EOI, _ALONE = 0xDA, 0xD9, (0x01, 0xD8)
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE = frozenset((0xC2, 0xC6, 0xCA, 0xCE))
 _HEADER = 1 << 16  # bytes in which the first scan of most JPEGs begins
-_WALKED = 1 << 28  # bytes of a JPEG that are looked through, at most
+_WALKED = 1 << 28  # bytes of a JPEG that are examined, at most
 _OFFSETS, _LENGTHS, _COMPRESSION = (273, 324), (279, 325), 259  # tags of strips and of tiles
 _JPEG_STRIPS = 7
 
 
 class PhotoTooLarge(CairnError):
-    """The photo has more pixels than `ImageOptions.max_pixels`, or more that a decoder goes over."""
+    """The photo has more pixels than `ImageOptions.max_pixels`, or its decoder would process more."""
 
 
 def refuse_large(width: int, height: int, size: tuple[int, int], max_pixels: int) -> None:
-    """Refuse a photo of some size of which a decoder holds width x height pixels; CairnError with the reason alone."""
+    """Refuse a photo of this size if its decoder holds too many pixels, width x height; CairnError with the reason."""
     if width < 1 or height < 1:
         raise CairnError("the photo has no pixels")
     if width * height > max_pixels:
@@ -74,11 +74,11 @@ def check_strips(file: IO[bytes], length: int, tags: Mapping[int, Any], size: tu
     Parameters
     ----------
     file : file
-        Is left anywhere.
+        Its position may change.
     length : int
         Of it, bytes.
     tags : mapping
-        Of the page that is to be decoded, by their numbers.
+        Of the page to decode, by number.
     size : tuple of int
         Its width and height.
     max_pixels : int
@@ -113,7 +113,7 @@ def _check_chunks(file: IO[bytes], most: int) -> None:
 
 
 def _scans(file: IO[bytes], length: int, most: int) -> tuple[int, int, int]:
-    """Count the scans of a JPEG that a decoder goes through, and tell its width and height."""
+    """Count the scans of a JPEG that a decoder processes; return them with its width and height."""
     data = file.read(min(length, _HEADER))
     scans = width = height = components = place = 0
     progressive = False
@@ -144,8 +144,8 @@ def _scans(file: IO[bytes], length: int, most: int) -> tuple[int, int, int]:
     return scans, width, height
 
 
-def _check_scans(found: tuple[int, int, int], max_pixels: int) -> None:
-    scans, width, height = found
+def _check_scans(counts: tuple[int, int, int], max_pixels: int) -> None:
+    scans, width, height = counts
     if scans * width * height > SCANS * max_pixels:
         raise PhotoTooLarge(
             f"the photo has {scans} scans of {width}x{height} pixels, which is more than the limit of "
@@ -158,5 +158,5 @@ def _in_parts(most: int) -> CairnError:
 
 
 def _whole(values: object) -> Iterable[int]:
-    found = values if isinstance(values, tuple | list) else () if values is None else (values,)
-    return [value for value in found if isinstance(value, int)]
+    items = values if isinstance(values, tuple | list) else () if values is None else (values,)
+    return [value for value in items if isinstance(value, int)]

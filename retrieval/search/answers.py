@@ -1,4 +1,4 @@
-"""From photos that are asked with to their queries, and to what is found of each."""
+"""From query photos to queries and their answers."""
 
 import contextlib
 import os
@@ -32,14 +32,14 @@ IF_MOVED = "if it was moved, run cairn index with the folder where it is now, an
 class QueryImage:
     """One photo of a query."""
 
-    name: str  # what the answer calls it
-    path: Path  # where it is
-    box: Box | None = None  # what is searched for in it; None: all of it
-    row: ImageRow | None = None  # where it is a photo of the collection, and its file is what was indexed
-    content: str | None = None  # SHA-256 of the file, if that is known
-    is_away: bool = False  # its file is not there: what is stored of it will do
-    max_pixels: int | None = None  # that its file may have; None: as photos of the collection
-    mirrored: bool = False  # its mirror image is searched for
+    name: str  # its name in the answer
+    path: Path
+    box: Box | None = None  # part to search for; None: all of it
+    row: ImageRow | None = None  # if it is a photo of the collection whose file is unchanged
+    content: str | None = None  # SHA-256 of the file, if known
+    is_away: bool = False  # its file is missing: the stored features are used
+    max_pixels: int | None = None  # largest size of its file; None: as for photos of the collection
+    mirrored: bool = False  # whether to search for its mirror image
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class AnsweredQuery:
 def find_photo(collection: Collection, photo: str, box: Box | None = None) -> QueryImage:
     """Find a query's photo; raises CairnError if there is no such photo.
 
-    A photo is meant by its name in the collection, by the path of any file, or as tables may call it: by its file's
-    name alone, where that fits one photo.
+    `photo`: its name in the collection, the path of any file, or a file name alone, if only one photo has it.
     """
     row = collection.catalogue.read(photo_of_name, photo)
     if row is None and os.path.isfile(file_of(photo)):  # noqa: PTH113 (Path.is_file raises where the name is too long)
@@ -68,38 +67,38 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Qu
 
 
 def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> QueryImage:
-    """Ask with a photo of the collection, whose file may be away; raises CairnError if it may not be read."""
+    """Query with a photo of the collection, whose file may be missing; raises CairnError if it may not be read."""
     path = photo_file(row)
     if path is None:
         return QueryImage(name, Path(row.path), box, row, row.sha256, is_away=True)
     state = file_of(path).stat()
     if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
         return QueryImage(name, path, box, row, row.sha256)
-    # Folders that are copied or restored often have other times.
+    # Copied or restored folders often have other modification times.
     content = _content(path)
     return QueryImage(name, path, box, row if content is not None and content == row.sha256 else None, content)
 
 
 def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None = None) -> QueryImage:
-    """Ask with a file, which may be that of a photo of the collection, or a copy of it."""
+    """Query with a file, which may be that of a photo of the collection, or a copy of it."""
     content = _content(path)
     row = collection.catalogue.read(photo_of_content, content) if content is not None else None
     return QueryImage(name, path, box, row, content)
 
 
-def mirrored_of(asked: Sequence[QueryImage]) -> list[QueryImage]:
-    """Ask with the mirror images of photos; raises CairnError if a file is away: what is stored of it will not do."""
-    for one in asked:
+def mirrored_of(images: Sequence[QueryImage]) -> list[QueryImage]:
+    """Query with the mirror images of photos; raises CairnError if a file is missing, as stored features do not do."""
+    for one in images:
         if one.is_away:
             raise PhotoUnusable(
                 f"The photo {one.name!r} is in the collection, but its file {one.path} is no longer there, and a "
                 f"search for its mirror image needs it: {IF_MOVED}."
             )
-    return [replace(one, mirrored=True) for one in asked]
+    return [replace(one, mirrored=True) for one in images]
 
 
 def _content(path: Path) -> str | None:
-    """SHA-256 of a file; None if it cannot be read, which is said when it is."""
+    """SHA-256 of a file; None if it cannot be read, which is reported when it is decoded."""
     try:
         return hash_photo(path)
     except OSError:
@@ -107,7 +106,7 @@ def _content(path: Path) -> str | None:
 
 
 def photo_file(row: ImageRow) -> Path | None:
-    """Return the file of a photo of the collection, None if it has gone; raises CairnError if it may not be read."""
+    """Return the file of a photo of the collection, None if it is missing; raises CairnError if it may not be read."""
     try:
         if stat.S_ISREG(os.stat(file_of(row.path)).st_mode):  # noqa: PTH116 (Path.is_file hides some errors)
             return Path(row.path)
@@ -122,11 +121,11 @@ def photo_file(row: ImageRow) -> Path | None:
 
 
 def search_photo(
-    searcher: Searcher, asked: QueryImage, among: NDArray[np.integer] | None = None, top: int | None = None
+    searcher: Searcher, image: QueryImage, among: NDArray[np.integer] | None = None, top: int | None = None
 ) -> AnsweredQuery:
-    """Search for a photo, or for a box in one, among all photos or those of given numbers: see `Searcher.search`."""
+    """Search for a photo, or for a box in one, among all photos or the given numbers: see `Searcher.search`."""
     start = time.perf_counter()
-    query = make_query(searcher, asked)
+    query = make_query(searcher, image)
     extract = time.perf_counter() - start
     answer = searcher.search(query.views, among, region=query.region, top=top)
     query.rest()
@@ -134,28 +133,30 @@ def search_photo(
 
 
 def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None = None) -> Query:
-    """Features of a query: as they are indexed where that will do, or extracted from its file, read as `image` says or
-    the collection does.
+    """Make a query from indexed features if they suffice, else from its file, read by `image` or by the options of the
+    collection.
     """
     if asked.is_away and asked.row is not None:
         return _stored_query(searcher, asked, asked.row)
     collection, options = searcher.collection, searcher.options
     image = image or collection.options.image
     source = QuerySource(collection.extractor, image, asked.path, asked.box, mirrored=asked.mirrored)
-    # A box has fewer features still if only few of the photo's are kept.
-    is_kept = asked.box is None or not collection.options.features.regions.max_features
-    is_kept |= collection.extractor.reads_files  # its file gives none
-    if asked.row is not None and is_kept and not asked.mirrored:
+    # If the collection limits features per photo, a box has too few of them indexed.
+    is_indexed = asked.box is None or not collection.options.features.regions.max_features
+    is_indexed |= collection.extractor.reads_files  # features cannot be extracted from its pixels
+    if asked.row is not None and is_indexed and not asked.mirrored:
         photos = searcher.index.images
         by_words = options.soft == 1 and not searcher.engine.needs_descriptors
-        with contextlib.suppress(NotHere):  # its file will do
+        with contextlib.suppress(NotHere):  # then use its file
             if by_words:
-                found = recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
-                if asked.box is None or len(found.views[0].words) or collection.options.features.ignore is None:
-                    return found
+                query = recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
+                if asked.box is None or len(query.views[0].words) or collection.options.features.ignore is None:
+                    return query
             if collection.extractor.is_foreign and collection.options.keep_descriptors:
-                kept = collection.index.images.features(asked.row.number)
-                return recall_described(collection, asked.row, source, kept, soft=options.soft, signed=options.signed)
+                features = collection.index.images.features(asked.row.number)
+                return recall_described(
+                    collection, asked.row, source, features, soft=options.soft, signed=options.signed
+                )
     return extract_query(
         collection,
         source,
@@ -166,30 +167,30 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
     )
 
 
-def _stored_query(searcher: Searcher, asked: QueryImage, row: ImageRow) -> Query:
-    """Make a query of a photo whose file is away, upright alone: see `recall_query`.
+def _stored_query(searcher: Searcher, image: QueryImage, row: ImageRow) -> Query:
+    """Make an upright query from a photo whose file is missing: see `recall_query`.
 
-    Words are stored of every photo, and descriptors where the collection keeps them: PhotoUnusable is raised where the
-    search needs these, and they are not.
+    Words are stored for every photo, descriptors only if the collection keeps them. Raises PhotoUnusable if the search
+    needs descriptors and they are not stored.
     """
     collection, options = searcher.collection, searcher.options
-    source = QuerySource(collection.extractor, collection.options.image, asked.path, asked.box)
+    source = QuerySource(collection.extractor, collection.options.image, image.path, image.box)
     if options.soft == 1 and not searcher.engine.needs_descriptors:
-        found = recall_query(collection, row, source, signed=options.signed, photos=searcher.index.images)
+        query = recall_query(collection, row, source, signed=options.signed, photos=searcher.index.images)
     elif collection.options.keep_descriptors:
-        kept = collection.index.images.features(row.number)
-        found = recall_described(collection, row, source, kept, soft=options.soft, signed=options.signed)
+        features = collection.index.images.features(row.number)
+        query = recall_described(collection, row, source, features, soft=options.soft, signed=options.signed)
     else:
         raise PhotoUnusable(
             f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there: {IF_MOVED}. "
             "This search needs more than what is stored of it."
         )
-    return replace(found, views=[found.views[0]], source=None)
+    return replace(query, views=[query.views[0]], source=None)
 
 
 class LeftOut:
-    """Photos that answers leave out: those that people hid, and those that they marked as no match of a query. What is
-    decided is read once for each revision of the catalogue: most searches read nothing but that.
+    """Photos that answers leave out: hidden ones, and those marked as no match of a query. Decisions are cached by the
+    revision of the catalogue.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -198,9 +199,9 @@ class LeftOut:
         self._hidden = np.zeros(0, np.int64)
         self._any_rejected = False
 
-    def of(self, asked: Sequence[QueryImage]) -> tuple[NDArray[np.int64], list[int]]:
-        """Numbers of the photos that a query leaves out, ascending: hidden ones, and those that somebody called no
-        match of one of its photos.
+    def of(self, images: Sequence[QueryImage]) -> tuple[NDArray[np.int64], list[int]]:
+        """Numbers of the photos that a query leaves out, ascending: hidden ones, and those marked as no match of one of
+        its photos.
         """
         revision = self._catalogue.revision()
         if revision != self._revision:
@@ -208,8 +209,8 @@ class LeftOut:
                 self._hidden = np.array(sorted(hidden_photos(session)), np.int64)
                 self._any_rejected = has_rejections(session)
             self._revision = revision
-        found: set[int] = set()
-        for one in asked if self._any_rejected else ():
+        rejected: set[int] = set()
+        for one in images if self._any_rejected else ():
             number = one.row.number if one.row is not None else None
-            found.update(self._catalogue.read(rejected_for, number, one.content))
-        return self._hidden, sorted(found)
+            rejected.update(self._catalogue.read(rejected_for, number, one.content))
+        return self._hidden, sorted(rejected)

@@ -1,4 +1,4 @@
-"""Query expansion: what verified photos add to a query, and how the words of all are weighed together."""
+"""Query expansion: features that verified photos add to a query, and weights of the combined words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,18 +16,18 @@ from retrieval.search.views import View, indexed_view, part_of
 
 @dataclass(frozen=True)
 class ExpansionOptions:
-    """Which photos a query is expanded by, and what is verified with what they add."""
+    """Which photos expand a query, and which are verified with the added features."""
 
     photos: int = 8  # at most this many, the best verified
-    min_inliers: int = 12  # a photo with fewer adds nothing: a wrong one would lead the search astray
-    copy: float = 0.9  # a photo that has this part of the query's features as inliers adds nothing new
-    words: float = 1.0  # words that are scored, those of most weight: at most this times the query's
-    rounds: int = 3  # how often photos are added, at most: those that a round finds are added in the next
-    candidates: int = 25  # photos a round that are verified with what was added, at most, those of the best scores
-    # What a photo adds lies near to where it agrees with the query: so far away at most, in parts of the longer side of
-    # what is searched for.
+    min_inliers: int = 12  # a photo with fewer adds nothing: a false match would mislead the search
+    copy: float = 0.9  # a photo with this part of the query's features as inliers adds nothing new
+    words: float = 1.0  # words to score, those of largest weight: at most this times the query's
+    rounds: int = 3  # at most; photos found in one round are added in the next
+    candidates: int = 25  # photos of the best scores verified with the added features in each round, at most
+    # Largest distance of an added feature from a match with the query, as a part of the longer side of the query's
+    # region.
     reach: float = 0.04
-    negatives: int = 100  # lowest ranked photos that a classifier learns from, at most
+    negatives: int = 100  # lowest ranked photos used to train a classifier, at most
     cost: float = 1.0  # of a photo on the wrong side: C of the support vector machine
 
 
@@ -45,9 +45,9 @@ def back_project(
     region: NDArray[np.float64],
     signatures: NDArray[np.uint8] | None = None,
 ) -> View:
-    """Map the features of a verified photo into the query, and keep those that fall into its region (x0, y0, x1, y1 in
-    units of the query's longer side); none if nothing is verified. `verification`: with a transform from the query to
-    the photo.
+    """Map the features of a verified photo into the query, and keep those inside its region (x0, y0, x1, y1 in units of
+    the query's longer side); no features if the photo is not verified. `verification`: with a transform from the query
+    to the photo.
     """
     view = indexed_view(image, signatures)
     if verification.transform is None:
@@ -61,9 +61,8 @@ def back_project(
 
 
 def near_places(view: View, places: NDArray[np.floating], reach: float) -> View:
-    """Keep the features of a view that lie near to some places (N, 2) where a photo agrees with the query, in units of
-    its longer side: a feature within the region is taken to be of the object only there, as the photo shows other
-    things, too. `reach`: largest distance, in the same units.
+    """Keep the features of a view near places (N, 2) where a photo agrees with the query, in units of its longer side:
+    elsewhere in the region the photo may show other objects. `reach`: largest distance, in the same units.
     """
     from scipy.spatial import cKDTree
 
@@ -74,8 +73,8 @@ def near_places(view: View, places: NDArray[np.floating], reach: float) -> View:
 
 
 def average_words(words: NDArray[np.integer], added: Sequence[NDArray[np.integer]]) -> WeighedWords:
-    """Average the word counts of a query and of the photos that were back-projected into it. A photo that shows the
-    region in more detail counts the same, not more (Chum et al., *Total Recall*, ICCV 2007).
+    """Average the word counts of a query and of photos back-projected into it. A photo that shows the region in more
+    detail counts no more than others (Chum et al., *Total Recall*, ICCV 2007).
     """
     parts = [words, *added]
     weights = [np.full(len(part), min(1.0, len(words) / max(len(part), 1)) / len(parts)) for part in parts]
@@ -89,34 +88,33 @@ def discriminative_words(
     negatives: Sequence[int],
     cost: float,
 ) -> WeighedWords:
-    """Weigh words by a linear classifier that tells a query and what was added from photos that rank lowest: their
-    tf-idf vectors are the positives and negatives of a support vector machine over the words of the positives
-    (Arandjelović & Zisserman, CVPR 2012, section 4). Words that speak against are left out, so that scores are as of
-    any query.
+    """Weigh words by a linear classifier: the query and the added photos are its positives, the lowest ranked photos
+    its negatives. It is a support vector machine on tf-idf vectors over the words of the positives (Arandjelović &
+    Zisserman, CVPR 2012, section 4). Words of negative weight are dropped, so that scores are like those of any query.
 
     `cost`: C of the machine: see `retrieval.search.linear_svm.train`.
     """
     from scipy.sparse import csr_array
 
-    asked = [part for part in (words, *added) if len(part)]
-    known = np.unique(np.concatenate([np.zeros(0, np.int32), *asked]))
+    positives = [part for part in (words, *added) if len(part)]
+    known = np.unique(np.concatenate([np.zeros(0, np.int32), *positives]))
     known = known[index.idf[known] > 0]
     if not len(known):
         return WeighedWords(np.zeros(0, np.int32), np.zeros(0, np.float32))
     others = [np.asarray(image.words) for image in index.images.features_of(negatives)]
     place = np.full(index.words, -1, np.int32)  # of each word that the positives have
     place[known] = np.arange(len(known), dtype=np.int32)
-    rows = np.repeat(np.arange(len(asked) + len(others)), [len(one) for one in (*asked, *others)])
-    columns = place[np.concatenate([*asked, *others])]
+    rows = np.repeat(np.arange(len(positives) + len(others)), [len(one) for one in (*positives, *others)])
+    columns = place[np.concatenate([*positives, *others])]
     rows, columns = rows[columns >= 0], columns[columns >= 0]
-    samples = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(asked) + len(others), len(known)))
+    samples = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(positives) + len(others), len(known)))
     samples.sum_duplicates()
     samples.data = index.term_frequency(samples.data) * index.idf[known[samples.indices]]
     norms = np.sqrt(samples.multiply(samples).sum(axis=1))
-    # The negatives have other words, too.
-    norms[len(asked) :] = index.norms_of(negatives)
+    # Norms of the negatives include words that the positives lack.
+    norms[len(positives) :] = index.norms_of(negatives)
     samples.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(samples.indptr))
-    positive = np.arange(len(norms)) < len(asked)
+    positive = np.arange(len(norms)) < len(positives)
     vector = samples.T @ train((samples @ samples.T).toarray(), positive, cost)
     useful = vector > 0
     weights = index.counts_of(vector[useful] / index.idf[known[useful]])
@@ -124,11 +122,11 @@ def discriminative_words(
 
 
 def strongest(scored: WeighedWords, index: SearchedPhotos, most: int) -> WeighedWords:
-    """Keep the words that can add the most to a score: a query of many words takes long."""
+    """Keep the words that can add most to a score, as many words take long to score."""
     distinct, which = np.unique(scored.words, return_inverse=True)
     weights = np.bincount(which, weights=scored.weights, minlength=len(distinct))
     if len(distinct) > most:
         strength = index.term_frequency(weights) * np.square(index.idf[distinct])
-        kept = np.sort(np.argsort(-strength, kind="stable")[:most])
-        distinct, weights = distinct[kept], weights[kept]
+        chosen = np.sort(np.argsort(-strength, kind="stable")[:most])
+        distinct, weights = distinct[chosen], weights[chosen]
     return WeighedWords(distinct, weights.astype(np.float32))

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def train(products: NDArray[np.float64], positive: NDArray[np.bool_], cost: float) -> NDArray[np.float64]:
-    """Train a machine of squared hinge loss on inner products (n, n) of samples x_i, `positive` (n,) or not; gives
+    """Train a machine of squared hinge loss on inner products (n, n) of samples x_i, `positive` (n,) or not. Returns
     ``y_i α_i``: the weight vector is ``w = Σ y_i α_i x_i``, and the bias the sum of the coefficients.
 
     It minimises ``½ (‖w‖² + b²) + C Σ max(0, 1 - y_i (w·x_i + b))²``. With ``z_i = y_i (x_i, 1)`` the dual is to
@@ -20,7 +20,7 @@ def train(products: NDArray[np.float64], positive: NDArray[np.bool_], cost: floa
     signs = np.where(positive, 1.0, -1.0)
     dual = (products + 1.0) * np.outer(signs, signs)
     dual[np.diag_indices(len(dual))] += 0.5 / cost
-    # `one_thread` around this knows nothing of SciPy's linear algebra if that has come just now.
+    # An enclosing `one_thread` does not limit SciPy's linear algebra if it was loaded after it.
     with threadpool_limits(1, user_api="blas"):
         lower = cholesky(dual, lower=True)
         alpha, _ = nnls(lower.T, solve_triangular(lower, np.ones(len(dual)), lower=True))

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from retrieval.search.query import Query
 
-# A map does not match, and was fixed by chance, if by it the nearest corner of a thing is this many times nearer to the
-# camera than its farthest, or the thing is seen this many times narrower one way than the other.
+# A map is taken for a chance match if the nearest corner of an object would be this many times nearer to the camera
+# than the farthest, or the object seen this many times narrower one way than the other.
 DEEPEST = 10.0
 NARROWEST = 10.0
 LARGEST = 1000.0
@@ -23,12 +23,12 @@ _EQUAL = 1e-3  # pixels: corners nearer than this are one
 def found_region(
     query: Query, matrix: NDArray[np.float64] | None, width: int | None, height: int | None
 ) -> list[list[float]] | None:
-    """Outline of a query's box, or of all of its photo, in a photo that it was found in by a homography: corners of a
-    convex polygon in pixels, clockwise as the query has them, none outside the photo; the four corners of the box, the
-    top left one first, where all of it lies inside.
+    """Map the outline of a query's box, or of its whole photo, into a photo by a homography. Returns the corners of a
+    convex polygon in pixels, clockwise as in the query and clipped to the photo. If all of it lies inside, these are
+    the four corners of the box, the top left one first.
 
-    None if there is no homography, or it gives no view of the box: a corner behind the camera or far beyond all others,
-    a mirrored, needle-like or immense outline, or one that is almost entirely outside the photo.
+    None if there is no homography, or if it is no view of the box: a corner behind the camera or far beyond all others,
+    a mirrored, needle-like or immense outline, or one almost entirely outside the photo.
     """
     if matrix is None or not width or not height:
         return None
@@ -43,10 +43,10 @@ def found_region(
 
 
 def project_outline(corners: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Corners (4, 2) of a box, clockwise on the screen, where y points down, mapped to a photo; None if the homography
-    gives no view of the box (see `found_region`).
+    """Map the corners (4, 2) of a box to a photo, clockwise on the screen, where y points down; None if the homography
+    is no view of the box (see `found_region`).
     """
-    # In plain numbers, as all that follows: arrays of so few corners take ten times as long.
+    # In plain numbers, here and below: NumPy takes ten times as long for so few corners.
     rows, points = matrix.tolist(), corners.tolist()
     mapped = [[a * x + b * y + c for a, b, c in rows] for x, y in points]
     if not all(math.isfinite(value) for corner in mapped for value in corner):
@@ -73,17 +73,17 @@ def clip_polygon(corners: NDArray[np.float64], width: int, height: int) -> NDArr
         inside = [point[axis] * sign - bound for point in points]  # how far on the right side of this edge of the photo
         if all(distance >= 0 for distance in inside):
             continue
-        kept = []
+        clipped = []
         for place, point in enumerate(points):
             before, here, there = points[place - 1], inside[place - 1], inside[place]
             if (here < 0) != (there < 0):
                 part = here / (here - there)
                 crossing = [start + (end - start) * part for start, end in zip(before, point, strict=True)]
                 crossing[axis] = sign * bound
-                kept.append(crossing)
+                clipped.append(crossing)
             if there >= 0:
-                kept.append(point)
-        points = kept
+                clipped.append(point)
+        points = clipped
     apart = [
         point
         for place, point in enumerate(points)
@@ -93,7 +93,7 @@ def clip_polygon(corners: NDArray[np.float64], width: int, height: int) -> NDArr
 
 
 def area(corners: NDArray[np.float64]) -> float:
-    """Area of a polygon (n, 2), above 0 where its corners go round clockwise on the screen."""
+    """Area of a polygon (n, 2), above 0 if its corners are clockwise on the screen."""
     points = corners.tolist()
     return float(sum(points[place - 1][0] * y - x * points[place - 1][1] for place, (x, y) in enumerate(points))) / 2
 
@@ -114,7 +114,7 @@ def narrowest_width(corners: NDArray[np.float64]) -> float:
 
 
 def _flattening(matrix: Sequence[Sequence[float]], point: Sequence[float]) -> float:
-    """How many times longer than wide a homography, three rows of numbers, makes a small circle round a point."""
+    """Ratio of length to width of a small circle around a point, mapped by a homography of three rows of numbers."""
     u, v, w = (row[0] * point[0] + row[1] * point[1] + row[2] for row in matrix)
     (a, b, _), (c, d, _), (e, f, _) = matrix
     a, b, c, d = a * w - u * e, b * w - u * f, c * w - v * e, d * w - v * f  # the Jacobian, but for 1 / w²

@@ -1,4 +1,4 @@
-"""What a search needs of the photos that it searches, wherever they lie: their features, and how much words count."""
+"""Interfaces to the searched photos, local or on other machines: their features, and the weights of words."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,11 +12,11 @@ from index.similarity import SimilarityMatrix
 
 
 class NotHere(Unreachable):
-    """The features of a photo of the collection cannot be had now."""
+    """The features of a photo of the collection are not available now."""
 
 
 class FeatureReader(Protocol):
-    """Features of photos by their numbers; `index.images.IndexedImages` gives those of segments that are here."""
+    """Features of photos by number; `index.images.IndexedImages` reads those of local segments."""
 
     def features(self, image_number: int, /) -> ImageFeatures:
         """The features of a photo; raises KeyError if it is not indexed."""
@@ -28,11 +28,11 @@ class FeatureReader(Protocol):
         """The signatures (n, B) of the features of a photo; raises KeyError if it is not indexed."""
 
     def feature_counts(self, image_numbers: Sequence[int], /) -> NDArray[np.int64]:
-        """How many features some photos have; raises KeyError if one is not indexed."""
+        """Numbers of features of some photos; raises KeyError if one is not indexed."""
 
 
 class SearchedPhotos(Protocol):
-    """The photos of a collection; `index.inverted.InvertedIndex` gives those of segments that are here."""
+    """The photos of a collection; `index.inverted.InvertedIndex` holds those of local segments."""
 
     words: int
     idf: NDArray[np.float64]
@@ -44,11 +44,11 @@ class SearchedPhotos(Protocol):
 
     @property
     def similarity(self) -> SimilarityMatrix | None:
-        """By which words are scored; None: each is like itself alone."""
+        """Similarity of words used in scoring; None: each is like itself alone."""
 
     @property
     def borrows(self) -> bool:
-        """Whether photos are scored with what they borrow of others."""
+        """Whether photos are scored with features borrowed from others."""
 
     def norms_of(self, image_numbers: Sequence[int], /) -> NDArray[np.float64]:
         """Norms of the tf-idf vectors of some photos."""

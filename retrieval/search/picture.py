@@ -22,7 +22,7 @@ from retrieval.search.ranking import Hit
 
 @dataclass(frozen=True)
 class PictureOptions:
-    """How a picture looks; sizes in pixels."""
+    """Layout of a picture; sizes in pixels."""
 
     tile: int = 380  # longer side of a photo in it
     columns: int = 2  # pairs of photos side by side
@@ -54,8 +54,8 @@ def draw_matches(
     options: PictureOptions | None = None,
 ) -> None:
     """Write a picture of the best matches, each next to the query. `found`: the answer, the best first, each with the
-    query whose features it matches. Verified ones are shown with their matches, others without. `query`: shown alone if
-    nothing was found.
+    query whose features it matches. Only verified photos are shown with matches. `query`: shown alone if nothing was
+    found.
     """
     options = options or PictureOptions()
     pairs = [
@@ -95,7 +95,7 @@ class _Tile:
         try:
             pixels = np.array(read_colour(path, ImageOptions(max_side=side)))  # a copy, to be drawn on
         except CairnError:
-            # The file may have gone since it was indexed; its place stays visible.
+            # The file may be missing by now; its place stays visible.
             factor = side / max(width, height, 1)
             pixels = np.full((max(1, int(height * factor)), max(1, int(width * factor)), 3), 220, np.uint8)
         return _Tile(pixels, (pixels.shape[1] / max(width, 1), pixels.shape[0] / max(height, 1)))

@@ -1,9 +1,9 @@
-"""How likely does a photo show the same as the query? One probability of what geometry and the score say together.
+"""Probability that a photo shows the same as the query, from geometry and score.
 
-Evidence alone does not tell how much else a photo has in common with the query, and a score alone is on another scale
-with each query. So the score counts by its contrast: how far it stands out from the photos that have anything in
-common with the query. Evidence and contrast are weighed by logistic regressions over pairs of photos with known
-contents: `scripts/panel --calibrate` prints the weights, and how well they do on scenes that were left out.
+Geometric evidence ignores what else the photos have in common, and scores are on a different scale for each query. So
+the score counts by its contrast to the median of the photos that share anything with the query. Logistic regressions
+over pairs of photos of known contents weigh evidence and contrast: `scripts/panel --calibrate` prints the weights, and
+how well they do on held-out scenes.
 """
 
 import math
@@ -24,12 +24,12 @@ LIKELY = 0.8
 UNCONFIRMED = 0.9
 """Most that is told of a photo that the query itself has no map to: whatever its score, nothing confirms it."""
 
-_BOUNDS = (-1.0, 3.0)  # of the contrast that counts: how much more a score stands out tells nothing more
+_BOUNDS = (-1.0, 3.0)  # of the contrast: beyond them it carries no information
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Weights of what speaks for a photo, by whether geometry found a map to it."""
+    """Weights of evidence and contrast, with and without a map found by geometry."""
 
     evidence: float  # weight of the logarithm of the odds by geometry
     contrast: float  # weight of the contrast, where there is a map
@@ -39,13 +39,13 @@ class Calibration:
 
 
 def background(scores: NDArray[np.floating]) -> float:
-    """Median of the scores (N,) that are larger than 0: what a photo has in common with a query by chance."""
+    """Median of the scores (N,) above 0: the score of an unrelated photo by chance."""
     positive = scores[scores > 0]
     return float(np.median(positive)) if len(positive) else 0.0
 
 
 def multiples(scores: NDArray[np.floating], ground: float) -> NDArray[np.float64]:
-    """Scores (N,) as multiples of the background: what makes those of several queries comparable. 0 stays 0."""
+    """Scores (N,) as multiples of the background, comparable between queries. 0 stays 0."""
     return np.asarray(scores, np.float64) / (ground if ground > 0 else 1.0)
 
 
@@ -55,14 +55,14 @@ def contrast(score: float, ground: float) -> float:
         return _BOUNDS[0]
     if ground <= 0:
         return _BOUNDS[1]
-    ratio = score / ground  # 0 where the score is next to nothing
+    ratio = score / ground  # underflows to 0 for tiny scores
     return min(max(math.log(ratio), _BOUNDS[0]), _BOUNDS[1]) if ratio > 0 else _BOUNDS[0]
 
 
 def weigh_result(verification: Verification, score: float, ground: float, calibration: Calibration) -> float:
-    """Probability that a photo shows the same as the query: the larger the evidence, where there is some, and the
-    score, the larger; 0 if there is neither. A map that speaks for little, such as that of a line of text, may make a
-    photo less likely than none.
+    """Probability that a photo shows the same as the query. It grows with the evidence, if there is any, and with the
+    score; it is 0 without both. A map of little evidence, such as that of a line of text, may make a photo less likely
+    than no map.
     """
     stands_out = contrast(score, ground)
     if math.isfinite(verification.log_odds):
@@ -74,7 +74,7 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
 
 
 def probability_alone(scores: NDArray[np.floating], ground: float, calibration: Calibration) -> NDArray[np.float64]:
-    """Return what `weigh_result` gives of photos (N,) without a map, by their scores; it grows with them."""
+    """Return `weigh_result` of photos (N,) without a map, by their scores; it grows with them."""
     with np.errstate(divide="ignore"):
         stands_out = np.clip(np.log(multiples(scores, ground)), *_BOUNDS) if ground > 0 else _BOUNDS[1]
     odds = calibration.alone * stands_out + calibration.alone_constant
@@ -93,7 +93,7 @@ CALIBRATIONS = {
     "signatures-sp": _BY_SIGNATURES,
     "asmk": replace(_BY_AGGREGATES, alone=2.421, alone_constant=-6.905),
     "asmk-sp": _BY_AGGREGATES,
-    "raw": _BY_WORDS,  # scores by words, and evidence as well
+    "raw": _BY_WORDS,  # also scores by words
 }
 """By engine. Where photos are verified, one without a map is less likely to be right than its score alone says."""
 

@@ -31,7 +31,7 @@ Box = tuple[float, float, float, float]
 
 
 class PhotoUnusable(CairnError):
-    """A photo that cannot be searched for: it is damaged, or no photo, or its file has gone.
+    """A photo that cannot be searched for: its file is damaged, is no photo or is missing.
 
     Attributes
     ----------
@@ -77,16 +77,16 @@ class Query:
 
     @property
     def mirroring(self) -> NDArray[np.float64]:
-        """Takes pixels (3, 3) of the upright original to those of the picture that the views are of."""
+        """Map (3, 3) from pixels of the upright original to those of the picture that the views are of."""
         return np.array([[-1, 0, self.width - 1], [0, 1, 0], [0, 0, 1]]) if self.mirrored else np.eye(3)
 
     def ellipses(self, view: int, features: NDArray[np.integer]) -> NDArray[np.float32]:
         """Regions (N, 5) of some features of a view, pixels of the upright original."""
-        found = self.views[view].frames.at(features).ellipses(self.side)
+        regions = self.views[view].frames.at(features).ellipses(self.side)
         if self.mirrored:
-            found[:, 0] = self.width - 1 - found[:, 0]
-            found[:, 3] *= -1
-        return found
+            regions[:, 0] = self.width - 1 - regions[:, 0]
+            regions[:, 3] *= -1
+        return regions
 
     def moved(self, path: Path) -> "Query":
         """The same query of a file of the same content."""
@@ -95,19 +95,19 @@ class Query:
         return replace(self, path=path)
 
     def tried_at(self, turns: int) -> "Query":
-        """The same query at another number of turns; views that were made are not made again."""
+        """The same query at another number of turns; computed views are reused."""
         if self.source is None or not isinstance(self.views, LazyViews):
             return self
         return replace(self, views=self.views.at(turns_of(self.source.extractor, turns)))
 
     def rest(self) -> None:
-        """Let go of what views at other turns would be described from: it is many times larger than the views."""
+        """Release the photo that views at other turns would be described from: it is much larger than the views."""
         if self.source is not None:
             self.source.rest()
 
 
 class QuerySource:
-    """The photo of a query, read and looked through for regions when that is needed."""
+    """The photo of a query, read, and its regions detected, when needed."""
 
     def __init__(
         self, extractor: Extractor, image: ImageOptions, path: Path, box: Box | None, *, mirrored: bool = False
@@ -118,11 +118,11 @@ class QuerySource:
         self._image = image
         self.box = box
         self._read: tuple[Photo, Box | None, Regions] | None = None
-        self._known: Callable[[], NDArray[np.float32]] | None = None  # gives regions that need not be looked for
-        self._rows: dict[float, NDArray[np.float16]] = {}  # descriptors of turns to come: see `_key`
+        self._known: Callable[[], NDArray[np.float32]] | None = None  # returns known regions, in place of detection
+        self._rows: dict[float, NDArray[np.float16]] = {}  # descriptors computed ahead, by turn: see `_key`
 
     def read(self) -> tuple[Photo, Box | None, Regions]:
-        """Read the photo; give it, the box clipped to it, and the regions in that."""
+        """Return the photo, the box clipped to it, and the regions in the box."""
         if self._read is None:
             try:
                 photo = self.extractor.read(self.path, self._image)
@@ -140,16 +140,16 @@ class QuerySource:
         return self._read
 
     def know(self, ellipses: Callable[[], NDArray[np.float32]]) -> None:
-        """Take the regions (N, 5) that this gives, in pixels of the upright original, for those of the photo."""
+        """Use the regions (N, 5) that a function returns, in pixels of the upright original, in place of detection."""
         self._known = ellipses
 
     def rest(self) -> None:
-        """Let go of the photo, which is read again when it is needed, and of what was described."""
+        """Release the photo and its descriptors; the photo is read again when needed."""
         self._read = None
         self._rows.clear()
 
     def describe(self, turn: float) -> DescribedView:
-        """Describe the photo at a turn, by `TURNED_REGIONS` at most, if not upright: see `read`."""
+        """Describe the photo at a turn; if not upright, with `TURNED_REGIONS` regions at most."""
         photo, _, regions = self.read()
         if turn:
             regions = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
@@ -167,24 +167,24 @@ class QuerySource:
 
 
 def _spread_regions(frames: Frames, side: int) -> NDArray[np.float32]:
-    """Regions (N, 5) in the order of `_spread`, in pixels of a photo whose longer side is given."""
+    """Regions (N, 5) in the order of `_spread`, in pixels of a photo with this longer side."""
     return frames.at(_spread(len(frames.centres))).ellipses(side)
 
 
 def _spread(number: int) -> NDArray[np.int64]:
-    """An order (N,) whose first elements, however many, are spread evenly over the whole."""
+    """Permutation (N,) every prefix of which is spread evenly over the whole."""
     return np.argsort(np.arange(number) * ((np.sqrt(5) - 1) / 2) % 1, kind="stable")
 
 
 def _key(turn: float) -> float:
-    """Part of a full turn that a turn in radians is, rounded, so that equal turns are found by it."""
+    """A turn in radians as a rounded part of a full turn, so that equal turns have equal keys."""
     return round(turn / (2 * np.pi), 6) % 1
 
 
 def turns_of(extractor: Extractor, turns: int) -> NDArray[np.float64]:
     """The turns, radians, at which a query is tried.
 
-    Patches that are rotated themselves need none but upright, and features of other programs can have no other.
+    Only upright if patches are rotated, or if another program makes the features.
     """
     turned = extractor.options.upright and not extractor.is_foreign
     return 2 * np.pi * np.arange(turns if turned else 1) / turns
@@ -203,9 +203,9 @@ def extract_query(
     (soft assignment; Philbin et al., CVPR 2008). `signed`: nearest words by which a feature gets signatures (0: none);
     those of turned views get theirs by one word.
 
-    `turns`: number of equally spaced turns at which the query may be tried; 1 is upright only. A collection whose
-    patches are rotated needs none. At other turns than upright the strongest `TURNED_REGIONS` are described, when their
-    views are asked for: the weaker ones cost time, and precision by chance matches.
+    `turns`: number of equally spaced turns at which the query may be tried; 1 is upright only. A collection with
+    rotated patches is searched upright only. Other turns are described on demand, by the strongest `TURNED_REGIONS`:
+    weaker regions cost time, and precision by chance matches.
     """
     signatures = collection.signatures if signed else None
     describe = partial(
@@ -232,9 +232,9 @@ def recall_query(
     signed: int = 0,
     photos: FeatureReader | None = None,
 ) -> Query:
-    """Make a query of a photo of the collection by its features as they are indexed, without descriptors. Its file is
-    read only for other turns than upright: what is described then are its regions as indexed. Raises KeyError if the
-    photo was removed since the collection was opened.
+    """Make a query from the indexed features of a photo of the collection, without descriptors. Its file is read only
+    for turns other than upright, which are described at the indexed regions. Raises KeyError if the photo was removed
+    since the collection was opened.
     """
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
@@ -244,7 +244,7 @@ def recall_query(
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))
-    # The frames of upright patches tell the regions. Which were the strongest is not kept: some from all words do.
+    # Frames of upright patches determine the regions. Their strengths are not stored: regions from all words serve.
     if collection.options.features.upright:
         source.know(partial(_spread_regions, view.frames, max(width, height)))
     signatures = collection.signatures if signed else None
@@ -258,8 +258,8 @@ def recall_query(
 def recall_described(
     collection: Collection, row: ImageRow, source: QuerySource, image: ImageFeatures, *, soft: int = 1, signed: int = 0
 ) -> Query:
-    """Make a query of a photo of the collection by the descriptors that are kept of it: its file is not read. `image`:
-    the features of the photo, with the column ``descriptor``.
+    """Make a query from the stored descriptors of a photo of the collection, without reading its file. `image`: the
+    features of the photo, with the column ``descriptor``.
     """
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
@@ -281,13 +281,13 @@ def quantise_views(
     source: SignatureSource | None = None,
     signed: int = 0,
 ) -> list[View]:
-    """Give each feature of some views its word, those of turned views in a quick search: see `extract_query`."""
-    found: dict[int, View] = {}
+    """Assign words to the features of some views, by a quick search for turned views: see `extract_query`."""
+    quantised: dict[int, View] = {}
     for quick in (False, True):
         places = [place for place, view in enumerate(views) if (view.turn != 0) == quick]
         if not places:
             continue
-        # All together: a search reads what lies near many of them but once.
+        # All together: the search then reads each part of the vocabulary once.
         rows = to_single(np.concatenate([views[place].descriptors for place in places]))
         several = vocabulary.search.search(rows, 1 if quick else max(signed, 1), quick=quick)[0]
         shared = vocabulary.assign_soft(rows, soft) if soft > 1 else None
@@ -301,12 +301,12 @@ def quantise_views(
                 (words, None) if shared is None else (shared[0][own].reshape(-1), shared[1][own].reshape(-1))
             )
             signatures = SignedFeatures(several[own], codes[own]) if codes is not None else None
-            found[place] = View(
+            quantised[place] = View(
                 *(view.turn, view.frames, view.descriptors, words, terms, weights, signatures),
                 elongation=view.elongation,
                 size=view.size,
             )
-    return [found[place] for place in range(len(views))]
+    return [quantised[place] for place in range(len(views))]
 
 
 def _views_at(
@@ -327,7 +327,7 @@ def _views_at(
 
 
 def _recall(vocabulary: Vocabulary, source: SignatureSource, features: SignedFeatures, signed: int) -> SignedFeatures:
-    """Look features up by several words that are indexed by one, without their descriptors: see `extract_query`."""
+    """Assign several words to features that are indexed by one, without descriptors: see `extract_query`."""
     words, signatures = features.words[:, 0], features.signatures[:, 0]
     beside = vocabulary.words_beside(words)[:, : signed - 1]
     if not beside.size:
@@ -351,7 +351,7 @@ def shrunk_box(box: Box, part: float) -> Box:
 
 
 def mirror_box(box: Box, width: int) -> Box:
-    """Give the box of the same in the mirror image of a photo of this width, pixels."""
+    """Mirror a box in a photo of this width, pixels."""
     return width - 1 - box[2], box[1], width - 1 - box[0], box[3]
 
 

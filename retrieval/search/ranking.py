@@ -1,4 +1,4 @@
-"""The ranking of a search: arrays of all photos, and objects of those that are looked at."""
+"""The ranking of a search: arrays over all photos, with objects made only for photos that are accessed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,28 +24,28 @@ class Hit:
     score: float  # tf-idf cosine, or learnt similarity
     view: int  # view of the query that found it
     verification: Verification = NOTHING
-    probability: float = 0.0  # that it shows the same, in steps of 0.0001: see `weigh_result`
+    probability: float = 0.0  # of a true match, in steps of 0.0001: see `weigh_result`
 
     @property
     def found(self) -> bool:
-        """Whether geometry finds the query in the photo, and both together are as probable as what is called found."""
+        """Whether the photo is verified by geometry, and its probability reaches the threshold of found photos."""
         return self.verification.inliers > 0 and self.probability >= FOUND
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What verification found of a photo, and with which view of the query."""
+    """The verification of a photo, and the view of the query that it was verified with."""
 
     view: int
     verification: Verification
 
 
 class Ranking(Sequence[Hit]):
-    """All photos that were searched, the best first; only what is asked for is put in order.
+    """All searched photos, the best first; sorted only as far as accessed.
 
-    What is found comes first, by inliers, then the others by probability, by score, and by name: numbers tell in which
-    order they were added. Photos of score 0 are in the order of their numbers. `numbers` (N,), ascending; `scores`
-    (N,); `views` (N,): view of the query that each score is of.
+    Found photos come first, by inliers; then the others by probability, score and name. Names break ties, as numbers
+    depend on the order of adding. Photos of score 0 are ordered by number. `numbers` (N,), ascending; `scores` (N,);
+    `views` (N,): view of the query that each score is of.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Ranking(Sequence[Hit]):
         self._names = names
         self.ground = ground
         self._calibration = calibration
-        self._hits: dict[int, Hit] = {}  # those that were looked at, by place
+        self._hits: dict[int, Hit] = {}  # those accessed, by place
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -83,17 +83,17 @@ class Ranking(Sequence[Hit]):
         return self[: place + 1][place] if place >= 0 else self[:][place]
 
     def hit(self, place: int) -> Hit:
-        """What is known of the photo at a place of the arrays."""
+        """The hit of the photo at a place of the arrays."""
         if place not in self._hits:
             number = int(self.numbers[place])
-            found = self.found.get(number) or Tried(int(self.views[place]), NOTHING)
-            self._hits[place] = self.weighed(Hit(number, float(self.scores[place]), found.view, found.verification))
+            tried = self.found.get(number) or Tried(int(self.views[place]), NOTHING)
+            self._hits[place] = self.weighed(Hit(number, float(self.scores[place]), tried.view, tried.verification))
         return self._hits[place]
 
     def weighed(self, hit: Hit) -> Hit:
-        """Give a hit the probability that goes with its verification and its score."""
+        """Return a hit with the probability from its verification and score."""
         likely = weigh_result(hit.verification, hit.score, self.ground, self._calibration)
-        return replace(hit, probability=round(likely, 4))  # rounded as shown: that decides what counts as found
+        return replace(hit, probability=round(likely, 4))  # rounded as displayed, as `Hit.found` compares it
 
     @cached_property
     def ordered(self) -> NDArray[np.uint32]:
@@ -102,7 +102,7 @@ class Ranking(Sequence[Hit]):
 
     @cached_property
     def strengths(self) -> NDArray[np.float64]:
-        """What photos are ordered by (N, 4): whether they are found, their inliers then, probability, `multiples`."""
+        """Sort keys of photos (N, 4): whether found, inliers if found, probability, `multiples`."""
         strengths = np.zeros((len(self), 4))
         strengths[:, 2] = probability_alone(self.scores, self.ground, self._calibration)
         strengths[:, 3] = multiples(self.scores, self.ground)
@@ -111,7 +111,7 @@ class Ranking(Sequence[Hit]):
         return strengths
 
     def _strength(self, place: int) -> tuple[float, float, float]:
-        """Whether the photo at a place is found, its inliers then, and its probability."""
+        """Whether the photo at a place is found, its inliers if so, and its probability."""
         hit = self.hit(place)
         likely = weigh_result(hit.verification, hit.score, self.ground, self._calibration)
         return hit.found, hit.verification.inliers if hit.found else 0, likely
@@ -129,7 +129,7 @@ class Ranking(Sequence[Hit]):
         behind[front] = False
         rest = rest[behind[rest]]
         likely = probability_alone(self.scores[rest], self.ground, self._calibration)
-        # Both are in order: those that are found come before all others.
+        # Both are sorted: found photos come before all others.
         before = np.where(strengths[:, 0] > 0, 0, np.searchsorted(-likely, -strengths[:, 2], side="left"))
         return np.insert(rest, before, front)[:top]
 
@@ -137,8 +137,8 @@ class Ranking(Sequence[Hit]):
 def by_score(
     numbers: NDArray[np.uint32], scores: NDArray[np.float32], names: Names, top: int | None = None
 ) -> NDArray[np.int64]:
-    """Places of photos in the order of their scores (N,): see `Ranking`. `names`: gives the names of photos whose
-    scores are equal. `top`: places that are wanted; fewer where there are fewer photos.
+    """Places of photos in the order of their scores (N,): see `Ranking`. `names`: returns names of photos, to break
+    ties. `top`: number of places wanted; fewer if there are fewer photos.
     """
     wanted = len(numbers) if top is None else min(top, len(numbers))
     places = _reaching(scores, wanted)  # so that a tie at the last place too is broken by name
@@ -158,7 +158,7 @@ def by_score(
 
 
 def _reaching(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Places, ascending, of the scores above 0 that are as good as the one at a place of the order, or better."""
+    """Places, ascending, of the scores above 0 that are at least the `top`-th largest."""
     places = np.flatnonzero(scores > 0)
     if top < len(places):
         last = np.partition(scores[places], len(places) - top)[len(places) - top] if top else np.inf
@@ -175,9 +175,9 @@ def leading(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 
 
 def combine(answers: Sequence[Ranking], match_all: bool, top: int) -> list[tuple[int, Hit]]:
-    """Make one ranking of the answers to one or several photos. An image counts as its worst answer with `match_all`,
-    else as its best; `top`: images that are wanted. Gives the answer that counts and what it says, by
-    `Ranking.strengths`, then by place in the first answer. One answer keeps its order.
+    """Merge the answers to several photos into one ranking. An image counts by its worst answer with `match_all`, else
+    by its best; `top`: number of images wanted. Returns the number of the answer that counts and its hit, ordered by
+    `Ranking.strengths`, then by place in the first answer. A single answer keeps its order.
     """
     first = answers[0]
     if len(answers) == 1:
@@ -195,7 +195,7 @@ def combine(answers: Sequence[Ranking], match_all: bool, top: int) -> list[tuple
 
 
 def _exceeds(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say of each row whether it is larger than that of another array: by its first column that differs."""
+    """Whether each row is larger than that of another array, in lexicographic order."""
     rows = np.arange(len(one))
     first = (one != other).argmax(axis=1)
     return np.asarray(one[rows, first] > other[rows, first])

@@ -1,4 +1,4 @@
-"""The scores that photos have in one search: what the search asks of wherever the photos lie."""
+"""The scores of photos in one search, whether the photos are local or on other machines."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -28,17 +28,16 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Begun:
-    """Scores that wait for what other parts of the collection say."""
+    """Scores that wait for sums over the other parts of the collection."""
 
-    # what must be added up over all parts of a collection, exactly: an array a view, or none where photos are scored
-    # each by itself
+    # to be summed over all parts of a collection, exactly: an array for each view; empty if scores are independent
     totals: list[NDArray[np.float64]]
-    # takes the sums, and gives the scores (V, N) of the photos here
+    # takes the sums, and returns the scores (V, N) of the local photos
     finish: Callable[[Sequence[NDArray[np.float64]]], NDArray[np.float32]]
 
 
 class Scorer(Protocol):
-    """What an engine does for a scoreboard."""
+    """The interface of an engine that a scoreboard uses."""
 
     index: InvertedIndex
 
@@ -53,9 +52,9 @@ class Scorer(Protocol):
 
 
 class Scoreboard(ABC):
-    """The photos that one search may find, and their scores with those of its views that were looked at.
+    """The photos that one search may find, and their scores with the views that were scored.
 
-    A photo counts by the best of its scores, weighted by view.
+    A photo counts by its best score over the views, each weighted.
     """
 
     @property
@@ -65,24 +64,23 @@ class Scoreboard(ABC):
 
     @abstractmethod
     def look(self, which: Sequence[int], views: Sequence[View]) -> None:
-        """Score with views, which take the places of those of some numbers."""
+        """Score with views, and store the scores under the view numbers `which`."""
 
     @abstractmethod
     def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
-        """Photos of the best scores with views of some weights (V,): at least `top`, all that tie with the last, and
-        those of score 0 by ascending number if the others do not suffice. None: as many as can be had; here that is
-        all. `also`: numbers of photos that are given in any case.
+        """Photos of the best scores, with weights (V,) of the views: at least `top` and all that tie with the last; if
+        too few have scores above 0, others by ascending number. None: as many as available; all if local. `also`:
+        numbers of photos to include in any case.
         """
 
     @abstractmethod
     def ground(self, weights: Weights) -> float:
-        """Return `background` of all photos, those that may not be found too."""
+        """Return `background` of all photos, including those that may not be found."""
 
     @abstractmethod
     def lowest(self, which: int, most: int) -> list[int]:
-        """Numbers of the photos of the lowest scores with one view, ascending: of all, those of equal scores in order.
-
-        The number of a photo decides between equal scores.
+        """Numbers, ascending, of the photos of the lowest scores with one view, among all photos; ties are broken by
+        number.
         """
 
     @abstractmethod
@@ -95,30 +93,30 @@ class Scoreboard(ABC):
 
     @abstractmethod
     def aligned(self, others: Sequence["Scoreboard"], weights: Sequence[Weights], rule: "Rule") -> list[Candidates]:
-        """Return the scores of the same photos on this scoreboard and on others, by weights of each: see `Rule`."""
+        """Return the scores of the same photos on this scoreboard and on others, by the weights of each: see `Rule`."""
 
 
 @dataclass(frozen=True)
 class Rule:
     """Which photos are compared on several scoreboards."""
 
-    # a photo counts by the worst of its scores, or by the best, each as a multiple of the ground of its scoreboard
+    # whether a photo counts by its worst score, else by its best, each as a multiple of the ground of its scoreboard
     match_all: bool
     grounds: tuple[float, ...]  # of the scoreboards: see `Scoreboard.ground`
     top: int  # at least this many, the best; see `Scoreboard.best`
-    also: tuple[int, ...] = ()  # numbers of photos that are given in any case
+    also: tuple[int, ...] = ()  # numbers of photos to include in any case
 
 
 class LocalScoreboard(Scoreboard):
-    """Of photos whose index is here; `among`: those that may be found."""
+    """The scoreboard of a local index; `among`: photos that may be found."""
 
     def __init__(self, engine: Scorer, views: int, among: NDArray[np.integer] | None = None) -> None:
         self._engine = engine
         self._every = engine.index.image_numbers
         self._kept = slice(None) if among is None else np.flatnonzero(np.isin(self._every, among))
         self.numbers = self._every[self._kept]
-        self._scores = np.zeros((views, len(self._every)), np.float32)  # of all photos, by views that were looked at
-        self._table = self._scores[:, self._kept]  # of those that may be found
+        self._scores = np.zeros((views, len(self._every)), np.float32)  # of all photos, by scored views
+        self._table = self._scores[:, self._kept]  # of photos that may be found
         self._views: dict[int, View] = {}
         self._weighted: dict[bytes, NDArray[np.float32]] = {}  # the best of all, by weights
         self._grounds: dict[bytes, float] = {}  # by weights
@@ -129,14 +127,14 @@ class LocalScoreboard(Scoreboard):
         self._set(which, views, self._engine.score_many(views))
 
     def begin(self, which: Sequence[int], views: Sequence[View]) -> list[NDArray[np.float64]]:
-        """Begin to look; return what is to be added up over all parts of the collection for `finish`."""
+        """Begin to score; return the totals to sum over all parts of the collection for `finish`."""
         begun = self._engine.begin(views)
         self._begun = list(which), begun
         self._keep(which, views)
         return begun.totals
 
     def finish(self, totals: Sequence[NDArray[np.float64]]) -> None:
-        """End what `begin` began, given the sums."""
+        """Finish scoring with the sums of the totals of `begin`."""
         assert self._begun is not None
         (which, begun), self._begun = self._begun, None
         self._set(which, [self._views[one] for one in which], begun.finish(totals))
@@ -153,16 +151,16 @@ class LocalScoreboard(Scoreboard):
         self._grounds.clear()
 
     def weighted(self, weights: Weights) -> NDArray[np.float32]:
-        """The best of the weighted scores (N,) of every photo, those that may not be found too."""
+        """The best weighted score (N,) of every photo, including those that may not be found."""
         key = weights.tobytes()
         if key not in self._weighted:
             looked_at = sorted(self._views)
-            least = 0.0 if len(looked_at) < len(self._scores) else -np.inf  # with those not looked at all have 0
+            least = 0.0 if len(looked_at) < len(self._scores) else -np.inf  # scores of views not yet scored are 0
             self._weighted[key] = weigh(self._scores[looked_at], weights[looked_at]).max(axis=0, initial=least)
         return self._weighted[key]
 
     def places_of(self, numbers: Iterable[int]) -> NDArray[np.int64]:
-        """Places in `numbers` of those of some photos that may be found, ascending."""
+        """Places in `numbers`, ascending, of those of some photos that may be found."""
         return np.flatnonzero(np.isin(self.numbers, np.fromiter(numbers, np.int64)))
 
     def at(self, places: NDArray[np.int64]) -> Candidates:
@@ -188,7 +186,7 @@ class LocalScoreboard(Scoreboard):
         return numbers
 
     def lowest_scores(self, which: int, most: int) -> Candidates:
-        """Return the photos of the lowest scores with one view, whose scores are the one row of the table."""
+        """Return the photos of the lowest scores with one view; the table has that one row."""
         places = _lowest(self._scores[which], most)
         return Candidates(self._every[places], self._scores[[which]][:, places])
 
@@ -199,12 +197,12 @@ class LocalScoreboard(Scoreboard):
     def verify_all(self, weights: Weights) -> dict[int, Tried]:
         """Verify every photo: see `Scoreboard.verify_all`."""
         views = weigh(self._table, weights).argmax(axis=0)
-        found: dict[int, Tried] = {}
+        results: dict[int, Tried] = {}
         for view in np.unique(views).tolist():
             numbers = self.numbers[views == view].tolist()
             verified = zip(numbers, self._engine.verify_many(self._views[view], numbers), strict=True)
-            found |= {number: Tried(view, one) for number, one in verified if one.strength > NOTHING.strength}
-        return found
+            results |= {number: Tried(view, one) for number, one in verified if one.strength > NOTHING.strength}
+        return results
 
     def aligned(self, others: Sequence[Scoreboard], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
         """Return the same photos on several scoreboards: see `Scoreboard.aligned`."""
@@ -239,7 +237,7 @@ def weigh(table: NDArray[np.float32], weights: Weights) -> NDArray[np.float32]:
 
 
 def _lowest(scores: NDArray[np.float32], number: int) -> NDArray[np.int64]:
-    """Places of the lowest scores, at most `most`, ascending; of equal ones the first."""
+    """Places, ascending, of at most `number` lowest scores; of equal ones the first."""
     number = min(number, len(scores))
     if not number:
         return np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""Search: the ranking by an engine, verification of the best, turned queries, query expansion."""
+"""Search: ranking by an engine, verification of the best photos, rotated queries, query expansion."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -28,18 +28,18 @@ from retrieval.search.views import LazyViews, View, joined, part_of
 
 @dataclass(frozen=True)
 class RankedAnswer:
-    """All photos of the collection, or those that were asked for, the best first."""
+    """All photos of the collection, or the requested ones, the best first."""
 
     hits: Ranking
     seconds: dict[str, float]  # extract (of views at other turns than upright), search, verify
-    turned: bool  # whether views at other turns than upright were looked at
+    turned: bool  # whether views at other turns than upright were searched
     sure: bool  # whether the photos found upright make it unlikely that other turns change the answer
-    ranked: "Ranked"  # what the ranking was made of
+    ranked: "Ranked"  # data that the ranking was made from
     missing: tuple[int, ...] = ()  # shards of the collection that were not searched, as no worker had them
 
 
 class SearchEngine(Protocol):
-    """What a searcher needs of an engine: one of photos that are here is an `Engine`."""
+    """The interface of an engine that a searcher uses; `Engine` implements it for local photos."""
 
     @property
     def index(self) -> SearchedPhotos:
@@ -50,15 +50,15 @@ class SearchEngine(Protocol):
         """Whether views must have descriptors."""
 
     def scoreboard(self, views: int, among: NDArray[np.integer] | None = None, /) -> Scoreboard:
-        """Return a scoreboard of a search with several views, among all photos or those of some numbers."""
+        """Return the scoreboard of a search with several views, among all photos or the given numbers."""
 
     def verify(self, view: View, number: int, /) -> Verification:
         """Verify one photo."""
 
 
 class Searcher:
-    """Answers queries from one collection, with the engine that the options name, or an `engine` that does the same of
-    photos elsewhere.
+    """Answers queries from one collection, with the engine that the options name, or with `engine`, whose photos may
+    lie on other machines.
     """
 
     def __init__(self, collection: Collection, options: SearchOptions, engine: SearchEngine | None = None) -> None:
@@ -78,7 +78,7 @@ class Searcher:
         return self.engine.index
 
     def describe_similarity(self) -> dict[str, Any] | None:
-        """What `--json` reports of the learnt similarity; None without one."""
+        """Describe the learnt similarity for `--json`; None without one."""
         if self.index.similarity is None:
             return None
         return {"file": str(self.options.similarity), **self.index.similarity.describe()}
@@ -94,12 +94,12 @@ class Searcher:
         """Rank the photos of the collection for a query. Raises ValueError if it is to be expanded, and `region` is not
         given.
 
-        `among` (n,): only these are ranked, verified and used to expand the query, with the scores that they have among
-        all; unknown numbers are ignored. `region`: x0, y0, x1, y1 of what is searched for, in units of the longer side;
-        only expansion needs it. `top`: places that are wanted: photos elsewhere are ranked no further. None: as many as
-        can be had. `views`: the features that are searched for, at one turn or several; the first is upright. Where the
-        best photos are verified, the others are looked at only where they can still change the answer, or `every_turn`
-        is set.
+        `among` (n,): only these photos are ranked, verified and used for expansion; their scores are those among all
+        photos, and unknown numbers are ignored. `region`: x0, y0, x1, y1 of the query in units of the longer side; only
+        expansion needs it. `top`: number of places wanted; photos on other machines are ranked no further. None: as
+        many as available. `views`: features of the query, at one turn or several; the first is upright. If the best
+        photos are verified, the other views are used only if they can still change the answer, or if `every_turn` is
+        set.
         """
         if self.options.expand != "none" and region is None:
             raise ValueError("expansion needs the region of the query")
@@ -107,8 +107,8 @@ class Searcher:
             return _Search(self, views, among, top).run(region)
 
     def aligned(self, answers: Sequence[RankedAnswer], *, match_all: bool, top: int) -> list[Ranking]:
-        """Rankings of the same photos that several answers rank, so that each can be compared with the others.
-        `match_all`: whether a photo counts by the worst of the answers: see `combine`.
+        """Rank the same photos in several answers, so that the rankings can be compared.
+        `match_all`: whether a photo counts by its worst answer: see `combine`.
         """
         if len(answers) == 1:
             return [answers[0].hits]
@@ -119,13 +119,13 @@ class Searcher:
         return [one.ranked.rank(some) for one, some in zip(answers, several, strict=True)]
 
     def verified_at(self, views: Sequence[View], ranking: Ranking, hit: Hit) -> Hit:
-        """Verify a photo of a ranking with the view that a hit names; return the hit with what came of it."""
+        """Verify a photo of a ranking with the view that a hit names; return the hit with the result."""
         return ranking.weighed(replace(hit, verification=self.engine.verify(views[hit.view], hit.number)))
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """What a ranking is made of."""
+    """Data that a ranking is made from."""
 
     board: Scoreboard
     weights: NDArray[np.float32]  # (V,), of the views
@@ -134,7 +134,7 @@ class Ranked:
 
 
 class _Search:
-    """One search: what has been scored and verified so far."""
+    """State of one search: scores and verifications so far."""
 
     def __init__(
         self, searcher: Searcher, views: Sequence[View], among: NDArray[np.integer] | None, top: int | None
@@ -147,7 +147,7 @@ class _Search:
         self._top = top
         self._board = searcher.engine.scoreboard(len(views), among)
         self._weights = turned_weights(len(views), self._options.turned)
-        # Signatures leave so little to chance that below some photos that do not pass none does.
+        # Scores by signatures are reliable: once several photos in a row fail verification, so do all that follow.
         self._ranks_well = find_engine(searcher.options.engine).signed
         self._turned = False  # whether others than the upright one were
         self._known: dict[tuple[int, int], Verification] = {}  # by number and view
@@ -155,36 +155,36 @@ class _Search:
         self._since = time.perf_counter()
 
     def run(self, region: NDArray[np.float64] | None) -> RankedAnswer:
-        """Score, verify, look at other turns where they may help, and expand."""
+        """Score, verify, search at other turns if they may help, and expand."""
         verified = find_engine(self._options.engine).verified
         decides = verified is not VerifiedPhotos.NONE
         in_stages = verified is VerifiedPhotos.BEST
         self._look([0] if in_stages else range(len(self._views)))
-        found: dict[int, Tried] = {}
+        results: dict[int, Tried] = {}
         sure = False
         if decides or self._options.expand != "none":
-            found = self._verify_all() if verified is VerifiedPhotos.ALL else self._verify_best({})
-            sure = in_stages and self._is_sure(found)
+            results = self._verify_all() if verified is VerifiedPhotos.ALL else self._verify_best({})
+            sure = in_stages and self._is_sure(results)
             others = range(1, len(self._views))
             if in_stages and others and (self._options.every_turn or not sure):
                 self._look(others)
-                upright, found = found, self._verify_best({})
+                upright, results = results, self._verify_best({})
                 # The best of all views may leave no room among the candidates for what upright has found.
-                found |= {number: one for number, one in upright.items() if _is_more(one, found.get(number))}
+                results |= {number: one for number, one in upright.items() if _is_more(one, results.get(number))}
             if self._options.expand != "none" and region is not None:
-                found = self._expand(region, found, decides)
-        ranked = self._ranked(found if decides else {})
+                results = self._expand(region, results, decides)
+        ranked = self._ranked(results if decides else {})
         hits = ranked.rank(self._candidates(ranked))
         return RankedAnswer(hits, self._seconds, self._turned, sure, ranked, self._board.missing)
 
     def _took(self, step: str) -> None:
-        """Note that the time since the last note went into a step."""
+        """Add the time since the last call to a step."""
         now = time.perf_counter()
         self._seconds[step] += now - self._since
         self._since = now
 
     def _look(self, which: Sequence[int]) -> None:
-        """Score with some views, those that were not looked at before."""
+        """Score with the given views, except those that were scored before."""
         if isinstance(self._views, LazyViews):
             self._views.make(which)
         new = [self._views[one] for one in which]
@@ -194,40 +194,40 @@ class _Search:
         self._turned |= any(which)
         self._took("search")
 
-    def _is_sure(self, found: dict[int, Tried]) -> bool:
-        """Whether other turns than upright need not be looked at: they could hardly change the answer.
+    def _is_sure(self, results: dict[int, Tried]) -> bool:
+        """Whether the other turns can be skipped, as they could hardly change the answer.
 
-        So it is where another photo shows the same from so near that a large part of the features agree, or very many,
-        and where nothing hints at a camera that was turned. A copy of the query is no such photo: it would be found at
-        no other turn, and so is no evidence. Nor is a photo a hint that has few inliers relative to the best: seen at
-        a slant, it looks rolled. A query of few features is never sure: a large part of them is little, and to look at
-        them turned is cheap.
+        They can if another photo shows the same object from so near that many of the features agree, or a large part
+        of them, and no photo hints at a rotated camera. Copies of the query are no evidence: they are found at no other
+        turn. Photos with few inliers relative to the best are no hint of rotation: an object seen at a slant looks
+        rolled. A query of few features is never sure: a large part of them is little evidence, and the other turns are
+        cheap.
         """
         if not self._searcher.collection.options.features.upright:
             return True  # patches are turned themselves
         options = self._options
-        asked = len(self._views[0].words)
-        if asked < options.few_features:
+        features = len(self._views[0].words)
+        if features < options.few_features:
             return False
-        sure = [number for number, one in found.items() if one.verification.inliers >= options.sure_turn]
+        sure = [number for number, one in results.items() if one.verification.inliers >= options.sure_turn]
         counts = self._searcher.index.images.feature_counts(sure).tolist()
-        others = [  # inliers and roll of what is no copy
-            (found[number].verification.inliers, _roll(transform))
+        others = [  # inliers and roll of photos that are no copies
+            (results[number].verification.inliers, _roll(transform))
             for number, there in zip(sure, counts, strict=True)
-            if (transform := found[number].verification.transform) is not None
-            and found[number].verification.inliers < options.copy * min(asked, there)
+            if (transform := results[number].verification.transform) is not None
+            and results[number].verification.inliers < options.copy * min(features, there)
         ]
         most = max((inliers for inliers, _ in others), default=0)
-        if most < min(options.sure_share * asked, options.sure_inliers):
+        if most < min(options.sure_share * features, options.sure_inliers):
             return False
         return all(abs(roll) <= options.sure_roll for inliers, roll in others if inliers >= options.sure_hint * most)
 
-    def _ranked(self, found: dict[int, Tried]) -> Ranked:
-        """Say how images are ranked: by their best score over the views, behind what verification found.
+    def _ranked(self, results: dict[int, Tried]) -> Ranked:
+        """Return the data for the ranking: by best score over the views, behind the verified photos.
 
-        The best of several scores of an unrelated photo is higher than a single one: scores of turned views are
-        multiplied by a weight, so that the many upright photos do not pay for the few that are turned. Where only some
-        photos may be found, all say what is in common by chance.
+        The best of several scores of an unrelated photo is higher than a single score. So scores of turned views are
+        multiplied by a weight, which protects the many upright photos. The background score is that of all photos, even
+        if the search is restricted to some.
         """
         calibration = calibration_of(self._options.engine)
 
@@ -235,42 +235,42 @@ class _Search:
             weighted = weigh(some.table, self._weights)
             views = weighted.argmax(axis=0)
             best = np.take_along_axis(weighted, views[None], axis=0)[0]
-            there = found
+            there = results
             if self._board.missing:  # photos that were removed meanwhile are left out
                 numbers = set(some.numbers.tolist())
-                there = {number: one for number, one in found.items() if number in numbers}
+                there = {number: one for number, one in results.items() if number in numbers}
             ground = self._board.ground(self._weights)
             return Ranking(some.numbers, best, views, there, self._names, ground, calibration)
 
-        return Ranked(self._board, self._weights, found, rank)
+        return Ranked(self._board, self._weights, results, rank)
 
     def _candidates(self, ranked: Ranked) -> Candidates:
-        """Return the photos that are ranked: the first places, and what is found."""
+        """Return the photos to rank: those of the best scores, and the verified ones."""
         top = self._top + len(ranked.found) if self._top is not None else None
         return self._board.best(self._weights, top, ranked.found)
 
     def _verify(self, wanted: Sequence[tuple[int, int]]) -> None:
-        """Verify photos, each given by its number and a view, that were not verified with that view before."""
+        """Verify pairs of a photo's number and a view that were not verified before."""
         by_view: dict[int, list[int]] = {}
         for number, view in dict.fromkeys(wanted):
             if (number, view) not in self._known:
                 by_view.setdefault(view, []).append(number)
-        asked = [(self._views[view], numbers) for view, numbers in by_view.items()]
-        for (view, numbers), verifications in zip(by_view.items(), self._board.verify(asked), strict=True):
+        requests = [(self._views[view], numbers) for view, numbers in by_view.items()]
+        for (view, numbers), verifications in zip(by_view.items(), self._board.verify(requests), strict=True):
             self._known.update(((number, view), one) for number, one in zip(numbers, verifications, strict=True))
 
     def _verify_all(self) -> dict[int, Tried]:
-        """Verify every photo with the view of its best score; return what came of it by their numbers."""
-        found = self._board.verify_all(self._weights)
+        """Verify every photo with the view of its best score; return the results by number."""
+        results = self._board.verify_all(self._weights)
         self._took("verify")
-        return found
+        return results
 
     def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
-        """Verify the photos of the best scores; return what came of it, and what was known, by their numbers.
+        """Verify the photos of the best scores; return the results and the known ones, by number.
 
-        If scores are reliable, some at a time, until none of the last ones passes. Each is tried with the view of its
-        best score; upright and a turn are both tried where they are nearly as good, and the view that one photo is
-        found with beyond doubt is tried with all.
+        If scores are reliable, photos are verified in batches until a whole batch fails. Each photo is tried with the
+        view of its best score; both upright and a turn are tried if their scores are close. If one photo is found
+        beyond doubt, its view is tried with all.
         """
         weights = turned_weights(len(self._views), self._options.turned_candidate)
         options = self._options.verification
@@ -279,62 +279,64 @@ class _Search:
         numbers, weighted = candidates.numbers, weigh(candidates.table, weights)
         chosen = by_score(numbers, weighted.max(axis=0), self._names, depth)
         tried: dict[int, list[int]] = {}
-        found = dict(known)
+        results = dict(known)
         start, stop = 0, options.batch if self._ranks_well else depth
         while start < len(chosen):
             some = chosen[start:stop]
             views = self._views_to_try(Candidates(numbers[some], weighted[:, some]), known)
-            self._try(views, found)
+            self._try(views, results)
             tried |= views
             so_far = numbers[chosen[:stop]].tolist()
-            passing = [place for place, one in enumerate(so_far) if one in found and found[one].verification.inliers]
+            passing = [
+                place for place, one in enumerate(so_far) if one in results and results[one].verification.inliers
+            ]
             wanted = max(passing, default=-1) + 1 + options.patience
             if wanted <= stop:
                 break
             start, stop = stop, max(wanted, stop + options.batch // 4)
         # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
-        surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
+        surest = max(results.values(), key=lambda one: one.verification.inliers, default=None)
         if surest is not None and surest.verification.inliers >= self._options.sure_turn:
-            self._try({number: [surest.view] for number, views in tried.items() if surest.view not in views}, found)
+            self._try({number: [surest.view] for number, views in tried.items() if surest.view not in views}, results)
         self._took("verify")
-        return found
+        return results
 
     def _views_to_try(self, some: Candidates, known: dict[int, Tried]) -> dict[int, list[int]]:
-        """Views that photos are verified with, by number, of those that are not known to pass; scores are weighted."""
+        """Views to verify photos with, by number, for photos not known to pass; scores are weighted."""
         views: dict[int, list[int]] = {}
         best = np.argsort(-some.table, axis=0, kind="stable")[:2].T.tolist()
         for number, scores, order in zip(some.numbers.tolist(), some.table.T, best, strict=True):
             if number in known and known[number].verification.inliers:
                 continue
-            # Neighbouring turns find the same: only upright and a turn are worth two looks.
+            # Neighbouring turns find the same: only upright and a turn are worth two verifications.
             least = self._options.second_view * scores[order[0]]
             near = 0 in order and len(order) > 1 and 0 < scores[order[1]] >= least
             views[number] = order if near else order[:1]
         return views
 
-    def _try(self, views: dict[int, list[int]], found: dict[int, Tried]) -> None:
-        """Verify photos with some views each, and keep what is found that is more than was."""
+    def _try(self, views: dict[int, list[int]], results: dict[int, Tried]) -> None:
+        """Verify photos with some views each, and keep results that are better than the known ones."""
         self._verify([(number, view) for number, several in views.items() for view in several])
         for number, several in views.items():
             for view in several:
                 one = Tried(view, self._known[number, view])
-                if _is_more(one, found.get(number)):
-                    found[number] = one
+                if _is_more(one, results.get(number)):
+                    results[number] = one
 
-    def _expand(self, region: NDArray[np.float64], found: dict[int, Tried], decides: bool) -> dict[int, Tried]:
-        """Score again with what the best verified photos add; give what is found, where verification decides with that.
+    def _expand(self, region: NDArray[np.float64], results: dict[int, Tried], decides: bool) -> dict[int, Tried]:
+        """Score again with the features that the best verified photos add; return the results with those of expansion.
 
-        Photos that the query does not find, and whose scores are the best now, are verified with the features that were
-        added besides its own. Those that are found so add theirs in the next round, and come behind in the answer.
+        Photos that the query alone does not find are verified by the added features too, if their new scores are among
+        the best. Those that pass add their own features in the next round, and come last in the answer.
         """
         options = self._options.expansion
-        sources = self._sources(found)
+        sources = self._sources(results)
         if not sources:
-            return found
-        which = found[sources[0][0]].view  # photos that were found at one turn are put together: the best says at which
-        sources = [one for one in sources if found[one[0]].view == which]
+            return results
+        which = results[sources[0][0]].view  # only photos found at the same turn as the best are combined
+        sources = [one for one in sources if results[one[0]].view == which]
         view = self._views[which]
-        # Places where photos agree with the query: around them they may show other things.
+        # Places where photos agree with the query; elsewhere they may show other objects.
         agreed = {number: view.frames.centres[one.matches[:, 0]] for number, one in sources}
         reach = options.reach * float(np.ptp(region.reshape(2, 2), axis=0).max())
         through: dict[int, Verification] = {}
@@ -348,42 +350,42 @@ class _Search:
             if not done:
                 self._score_again(which, added)
             if decides:
-                known = [*through, *(number for number, one in found.items() if one.verification.inliers)]
-                asked = joined([view, *added])
-                new = self._verify_through(asked, which, known)
+                known = [*through, *(number for number, one in results.items() if one.verification.inliers)]
+                expanded = joined([view, *added])
+                new = self._verify_through(expanded, which, known)
                 through |= new
-                agreed |= {number: asked.frames.centres[one.matches[:, 0]] for number, one in new.items()}
+                agreed |= {number: expanded.frames.centres[one.matches[:, 0]] for number, one in new.items()}
                 new = {number: one for number, one in new.items() if one.inliers >= options.min_inliers}
                 sources = [*sources[options.photos :], *sorted(new.items(), key=lambda one: -one[1].inliers)]
-        found = dict(found)
-        # The query may find them as well, though their scores did not have them tried.
-        self._try({number: [which] for number in through}, found)
+        results = dict(results)
+        # The query alone may find them too: their first scores were too low to be tried.
+        self._try({number: [which] for number in through}, results)
         for number, one in through.items():
             tried = Tried(which, Verification(NOTHING.matches, None, one.log_odds, one.inliers))
-            if _is_more(tried, found.get(number)):
-                found[number] = tried
+            if _is_more(tried, results.get(number)):
+                results[number] = tried
         self._took("verify")
-        return found
+        return results
 
-    def _sources(self, found: dict[int, Tried]) -> list[tuple[int, Verification]]:
-        """Return the photos that may expand the query, the best first: those surely found, and that are no copies."""
+    def _sources(self, results: dict[int, Tried]) -> list[tuple[int, Verification]]:
+        """Return the photos that may expand the query, the best first: surely found, and no copies."""
         options = self._options.expansion
-        ranked = self._ranked(found)
-        ranking = ranked.rank(self._board.best(self._weights, 0, found))
+        ranked = self._ranked(results)
+        ranking = ranked.rank(self._board.best(self._weights, 0, results))
         return [
             (hit.number, hit.verification)
             for hit in ranking[:]
             if options.min_inliers <= hit.verification.inliers < options.copy * len(self._views[hit.view].words)
         ]
 
-    def _added(self, which: int, number: int, found: Verification, region: NDArray[np.float64]) -> View:
-        """What a photo adds to a view: see `back_project`."""
+    def _added(self, which: int, number: int, verification: Verification, region: NDArray[np.float64]) -> View:
+        """Features that a photo adds to a view: see `back_project`."""
         index = self._searcher.index
         signatures = index.images.signatures(number) if self._views[which].signed is not None else None
-        return back_project(index.images.features(number), found, region, signatures)
+        return back_project(index.images.features(number), verification, region, signatures)
 
     def _score_again(self, which: int, added: Sequence[View]) -> None:
-        """Score with a view and with what was added to it."""
+        """Score with a view and the features added to it."""
         options, index, view = self._options.expansion, self._searcher.index, self._views[which]
         words = [one.words for one in added]
         if self._options.expand == "average":
@@ -394,14 +396,14 @@ class _Search:
         scored = strongest(scored, index, int(options.words * len(np.unique(view.words))))
         again = replace(view, terms=scored.words, weights=scored.weights)
         if find_engine(self._options.engine).signed:
-            # Hamming expansion (Tolias & Jégou, 2014): what has such a word votes by its own signature.
+            # Hamming expansion (Tolias & Jégou, 2014): added features of these words vote by their own signatures.
             some = [part_of(one, np.flatnonzero(np.isin(one.words, scored.words))) for one in added]
             again = joined([view, *some])
         self._board.look([which], [again])
         self._took("search")
 
     def _verify_through(self, view: View, which: int, known: Sequence[int]) -> dict[int, Verification]:
-        """Verify the photos of the best scores with one view, but those that are known; return those that pass."""
+        """Verify the photos of the best scores with one view, except the known ones; return those that pass."""
         most = self._options.expansion.candidates
         some = self._board.best(weight_of_one(len(self._views), which), most + len(known))
         scores = np.where(np.isin(some.numbers, known), np.float32(0), some.table[which])
@@ -413,7 +415,7 @@ class _Search:
 
 
 def _is_more(one: Tried, other: Tried | None) -> bool:
-    """Whether more was found of a photo with one view than with another; nothing is not more."""
+    """Whether a photo was verified better with one view than with another; never if it was not verified."""
     return one.verification.strength > (other.verification if other is not None else NOTHING).strength
 
 

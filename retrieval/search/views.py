@@ -1,4 +1,4 @@
-"""The features of a query seen at one turn, and views at several turns, most of which are never computed."""
+"""The features of a query at one turn, and lazily computed views at several turns."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from retrieval.regions.geometry import Frames
 
 @dataclass(frozen=True, eq=False)
 class DescribedView:
-    """The query's features at one turn, before they are words."""
+    """The query's features at one turn, before quantisation."""
 
     turn: float  # radians, clockwise
     frames: Frames
@@ -32,13 +32,13 @@ class View(DescribedView):
     """The query's features under the assumption that its content is turned by some angle."""
 
     words: NDArray[np.int32]  # (N,) int32
-    terms: NDArray[np.int32]  # (M,) int32, the words that are scored: more than one a feature with soft assignment
+    terms: NDArray[np.int32]  # (M,) int32, words to score: several for each feature with soft assignment
     weights: NDArray[np.float32] | None  # (M,) float32, their weights; None: one each
     signed: SignedFeatures | None = None  # of the N features, where they are looked up by signatures
 
     @cached_property
     def extent(self) -> float:
-        """Height of the part of the photo that the features are in, in the units that verification compares in."""
+        """Height of the part of the photo that contains the features, in the units of verification."""
         return self.elongation * float(np.ptp(self.frames.centres[:, 1])) if len(self.words) else 0.0
 
     @cached_property
@@ -48,7 +48,7 @@ class View(DescribedView):
 
 
 class PlacedViews(Sequence[View], ABC):
-    """Views that are made one at a time, by their places."""
+    """Views that are computed one at a time, by place."""
 
     @abstractmethod
     def made(self, place: int) -> View:
@@ -64,9 +64,7 @@ class PlacedViews(Sequence[View], ABC):
 
 
 class LazyViews(PlacedViews):
-    """The views of a query at `turns` (T,) radians, the first 0; those at other turns are made when they are first
-    asked for.
-    """
+    """The views of a query at `turns` (T,) radians, the first 0; other turns are computed at first access."""
 
     def __init__(
         self, upright: View, turns: NDArray[np.float64], describe: Callable[[Sequence[float]], Sequence[View]]
@@ -76,7 +74,7 @@ class LazyViews(PlacedViews):
         self._describe = describe
 
     def at(self, turns: NDArray[np.float64]) -> "LazyViews":
-        """Views at other turns, those of the same turns among them."""
+        """Views at other turns; computed views of equal turns are reused."""
         other = LazyViews(self._made[0.0], turns, self._describe)
         other._made = self._made
         return other
@@ -90,17 +88,17 @@ class LazyViews(PlacedViews):
         return self._made[self._turns[place]]
 
     def make(self, places: Sequence[int]) -> None:
-        """Make the views at some places that were not made before, in one go."""
+        """Compute the missing views at some places, in one go."""
         turns = [turn for turn in map(self._turns.__getitem__, places) if turn not in self._made]
         if turns:
             self._made.update(zip(turns, self._describe(turns), strict=True))
 
 
 def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:
-    """Return the view that asks with a photo of a collection by its features as they are indexed: no file is read.
+    """Return the upright view of a photo of a collection, from its indexed features, without reading its file.
 
-    It is upright, and has no descriptors: the engine raw cannot verify by it. With the signatures (N, B) of its
-    features it has those, by the one word of each.
+    It has no descriptors, so the engine raw cannot verify by it. `signatures` (N, B): of its features, for the one word
+    of each.
     """
     frames = decode_geometry(image.columns, np.arange(len(image.words)))
     words = np.asarray(image.words).astype(np.int32)
@@ -123,7 +121,7 @@ def part_of(view: View, features: NDArray[np.integer]) -> View:
 
 
 def joined(views: Sequence[View]) -> View:
-    """Make one view of the features of several, those of the first at first, and without descriptors."""
+    """Concatenate the features of several views into one, without descriptors."""
     frames = Frames(
         np.concatenate([view.frames.centres for view in views]), np.concatenate([view.frames.linear for view in views])
     )

@@ -1,4 +1,4 @@
-"""Holders of shards on the workers of a Dask cluster: an actor on each, which all that ask it share."""
+"""Holders of shards on the workers of a Dask cluster: one actor on each worker, shared by all clients."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ _lock = threading.Lock()
 
 
 def process_holder() -> Holder:
-    """Return the holder of this process: what one server has loaded, another need not load."""
+    """Return the holder of this process, so that several servers share its loaded shards."""
     global _holder
     with _lock:
         if _holder is None:
@@ -38,7 +38,7 @@ def process_holder() -> Holder:
 
 
 class ShardActor:
-    """What stands for the holder of a worker process, which must have the same versions."""
+    """Proxy of the holder of a worker process, which must have the same versions."""
 
     def __init__(self, versions: dict[str, str], name: str) -> None:
         self._refusal: CairnError | None = None
@@ -49,25 +49,25 @@ class ShardActor:
         self._holder = process_holder()
 
     def run(self, calls: Sequence[Call]) -> list[Any]:
-        """Do what a holder is asked: see `Holder.run`."""
+        """Run calls of a holder: see `Holder.run`."""
         if self._refusal is not None:
             raise self._refusal
         return self._holder.run(calls)
 
 
 def open_shards(collection: Collection, cluster: Cluster) -> Shards:
-    """Cut what a collection holds now into shards for the workers of a cluster."""
+    """Divide the current content of a collection into shards for the workers of a cluster."""
     return Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster))
 
 
 def usual_shards(cluster: Cluster) -> int:
-    """Default number of shards: two a worker, so that those of a lost one can go to several."""
+    """Default number of shards: two for each worker, so that those of a lost one can go to several."""
     return max(1, 2 * len(cluster.client.nthreads()))
 
 
 class ClusterHolders(Holders):
-    """The holders on the workers of a cluster. `patience`: seconds that are waited for a scheduler that has gone; those
-    of the cluster otherwise.
+    """The holders on the workers of a cluster. `patience`: seconds to wait for a lost scheduler; by default those of
+    the cluster.
     """
 
     def __init__(self, cluster: Cluster, patience: float | None = None) -> None:
@@ -78,7 +78,7 @@ class ClusterHolders(Holders):
         self.messages = 0
 
     def members(self) -> list[str]:
-        """Addresses of the workers; none where the scheduler does not answer."""
+        """Addresses of the workers; empty if the scheduler does not answer."""
         for _ in range(2):
             client = self._connected()
             try:
@@ -91,24 +91,24 @@ class ClusterHolders(Holders):
         return []
 
     def ask(self, calls: Mapping[str, Sequence[Call]], seconds: float) -> dict[str, list[Any] | Exception]:
-        """Ask workers side by side: see `Holders.ask`."""
+        """Call workers in parallel: see `Holders.ask`."""
         if not calls:
             return {}
         self.messages += len(calls)
         try:
             client = self._connected()
-            with client.as_current():  # by this, actors know where they belong
-                found: dict[str, list[Any] | Exception] = client.sync(self._ask, client, calls, seconds)
+            with client.as_current():  # actors need to know their client
+                answers: dict[str, list[Any] | Exception] = client.sync(self._ask, client, calls, seconds)
         except (OSError, TimeoutError, RuntimeError):
             self._actors.clear()
             return {member: Lost([member]) for member in calls}
-        for member, reply in found.items():
+        for member, reply in answers.items():
             if isinstance(reply, Lost):
                 self._actors.pop(member, None)
-        return found
+        return answers
 
     def _connected(self) -> "Client":
-        """The connection of the cluster, which may be another than it was."""
+        """The connection of the cluster, which may have been replaced."""
         client = self._cluster.client
         if client is not self._client:
             self._actors.clear()
@@ -119,7 +119,7 @@ class ClusterHolders(Holders):
     async def _ask(
         self, client: "Client", calls: Mapping[str, Sequence[Call]], seconds: float
     ) -> dict[str, list[Any] | Exception]:
-        """Ask workers side by side; those that have no actor yet get one."""
+        """Call workers in parallel; those without an actor get one."""
 
         async def ask(member: str) -> Any:
             if member not in self._actors:
@@ -139,7 +139,7 @@ class ClusterHolders(Holders):
 
 
 async def _gather(tasks: dict[str, Any], actors: Mapping[str, Any], end: float) -> dict[str, Any]:
-    """Wait for what several say; `Lost` for those that have gone, or say nothing before an end."""
+    """Wait for several answers; `Lost` for workers that are gone, or do not answer in time."""
     found: dict[str, Any] = {}
     while tasks:
         await asyncio.wait(tasks.values(), timeout=max(0.0, min(_LOOK, end - time.monotonic())))
@@ -147,7 +147,7 @@ async def _gather(tasks: dict[str, Any], actors: Mapping[str, Any], end: float) 
         for member, task in list(tasks.items()):
             if task.done():
                 error = task.exception()
-                # A connection that broke, or an actor that is no more: what a holder raises itself is no such error.
+                # A broken connection, or a lost actor; errors of holders themselves have other types.
                 broken = isinstance(error, (OSError, TimeoutError, RuntimeError)) or type(error) is ValueError
                 found[member] = Lost([member]) if broken else error if error is not None else task.result()
             elif late or _is_gone(actors.get(member)):

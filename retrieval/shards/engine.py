@@ -41,8 +41,8 @@ class ShardedFeatures:
 
     def signatures(self, image_number: int) -> NDArray[np.uint8]:
         """The signatures of the features of a photo."""
-        found: list[NDArray[np.uint8]] = self._of("signatures", [image_number])
-        return found[0]
+        rows: list[NDArray[np.uint8]] = self._of("signatures", [image_number])
+        return rows[0]
 
     def feature_counts(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
         """How many features some photos have."""
@@ -77,7 +77,7 @@ class ShardedPhotos(WordWeights):
 
     @property
     def borrows(self) -> bool:
-        """Whether photos are scored with what they borrow."""
+        """Whether photos are scored with borrowed features."""
         return self._engine.borrows
 
     def norms_of(self, image_numbers: Sequence[int]) -> NDArray[np.float64]:
@@ -100,7 +100,7 @@ class ShardedPhotos(WordWeights):
 
 
 class ShardedEngine:
-    """What an engine does, of photos in shards: see `retrieval.search.searcher.SearchEngine`."""
+    """An engine for photos in shards: see `retrieval.search.searcher.SearchEngine`."""
 
     def __init__(self, collection: Collection, options: SearchOptions, shards: Shards) -> None:
         kind = load_engine(options.engine)
@@ -120,11 +120,11 @@ class ShardedEngine:
         self.index = ShardedPhotos(self, self._similarity)
 
     def open(self) -> None:
-        """Have all holders open the engine; `Lost` where one does not answer."""
+        """Let all holders open the engine; raises `Lost` if one does not answer."""
         self.shards.open_engine(self.options, self._similarity)
 
     def borrow_nothing(self) -> None:
-        """Have all holders score photos by their own features alone: with one of them, what they borrow is damaged."""
+        """Let all holders score photos only by their own features, as one of them has damaged borrowed features."""
         self.borrows = False
         keys = self.shards.placed.keys
         self.shards.ask({member: [Call("borrow_nothing", (key, self.options))] for member, key in keys.items()})

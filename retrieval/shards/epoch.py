@@ -1,4 +1,4 @@
-"""An epoch: what a collection holds at one moment, cut into shards, and what each must know of all photos."""
+"""An epoch: the content of a collection at one moment, divided into shards, with global data that each shard needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ Borrowers = tuple[tuple[str, NDArray[np.bool_]], ...]
 
 @dataclass(frozen=True)
 class Basics:
-    """What a holder of shards must know of the collection."""
+    """Global data of a collection that each holder of shards needs."""
 
-    key: str  # tells the epoch from all others
+    key: str  # unique to the epoch
     place: str  # storage of the collection's files: see `index.cluster.storage.open_storage`
     options: CollectionOptions
     signature: SignatureKind | None
@@ -39,7 +39,7 @@ class Basics:
     descriptor: str
     removed: NDArray[np.int64]  # (n,) int64: numbers of photos that are in segments and do not count
     whole: Whole  # of all photos
-    borrowers: Borrowers | None  # None if photos borrow nothing
+    borrowers: Borrowers | None  # None without borrowed features
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Shard:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What a collection holds at one moment, and how it is shared."""
+    """The content of a collection at one moment, and its division into shards."""
 
     basics: Basics
     shards: tuple[Shard, ...]
-    # of all photos: their numbers, and how much words count. No posting or feature of it is read in a search.
+    # of all photos: their numbers, and weights of words. A search reads no postings or features of it.
     index: InvertedIndex
 
     @cached_property
@@ -84,8 +84,8 @@ class Epoch:
 
 
 def open_epoch(collection: Collection, shards: int) -> Epoch:
-    """Take what a collection holds now, and cut it into shards. Holders find the files in the collection's folder, or
-    in the storage that it was indexed with: what is not there yet is sent. `shards`: how many; fewer where there are
+    """Divide the current content of a collection into shards. Holders read files from the collection's folder, or from
+    the storage that it was indexed with, to which missing files are sent. `shards`: their number; fewer if there are
     fewer segments.
     """
     if shards < 1:
@@ -128,7 +128,7 @@ def open_epoch(collection: Collection, shards: int) -> Epoch:
 
 
 def publish(storage: Storage, collection: Path, folders: Sequence[Path]) -> None:
-    """Send folders of a collection to a storage, unless they are there, as in the collection's own folder."""
+    """Send folders of a collection to a storage, unless it has them, such as the collection's own folder."""
     if is_same_folder(storage, collection):
         return
     for folder in folders:
@@ -139,13 +139,13 @@ def group_segments(features: Sequence[int], groups: int) -> list[list[int]]:
     """Divide segments, ascending in each, into groups of about equally many features: the largest first, each to the
     smallest group.
     """
-    found: list[list[int]] = [[] for _ in range(max(1, min(groups, len(features))))]
-    totals = [0] * len(found)
+    members: list[list[int]] = [[] for _ in range(max(1, min(groups, len(features))))]
+    totals = [0] * len(members)
     for place in sorted(range(len(features)), key=lambda one: -features[one]):
-        least = min(range(len(found)), key=lambda one: (totals[one], len(found[one])))
-        found[least].append(place)
+        least = min(range(len(members)), key=lambda one: (totals[one], len(members[one])))
+        members[least].append(place)
         totals[least] += features[place]
-    return [sorted(group) for group in found]
+    return [sorted(group) for group in members]
 
 
 def _make_shard(number: int, segments: Sequence[Segment], plain: InvertedIndex, scored: InvertedIndex) -> Shard:
@@ -173,5 +173,5 @@ def _borrowers(collection: Collection, plain: InvertedIndex) -> Borrowers | None
 
 
 def storage_folder(basics: Basics) -> Path:
-    """What messages of a holder call the collection."""
+    """Name of the collection in messages of a holder."""
     return Path(basics.place)

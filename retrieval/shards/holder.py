@@ -1,4 +1,4 @@
-"""A holder of shards: opens them, scores and verifies their photos, and remembers searches between two messages."""
+"""A holder of shards: opens them, scores and verifies their photos, and stores searches between messages."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,12 +33,12 @@ _ONLY_HERE = "descriptor"  # column that only a holder needs
 
 
 class Gone(Exception):
-    """What a message is about is not here any more: a part, an engine or a search."""
+    """A part, an engine or a search that a message refers to no longer exists here."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One thing that a holder is asked to do: a method of `Holder`, and its arguments."""
+    """A remote call: a method of `Holder`, and its arguments."""
 
     method: str
     arguments: tuple[Any, ...] = ()
@@ -50,14 +50,14 @@ class _HeldSearch:
 
     board: LocalScoreboard
     engine: Engine
-    views: dict[int, View] = field(default_factory=dict)  # by the names that the front gives them
+    views: dict[int, View] = field(default_factory=dict)  # by the client's names for them
 
 
 class Holder:
     """Holds shards of collections, and searches them: one a process.
 
-    Every method but `run` is a call that `run` makes. What they take and give is as small as it can be, as it goes
-    through the network.
+    `run` calls all other methods. Their arguments and results are as small as possible, as they are sent over the
+    network.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Holder:
         }
 
     def run(self, calls: Sequence[Call]) -> list[Any]:
-        """Do several things one after another, and give what each gives. Raises Gone if what is meant is not here."""
+        """Make several calls one after another, and return their results. Raises Gone if an object no longer exists."""
         return [self._calls[call.method](*call.arguments) for call in calls]
 
     def has(self, key: str) -> bool:
@@ -118,9 +118,9 @@ class Holder:
     ) -> list[NDArray[np.float64]]:
         """Begin to score with views: see `LocalScoreboard.begin`.
 
-        `search`: what the search is called, the key of the part, the options of the engine, the number of views.
-        `among`: numbers of the photos that may be found, if not all. `which`, `names`: places of the views, and what
-        the front calls them. `views`: by these names, those that the front has not sent before.
+        `search`: name of the search, the key of the part, the options of the engine, the number of views. `among`:
+        numbers of the photos that may be found, if not all. `which`, `names`: places of the views, and the client's
+        names for them. `views`: by these names, those that the client has not sent before.
         """
         token, key, options, number = search
         if token not in self._searches:
@@ -135,13 +135,13 @@ class Holder:
         return found.board.begin(which, [found.views[name] for name in names])
 
     def finish(self, token: str, totals: Sequence[NDArray[np.float64]]) -> bool:
-        """End what `begin` began, given the sums of all; say whether photos are scored with what they borrow."""
+        """Finish `begin` with the sums over all parts; return whether photos are scored with borrowed features."""
         search = self._search(token)
         search.board.finish(totals)
         return search.engine.index.borrows
 
     def borrow_nothing(self, key: str, options: SearchOptions) -> None:
-        """Score photos by their own features alone from now on."""
+        """Score photos only by their own features from now on."""
         engine = self._part(key).engine(options)
         if engine is not None:
             engine.index.borrow_nothing()
@@ -164,7 +164,7 @@ class Holder:
         return self._search(token).board.lowest_scores(which, most)
 
     def verify(self, token: str, views: Mapping[int, View], view: int, numbers: Sequence[int]) -> list[Verification]:
-        """Verify photos with a view, given those views that the front has not sent before."""
+        """Verify photos with a view; `views`: those that the client has not sent before."""
         search = self._search(token)
         search.views |= views
         (found,) = search.board.verify([(search.views[view], numbers)])
@@ -210,7 +210,7 @@ class Holder:
         return engine.index.norms_of(numbers)
 
     def release(self, tokens: Iterable[str]) -> None:
-        """Forget searches that are over."""
+        """Delete finished searches."""
         for token in tokens:
             self._searches.pop(token, None)
 
@@ -226,7 +226,7 @@ class Holder:
         return self._searches[token]
 
     def _open_segment(self, name: str, basics: Basics) -> Segment:
-        """Open a segment, or give the one that is open: what is written is never changed."""
+        """Open a segment, or return the open one: segments are immutable."""
         path = open_storage(basics.place).fetch(name)
         try:
             made = (path / "meta.json").stat()
@@ -236,7 +236,7 @@ class Holder:
         key = (str(path), f"{made.st_mtime_ns} {made.st_ino}", basics.vocabulary, basics.descriptor)
         segment = self._segments.get(key)
         if segment is None:
-            opening = open_segment if path.parent.name == SEGMENTS else Segment.open  # else borrowed features
+            opening = open_segment if path.parent.name == SEGMENTS else Segment.open  # otherwise borrowed features
             segment = self._segments[key] = opening(
                 path, vocabulary_fingerprint=basics.vocabulary, descriptor_fingerprint=basics.descriptor
             )

@@ -20,10 +20,10 @@ class Holders(ABC):
 
     @abstractmethod
     def members(self) -> list[str]:
-        """Names of those that are there now."""
+        """Names of the current holders."""
 
     @abstractmethod
     def ask(self, calls: Mapping[str, Sequence[Call]], seconds: float) -> dict[str, list[Any] | Exception]:
-        """Ask several at once, and wait for all: what the calls of each gave; or `Lost`, where one has gone or has not
-        answered in time; or what went wrong there.
+        """Call several holders in parallel, and wait for all: results of the calls of each; or `Lost`, if one is gone
+        or has not answered in time; or the error that was raised there.
         """

@@ -1,4 +1,4 @@
-"""A collection joined with itself: many of its photos are asked with at a time, in a few messages to each holder."""
+"""Self-join of a collection: query with many of its photos at a time, in a few messages to each holder."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ class Joins:
         self._shards = shards
 
     def ask(self, views: Sequence[View]) -> "JoinQueries":
-        """Ask with some photos, `AT_ONCE` of them at most."""
+        """Query with some photos, at most `AT_ONCE`."""
         return JoinQueries(self._engine, views)
 
 
@@ -55,13 +55,13 @@ class JoinQueries:
         return self._shards.steadily(lambda: self._score(top))
 
     def verify(self, wanted: Sequence[Sequence[int]]) -> list[list[Verification]]:
-        """Verify photos with each view: those of some numbers, in their order."""
+        """Verify photos of the given numbers with each view, in order."""
         return self._shards.steadily(lambda: self._verify(wanted))
 
     def _score(self, top: int) -> list[Candidates]:
         placed = self._all_there()
         self._placed = placed
-        self._release()  # what holders knew before others took their place
+        self._release()  # state of holders that were replaced
         self._tokens = [new_token() for _ in self._views]
         self._engine.open()
         calls: dict[str, list[Call]] = {}
@@ -83,21 +83,21 @@ class JoinQueries:
         if self._placed is not self._all_there():
             self._score(0)
         calls: dict[str, list[Call]] = {}
-        asked: dict[str, list[tuple[int, list[int]]]] = {}  # of each call: the view, and places of its photos
+        requests: dict[str, list[tuple[int, list[int]]]] = {}  # of each call: the view, and places of its photos
         for one, numbers in enumerate(wanted):
             for member, places in self._shards.by_owner(numbers)[0].items():
                 some = [numbers[place] for place in places]
                 calls.setdefault(member, []).append(Call("verify", (self._tokens[one], {}, 0, some)))
-                asked.setdefault(member, []).append((one, places))
-        found = [[NOTHING] * len(numbers) for numbers in wanted]
+                requests.setdefault(member, []).append((one, places))
+        results = [[NOTHING] * len(numbers) for numbers in wanted]
         for member, replies in (self._shards.ask(calls) if calls else {}).items():
-            for (one, places), several in zip(asked[member], replies, strict=True):
+            for (one, places), several in zip(requests[member], replies, strict=True):
                 for place, verification in zip(places, several, strict=True):
-                    found[one][place] = verification
-        return found
+                    results[one][place] = verification
+        return results
 
     def _release(self) -> None:
-        """Let holders forget the searches."""
+        """Let holders delete the searches."""
         for token in self._tokens:
             self._shards.forget(token)
         self._tokens = []

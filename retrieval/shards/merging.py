@@ -43,7 +43,7 @@ def count_low(scores: NDArray[np.float32], high: int) -> Counted:
 
 
 def merge_counted(parts: Sequence[Counted]) -> Counted:
-    """Add up what was counted of several parts."""
+    """Sum the counts of several parts."""
     values = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in parts)])
     counts = np.concatenate([np.zeros(0, np.int64), *(one for _, one in parts)])
     distinct, which = np.unique(values, return_inverse=True)
@@ -51,19 +51,19 @@ def merge_counted(parts: Sequence[Counted]) -> Counted:
 
 
 def middle(high: Counted) -> list[tuple[int, int]]:
-    """Say where the one or two scores lie that the median is of: their upper 16 bits, and which they are among
-    those.
+    """Locate the one or two scores whose mean is the median: their upper 16 bits, and their ranks among scores with
+    these bits.
     """
     values, counts = high
     total = int(counts.sum())
     if not total:
         return []
     ends = np.cumsum(counts)
-    found = []
+    places = []
     for rank in sorted({(total - 1) // 2, total // 2}):
         place = int(np.searchsorted(ends, rank, side="right"))
-        found.append((int(values[place]), int(rank - (ends[place] - counts[place]))))
-    return found
+        places.append((int(values[place]), int(rank - (ends[place] - counts[place]))))
+    return places
 
 
 def median(places: Sequence[tuple[int, int]], low: dict[int, Counted]) -> float:

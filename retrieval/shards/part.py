@@ -23,7 +23,7 @@ OpenSegment = Callable[[str, Basics], Segment]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some shards of an epoch, as engines take a collection: see `retrieval.search.engines.contract.Searchable`."""
+    """Some shards of an epoch, as a collection for engines: see `retrieval.search.engines.contract.Searchable`."""
 
     basics: Basics
     segments: list[Segment]
@@ -49,12 +49,12 @@ class Part:
 
     @property
     def folder(self) -> Path:
-        """What messages call the collection."""
+        """Name of the collection in messages."""
         return storage_folder(self.basics)
 
     @property
     def options(self) -> CollectionOptions:
-        """How the collection was made."""
+        """Options of the collection."""
         return self.basics.options
 
     @property
@@ -89,12 +89,12 @@ class Part:
         return self._indexes[key]
 
     def open_engine(self, options: SearchOptions, similarity: SimilarityMatrix | None) -> None:
-        """Open an engine, given the learnt similarity that its options name."""
+        """Open an engine, with the learnt similarity that its options name."""
         if options.similarity is not None and similarity is not None:
             self._similarities[options.similarity] = similarity
         if options not in self._engines:
             self._engines[options] = load_engine(options.engine)(self, options)
 
     def engine(self, options: SearchOptions) -> Engine | None:
-        """Return an engine that was opened; None if it was not."""
+        """Return the open engine of these options; None if it is not open."""
         return self._engines.get(options)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 
 def place_shards(shards: int, members: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Assign shards, ascending, to holders, to each about equally many. The same members always get the same shards,
-    and when one leaves or joins, few others move: a shard goes to the holder of the highest hash of both that is not
-    full yet (rendezvous hashing; Thaler & Ravishankar, 1998).
+    """Assign shards, ascending, to holders, about equally many to each. The same members always get the same shards,
+    and few shards move when a member leaves or joins: a shard goes to the holder, not yet full, with the highest hash
+    of both (rendezvous hashing; Thaler & Ravishankar, 1998).
     """
     held: dict[str, list[int]] = {member: [] for member in sorted(members)}
     each, more = divmod(shards, len(held))  # this many have one more than the others

@@ -1,4 +1,4 @@
-"""A scoreboard of photos that lie in shards: holders score and verify, and what they say is put together exactly."""
+"""A scoreboard of photos in shards: holders score and verify, and their results are combined exactly."""
 
 import itertools
 import secrets
@@ -28,7 +28,7 @@ _PROCESS = secrets.token_hex(8)
 
 
 class Remote(Protocol):
-    """What a scoreboard needs of the engine of shards."""
+    """The interface of the engine of shards that a scoreboard uses."""
 
     options: SearchOptions
     shards: Shards
@@ -40,7 +40,7 @@ class Remote(Protocol):
         """Have all holders open the engine."""
 
     def borrow_nothing(self) -> None:
-        """Have all holders score photos by their own features alone."""
+        """Let all holders score photos only by their own features."""
 
 
 class ShardedScoreboard(Scoreboard):
@@ -52,13 +52,13 @@ class ShardedScoreboard(Scoreboard):
         every = self._shards.epoch.index.image_numbers
         self._among = np.intersect1d(among, every) if among is not None else None
         self._placed: ShardPlacement | None = None  # places of the shards when holders received the search
-        self._token = ""  # what holders call it
-        self._looks: list[tuple[list[int], list[int]]] = []  # places and names of the views that were looked at
-        self._scored = 0  # how many of these looks holders know
+        self._token = ""  # its name at the holders
+        self._looks: list[tuple[list[int], list[int]]] = []  # places and names of the scored views
+        self._scored = 0  # number of these that holders know
         self._views: dict[int, View] = {}  # by name
-        self._names: dict[int, int] = {}  # of views by their identity: they are kept in `_views`
+        self._names: dict[int, int] = {}  # of views, by identity: `_views` keeps them alive
         self._sent: dict[str, set[int]] = {}  # names of the views that each holder knows
-        self._likely: dict[tuple[bytes, int], Candidates] = {}  # what is asked next, as a rule
+        self._likely: dict[tuple[bytes, int], Candidates] = {}  # prefetched: the usual next request
         self._counted: dict[bytes, Counted] = {}  # upper bits of all scores, by weights
         self._grounds: dict[bytes, float] = {}
 
@@ -73,12 +73,12 @@ class ShardedScoreboard(Scoreboard):
         self._steadily(lambda placed: None)
 
     def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
-        """Return the best photos: see `Scoreboard.best`; where `top` is None, `MOST`."""
+        """Return the best photos: see `Scoreboard.best`; if `top` is None, `MOST`."""
         wanted, others = MOST if top is None else top, sorted(also)
         known = self._likely.get((weights.tobytes(), wanted))
         if known is not None and not others:
             return known
-        # What is ranked is weighed by the background: the one message asks for that, too.
+        # Ranking needs the background score, so one message requests that, too.
         places = self._unknown(weights)
         high = sorted({one for one, _ in places})
         replies = self._ask_all(
@@ -122,27 +122,27 @@ class ShardedScoreboard(Scoreboard):
 
         def ask(placed: ShardPlacement) -> list[list[Verification]]:
             calls: dict[str, list[Call]] = {}
-            asked: dict[str, list[tuple[int, list[int]]]] = {}  # which of those wanted, and places among its numbers
+            requests: dict[str, list[tuple[int, list[int]]]] = {}  # which of those wanted, and places among its numbers
             for which, (name, numbers) in enumerate(named):
                 for member, places in self._shards.by_owner(numbers)[0].items():
                     views, some = self._unsent(member, [name]), [numbers[place] for place in places]
                     calls.setdefault(member, []).append(Call("verify", (self._token, views, name, some)))
-                    asked.setdefault(member, []).append((which, places))
-            found = [[NOTHING] * len(numbers) for _, numbers in named]
+                    requests.setdefault(member, []).append((which, places))
+            results = [[NOTHING] * len(numbers) for _, numbers in named]
             for member, replies in self._shards.ask(calls).items():
-                for (which, places), several in zip(asked[member], replies, strict=True):
+                for (which, places), several in zip(requests[member], replies, strict=True):
                     for place, verification in zip(places, several, strict=True):
-                        found[which][place] = verification
-            return found
+                        results[which][place] = verification
+            return results
 
         return self._steadily(ask)
 
     def verify_all(self, weights: Weights) -> dict[int, Tried]:
         """Verify every photo: see `Scoreboard.verify_all`."""
-        found: dict[int, Tried] = {}
+        results: dict[int, Tried] = {}
         for (reply,) in self._ask_all(lambda token: [Call("verify_all", (token, weights))]):
-            found |= reply
-        return found
+            results |= reply
+        return results
 
     def aligned(self, others: Sequence[Scoreboard], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
         """Return the same photos on several scoreboards: see `Scoreboard.aligned`."""
@@ -158,7 +158,7 @@ class ShardedScoreboard(Scoreboard):
         return [merge_candidates([reply[one] for reply in replies], board._number) for one, board in enumerate(boards)]
 
     def _name(self, view: View) -> int:
-        """What holders call a view."""
+        """Name of a view at the holders."""
         if id(view) not in self._names:
             self._names[id(view)] = len(self._views)
             self._views[len(self._views)] = view
@@ -172,7 +172,7 @@ class ShardedScoreboard(Scoreboard):
         return {name: pack(self._views[name], with_descriptors=self._engine.needs_descriptors) for name in new}
 
     def _ask_all(self, calls: Callable[[str], list[Call]]) -> list[list[Any]]:
-        """Ask every holder the same, given what they call the search."""
+        """Make the same calls to every holder; `calls` gets the holder's key of its part."""
 
         def ask(placed: ShardPlacement) -> list[list[Any]]:
             return list(self._shards.ask({member: calls(self._token) for member in placed.keys}).values())
@@ -180,7 +180,7 @@ class ShardedScoreboard(Scoreboard):
         return self._steadily(ask)
 
     def _steadily(self, ask: Callable[[ShardPlacement], T]) -> T:
-        """Ask holders that know the search."""
+        """Make a request once holders know the search; repeat it if holders were lost."""
 
         def once() -> T:
             placed = self._shards.placed
@@ -190,7 +190,7 @@ class ShardedScoreboard(Scoreboard):
         return self._shards.steadily(once)
 
     def _catch_up(self, placed: ShardPlacement) -> None:
-        """Tell holders all of the search that they do not know."""
+        """Send holders the parts of the search that they do not know."""
         if self._placed is not placed:
             self._placed, self._scored = placed, 0
             self._sent.clear()
@@ -201,7 +201,7 @@ class ShardedScoreboard(Scoreboard):
             self._score(placed, *self._looks[self._scored])
 
     def _score(self, placed: ShardPlacement, which: list[int], names: list[int]) -> None:
-        """Have all holders score with some views, and say what is asked next, as a rule."""
+        """Let all holders score with some views, and prefetch the usual next request."""
         begin = {}
         for member, key in placed.keys.items():
             search = self._token, key, self._engine.options, self._number
@@ -245,11 +245,11 @@ def new_token() -> str:
 
 
 def _median(places: Sequence[tuple[int, int]], counted: Sequence[dict[int, Counted]]) -> float:
-    """Median of the scores of all parts, given what each has counted of the lower bits."""
+    """Median of the scores of all parts, from their counts of the lower bits."""
     high = {one for one, _ in places}
     return median(places, {one: merge_counted([part[one] for part in counted]) for one in high})
 
 
 def pack(view: View, *, with_descriptors: bool) -> View:
-    """Return a view to be sent: without what can be computed, and without descriptors unless they are needed."""
+    """Return a view for sending: without derived data, and without descriptors unless they are needed."""
     return replace(view, descriptors=view.descriptors if with_descriptors else view.descriptors[:, :0])

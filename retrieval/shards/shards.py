@@ -1,4 +1,4 @@
-"""The shards of an epoch on their holders: given out, given out again where a holder is lost, and asked."""
+"""The shards of an epoch on their holders: distribution, redistribution if a holder is lost, and calls."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,8 +16,8 @@ from retrieval.shards.holders import Holders, Lost
 from retrieval.shards.placement import place_shards
 
 T = TypeVar("T")
-_TRIES = 5  # times that one question is asked
-_LEAST = 2.0  # seconds that loading shards is given in any case
+_TRIES = 5  # attempts of one request
+_LEAST = 2.0  # least seconds for loading shards
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class ShardTimeouts:
     """How long is waited, in seconds."""
 
     opening: float = 300.0  # for the shards when they are first loaded
-    loading: float = 5.0  # for shards whose holder was lost; then answers are given without them
-    answer: float = 20.0  # for what a holder says; then it is lost
+    loading: float = 5.0  # for shards of a lost holder; then searches go on without them
+    answer: float = 20.0  # for an answer of a holder; then it counts as lost
     look: float = 2.0  # between two checks of the members
-    avoided: float = 30.0  # before shards are given again to a holder that did not answer
+    avoided: float = 30.0  # before a holder that did not answer gets shards again
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ShardPlacement:
     """Which holder has which shards."""
 
     generation: int  # differs from that of any other
-    keys: dict[str, str]  # what each holder calls its part, by the name of the holder
+    keys: dict[str, str]  # each holder's key of its part, by the name of the holder
     owners: dict[int, str]  # holder of each shard
     missing: tuple[int, ...]  # shards without a holder, ascending
 
@@ -54,47 +54,47 @@ class Shards:
         self._looked = 0.0
         self._generation = 0
         self._opened: set[tuple[int, SearchOptions]] = set()
-        self._over: list[str] = []  # searches that holders may forget
+        self._over: list[str] = []  # searches that holders may delete
 
     @property
     def placed(self) -> ShardPlacement:
-        """Places of the shards; they are given out on first use."""
+        """Places of the shards; they are distributed on first use."""
         if self._placed is None:
             self._place(self.patience.opening)
             assert self._placed is not None
         return self._placed
 
     def place(self) -> ShardPlacement:
-        """Give the shards out, if they are not; see `placed`."""
+        """Distribute the shards, if not done yet; see `placed`."""
         return self.placed
 
     def refresh(self) -> None:
-        """Check the members now and then, and give shards out again if members have changed or shards are missing."""
+        """Check the members from time to time, and redistribute shards if members changed or shards are missing."""
         if self._placed is None or time.monotonic() - self._looked < self.patience.look:
             return
         if self._free(self._there()) != self._members or self._placed.missing:
             self._place(self.patience.loading)
 
     def lose(self, members: Iterable[str]) -> None:
-        """Give out again the shards of holders that did not answer."""
+        """Redistribute the shards of holders that did not answer."""
         until = time.monotonic() + self.patience.avoided
         self._avoided |= dict.fromkeys(members, until)
         self._place(self.patience.loading)
 
     def restore(self) -> None:
-        """Load again what a holder has forgotten."""
+        """Reload parts that a holder has lost."""
         self._place(self.patience.loading)
 
     def open_engine(self, options: SearchOptions, similarity: SimilarityMatrix | None) -> None:
-        """Have all holders open an engine that they have not opened yet; `Lost` where one does not answer."""
+        """Let all holders open an engine, if not open yet; raises `Lost` if one does not answer."""
         placed = self.placed
         if (placed.generation, options) not in self._opened:
             self.ask({member: [Call("open_engine", (key, options, similarity))] for member, key in placed.keys.items()})
             self._opened.add((placed.generation, options))
 
     def ask(self, calls: Mapping[str, Sequence[Call]]) -> dict[str, list[Any]]:
-        """Ask holders, and give what each says. Raises Lost if some did not answer, Gone if one has forgotten what it
-        is asked about, or what went wrong with one.
+        """Call holders, and return the results of each. Raises Lost if some did not answer, Gone if one no longer has
+        an object, or the error of one.
         """
         over, self._over = self._over, []
         if over:
@@ -103,15 +103,15 @@ class Shards:
         lost = [member for member, reply in replies.items() if isinstance(reply, Lost)]
         if lost:
             raise Lost(lost)
-        found: dict[str, list[Any]] = {}
+        answers: dict[str, list[Any]] = {}
         for member, reply in replies.items():
             if isinstance(reply, Exception):
                 raise reply
-            found[member] = reply[: len(reply) - bool(over)]
-        return found
+            answers[member] = reply[: len(reply) - bool(over)]
+        return answers
 
     def steadily(self, ask: Callable[[], T]) -> T:
-        """Ask something, and where holders are lost give their shards out again and ask again."""
+        """Make a request; if holders are lost, redistribute their shards and repeat it."""
         for _ in range(_TRIES):
             try:
                 return ask()
@@ -134,7 +134,7 @@ class Shards:
         return groups, missing
 
     def forget(self, token: str) -> None:
-        """Let holders forget a search, with the next message."""
+        """Let holders delete a search, with the next message."""
         self._over.append(token)
 
     def _there(self) -> list[str]:
@@ -142,18 +142,18 @@ class Shards:
         return self.holders.members()
 
     def _free(self, members: Iterable[str]) -> frozenset[str]:
-        """Those that may be given shards."""
+        """Holders that may get shards."""
         now = time.monotonic()
         return frozenset(member for member in members if self._avoided.get(member, now) <= now)
 
     def _place(self, seconds: float) -> None:
-        """Give out all shards, or as many as can be loaded in time."""
+        """Distribute all shards, or as many as can be loaded in time."""
         end = time.monotonic() + seconds
         failing: set[str] = set()
         refused: dict[str, Exception] = {}
         held: dict[str, tuple[int, ...]] = {}
         while members := self._free(self._there()) - failing:
-            late = time.monotonic() > end  # there is one more try with those that answer
+            late = time.monotonic() > end  # one more attempt with those that answer
             wanted = place_shards(len(self.epoch.shards), sorted(members))
             now: dict[str, tuple[int, ...]] = {}
             failed = self._load(wanted, max(_LEAST, end - time.monotonic()), now)
@@ -207,7 +207,7 @@ class Shards:
 
 
 def _refusal(refused: Mapping[str, Exception]) -> CairnError:
-    """Say why a shard has no holder."""
+    """The error that says why a shard has no holder."""
     for member, error in refused.items():
         if isinstance(error, CairnError):  # a file is missing, maybe as segments were merged
             return CollectionChanged(f"The worker {member} cannot open its shards: {error}")

@@ -14,7 +14,7 @@ STORAGE_VARIABLE = "CAIRN_STORAGE"
 
 
 def storage_place(collection: Collection) -> str:
-    """The place of a collection's files: that which its catalogue keeps, or else its folder."""
+    """The place of a collection's files: the one stored in its catalogue, or else its folder."""
     place = collection.catalogue.setting(STORAGE_KEY)
     if place is None:
         return str(collection.folder.resolve())
@@ -31,6 +31,6 @@ def storage_place(collection: Collection) -> str:
 
 
 def keep_storage_place(collection: Collection, place: str) -> None:
-    """Keep in the catalogue the place that the user has named, and note that this was the user."""
+    """Store the place that the user has named in the catalogue, and that the user named it."""
     collection.catalogue.write(keep_setting, STORAGE_KEY, place)
     note_place(collection.folder, collection.catalogue.setting(IDENTITY_KEY), place)

@@ -5,10 +5,13 @@ import os
 import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError, Unreachable
 from index.options.declaration import said_elsewhere
@@ -40,6 +43,9 @@ from retrieval.search.query import Box, PhotoUnusable
 from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Answer, Refused
 from retrieval.web.presentation import canvas_address
+
+if TYPE_CHECKING:
+    from retrieval.library.impressions import AlignedPhotos
 
 MAX_PIXELS = 100_000_000
 """Pixels of an uploaded photo."""
@@ -80,12 +86,13 @@ class SearchJobs:
         prepare_decoding()  # for all forks of this process
         self._place = place
         self._searches: Searches | None = None
+        self._aligned: tuple[Any, AlignedPhotos] | None = None  # impressions that were asked for last
         self._cluster = ClusterWork(place.cluster, place.shards) if place.cluster is not None else None
         with contextlib.suppress(CairnError):  # the first job tells
             self.renew()
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do a job: `ready`, `collection`, `look`, `search`, `match`, `picture`, `impressions` and those of `_do`."""
+        """Do a job: `ready`, `collection`, `look`, `search`, `match`, `picture` and those of `_do`."""
         if self._searches is None:
             self.renew()
         try:
@@ -141,6 +148,8 @@ class SearchJobs:
                 return {}, self._picture(searches, request)
             case "impressions":
                 return self._impressions(searches, request), b""
+            case "print clock":
+                return self._print_clock(searches, request), b""
             case "group":
                 return self._annotate_group(searches, request), b""
             case "found":
@@ -186,7 +195,7 @@ class SearchJobs:
     def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Bring a photo into the frame of another one, and give what differs with four pictures."""
         from retrieval.impressions.frames import NotComparable
-        from retrieval.library.impressions import compare_photos
+        from retrieval.library.impressions import align_photos, compare_aligned
 
         _refuse_other_files(searches.collection, request)
         options = self._options(request)
@@ -196,8 +205,14 @@ class SearchJobs:
         )
         most = searches.collection.options.image.max_pixels
         try:
-            found = compare_photos(
-                asked, [row], lambda other: searches.match(asked, other, options, request["turn"]), most_pixels=most
+            found = compare_aligned(
+                align_photos(
+                    asked,
+                    [row],
+                    lambda other: searches.match(asked, other, options, request["turn"]),
+                    most_pixels=most,
+                    checked=True,
+                )
             )
         except NotComparable as error:
             raise Refused("These photos cannot be laid over each other: what they show does not agree.") from error
@@ -207,11 +222,39 @@ class SearchJobs:
         return {
             **{name: told[name] for name in ("box", "size")},
             **{name: value for name, value in told["pairs"][0].items() if name not in ("first", "second")},
-            "pictures": {
-                name: "data:image/jpeg;base64," + b64encode(encode_jpeg(pixels, QUALITY)).decode()
-                for name, pixels in pictures
-            },
+            "pictures": {name: _picture_address(pixels) for name, pixels in pictures},
         }
+
+    def _print_clock(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
+        """Read the print clock of impressions, and draw what was read on each; or give its table."""
+        from retrieval.impressions.frames import NotComparable
+        from retrieval.library.impressions import align_photos, rows_beside
+        from retrieval.library.print_clock import clock_key, dates_of, decisions_of, kept_decisions, read_clock
+
+        collection, options, (query,) = searches.collection, self._options(request), request["queries"]
+        asked = self._ask(collection, query)
+        rows = rows_beside(collection, asked, request["photos"])
+        everyone = [row for row in (asked.row, *rows) if row is not None]
+        mark = (query, options, [(row.number, row.sha256, row.name) for row in everyone])
+        if self._aligned is None or self._aligned[0] != mark:
+            try:
+                found = align_photos(
+                    asked,
+                    rows,
+                    lambda row: searches.match(asked, row, options),
+                    most_pixels=collection.options.image.max_pixels,
+                )
+            except NotComparable as error:
+                raise Refused("These photos cannot be laid over each other: what they show does not agree.") from error
+            self._aligned = mark, found
+        found = self._aligned[1]
+        kept = collection.catalogue.read(kept_decisions, clock_key(query["photo"], query["box"]))
+        said = request["decisions"]
+        clock = read_clock(found, kept if said is None else decisions_of(said), dates_of(collection, found))
+        if request["table"]:
+            return {"rows": clock.rows()}
+        pictures = [_picture_address(clock.picture(place)) for place in range(len(clock.photos))]
+        return clock.to_dict() | {"kept": asdict(kept), "pictures": pictures}
 
     def _annotate_group(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Match the photos of a group that are linked, or one of them with the others, as annotations."""
@@ -274,6 +317,10 @@ class SearchJobs:
         with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
             options = PictureOptions(tile=800, columns=1, lines=200)
             return self._match(searches, request).save_picture(Path(scratch) / "match.jpg", options).read_bytes()
+
+
+def _picture_address(pixels: NDArray[np.uint8]) -> str:
+    return "data:image/jpeg;base64," + b64encode(encode_jpeg(pixels, QUALITY)).decode()
 
 
 def _refuse_other_files(collection: Collection, request: dict[str, Any]) -> None:

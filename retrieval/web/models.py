@@ -15,6 +15,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.web.access.roles import Role
 
 MAX_QUERIES = 8
+MOST_DECIDED = 500
 MAX_NUMBER = 2**63 - 1
 MAX_ALBUM = 2**31 - 1
 
@@ -472,6 +473,55 @@ class ImpressionsAnswer(BaseModel):
         description="x, y, width, height and area of the largest of both, pixels of the frame."
     )
     pictures: ComparedPictures
+
+
+class ClockDecided(BaseModel):
+    """What is decided about the print clock of impressions."""
+
+    clock: Literal["breaks", "widths"] = Field("breaks", description="Breaks, of woodcuts; widths, of engravings.")
+    leave_out: list[Number] = Field([], max_length=MOST_DECIDED, description="Photos that are not read.")
+    undated: list[Number] = Field([], max_length=MOST_DECIDED, description="Photos whose date does not count.")
+    regions: list[Box] = Field([], max_length=MOST_DECIDED, description="Boxes of the reference that are not read.")
+    before: list[tuple[Number, Number]] = Field(
+        [], max_length=MOST_DECIDED, description="Photos of which the first was printed before the second."
+    )
+
+
+class ClockPhoto(BaseModel):
+    """What the print clock says of an impression."""
+
+    name: str
+    number: int
+    breaks: int = Field(description="Of the lines that all impressions have.")
+    line_width: float = Field(description="Mean width of these lines, pixels of the frame.")
+    place: int = Field(description="In the order of printing, from 1.")
+    places: tuple[int, int] = Field(description="Interval of 90% of its place.")
+    year: float | None = Field(description="Of its date, where that counts.")
+    read: float | None = Field(description="Year by the clock; null: two impressions of different years are not dated.")
+    years: tuple[float, float] | None = Field(description="Interval of 90% of that year.")
+
+
+class ClockBreak(BaseModel):
+    """A place where a line is broken, pixels of the frame."""
+
+    x: float
+    y: float
+    broken: list[int] = Field(description="Places in `photos`, from 0, of the impressions in which it is.")
+
+
+class PrintClockAnswer(BaseModel):
+    """In which order impressions were printed."""
+
+    box: list[float] = Field(description="The frame, x0, y0, x1, y1 in pixels of the reference.")
+    size: list[int] = Field(description="Width and height of the frame, pixels.")
+    decisions: ClockDecided = Field(description="That were followed.")
+    kept: ClockDecided = Field(description="That are kept with the reference.")
+    photos: list[ClockPhoto] = Field(description="The earliest first; those that do not match are not among them.")
+    earlier: list[list[float]] = Field(description="Of each photo, the probability that it is earlier than each.")
+    breaks: list[ClockBreak]
+    pictures: list[str] = Field(
+        description="Of each photo: lines that are read in blue, breaks ringed, JPEG (`data:`)."
+    )
 
 
 Kind = Literal["copy", "part", "framed", "negative", "turned", "grey"]

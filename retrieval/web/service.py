@@ -239,10 +239,12 @@ class Service:
         """Look a photo up; raises Refused if there is no such photo."""
         return await run_in_threadpool(photo_row, self.collection, number)
 
-    async def search(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
+    async def search(
+        self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False, seconds: float | None = None
+    ) -> Answer:
         """Have a worker search, and wait."""
         try:
-            answer = await run_job(self.searching, request, job, wanted, upload)
+            answer = await run_job(self.searching, request, job, wanted, upload, seconds)
         except BrokenOff:  # the system kills a process that reads on where a file was cut short
             await run_in_threadpool(self._look_for_damage)
             if self.damage is not None:

@@ -1,1 +1,1 @@
-"""What writes the generated pages of the documentation, and what its site needs beside Sphinx and its extensions."""
+"""Generators of pages of the documentation, and extensions of its Sphinx site."""

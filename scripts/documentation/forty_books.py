@@ -1,9 +1,9 @@
 #!/usr/bin/env python
-"""Serve forty made-up books by IIIF, for the tutorial about them, or write what its commands print.
+"""Serve forty synthetic books by IIIF for the tutorial about them, or write the output of its commands.
 
-The books have pages of type and woodcuts that are drawn by rules; some are printed from one block. They are served
-until Ctrl-C. With --write, each command of docs/tutorials/woodcut.md is run, what it prints replaces the text below it,
-and its picture goes to docs/images.
+The books have pages of text and procedurally drawn woodcuts; some share a block. They are served until Ctrl-C. With
+--write, each command of docs/tutorials/woodcut.md is run, its output replaces the text below it, and its picture is
+written to docs/images.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SHARED = {
     2: {6: 0.0, 12: 0.1, 35: 0.6},
     3: {19: 0.0, 20: 0.05},
 }
-"""Blocks that several books are printed from: how old a block is in each of them."""
+"""Blocks shared by several books: the age of a block in each of them."""
 
 _THINGS = "Mirror", "Garden", "Ship", "Castle", "Book"
 _OF = "Fools", "Sailors", "Virtues", "Rivers", "Merchants", "Hermits", "Beasts", "Fortune"
@@ -42,7 +42,7 @@ _PLACES = "Basel", "Strasbourg", "Lyon", "Venice", "Nuremberg"
 _SIZE, _LINE = 22, 30  # of type, and from line to line, pixels
 _LINES = r"((?:(?!```).*\n)*)"
 _BLOCK = re.compile(rf"^```(|python)\n{_LINES}```\n\n```text\n{_LINES}```", re.MULTILINE)
-_SHOWN = 12  # lines that are not shortened
+_SHOWN = 12  # lines of output shown in full
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def follow(text: str, folder: Path) -> str:
-    """Run the commands of a page in a folder, and give the page with what they print."""
+    """Run the commands of a page in a folder, and return the page with their output."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
 
     def printed(block: re.Match[str]) -> str:
@@ -81,14 +81,14 @@ def follow(text: str, folder: Path) -> str:
 
 @contextmanager
 def served() -> Iterator[str]:
-    """Serve the books; the address of their collection."""
+    """Serve the books; yields the address of their collection."""
     with serve_iiif(PORT) as server:
         members = [_add_book(server, number) for number in range(BOOKS)]
         yield server.add_json("/books.json", {"type": "Collection", "label": {"en": ["Forty books"]}, "items": members})
 
 
 def _add_book(server: IiifServer, number: int) -> dict[str, str]:
-    """Serve a book of three leaves, and tell what a collection says of it."""
+    """Serve a book of three leaves; return its entry for a collection."""
     title = f"The {_THINGS[number % 5]} of {_OF[number // 5]}"
     blocks = [(block, ages[number]) for block, ages in SHARED.items() if number in ages] or [(100 + number, 0.0)]
     names, sizes = {}, []
@@ -111,7 +111,7 @@ def _add_book(server: IiifServer, number: int) -> dict[str, str]:
 
 
 def with_woodcut(page: PrintedPage, block: int, age: float, after: int) -> PrintedPage:
-    """Print a block on a page in place of lines, after some of them."""
+    """Print a block on a page, replacing some lines."""
     cut, pixels = print_block(block, age), page.pixels.copy()
     top, left = MARGIN + after * _LINE, (WIDTH - cut.shape[1]) // 2
     lines = -(-cut.shape[0] // _LINE) + 1

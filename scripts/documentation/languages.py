@@ -1,12 +1,12 @@
 #!/usr/bin/env python
-"""Collect what the pages say, for translators, and make what the pages read of their translations.
+"""Collect the texts of the pages for translators, and compile the translations for the pages.
 
 usage: python -m scripts.documentation.languages            writes retrieval/web/static/languages/*.po and *.json
        python -m scripts.documentation.languages --new fr   begins a language (needs babel: pip install ".[test]")
 
-Texts are collected from the pages (text, and the attributes that people read), from `t("…")` and
-`tn(number, "…", "…")` in their scripts, from the errors of the server, and from the pictures that it draws. What is
-translated stays so; what nobody says any more is kept at the end of a file, should it be said again.
+Texts are collected from the pages (text, and readable attributes), from `t("…")` and `tn(number, "…", "…")` in their
+scripts, from the errors of the server, and from the pictures that it draws. Translations are kept; those of texts no
+longer in use move to the end of a file, for reuse.
 """
 
 import argparse
@@ -32,12 +32,14 @@ SPEAKING = (
     "retrieval/web",
     "retrieval/jobs",
     "retrieval/curation",
+    "retrieval/impressions/clock.py",
+    "retrieval/library/print_clock.py",
     "retrieval/library/standing.py",
     "retrieval/library/text_alone.py",
     "retrieval/catalogue/curation",
     "retrieval/metadata",
 )
-"""Rooms, and modules, whose errors visitors read, but for `SILENT`."""
+"""Packages and modules whose errors visitors read, except `SILENT`."""
 
 SILENT = (
     "commands.py",
@@ -48,82 +50,80 @@ SILENT = (
     "running.py",
     "serve_command.py",
 )
-"""Modules whose errors are read in the terminal alone."""
+"""Modules whose errors are only read in a terminal."""
 
 ERRORS = ("Error", "Refused", "Message", "NotFound", "NoName", "TooManySearches", "NotMoved")
-"""How the names end of what says why something is refused."""
+"""Suffixes of the names of functions and classes of refusals."""
 
 PICTURES = ("learning/reports/verdict_picture.py",)
-"""Modules that draw pictures for pages: what they give `_text`."""
+"""Modules that draw pictures for pages: the arguments of `_text`."""
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-COUNTED = 200  # numbers that tell the forms of a language apart
+COUNTED = 200  # numbers that distinguish the plural forms of a language
 WIDTH = 120
 
 Text = str | tuple[str, str]
-"""What is said: a sentence, or one about one and one about several."""
+"""A text: a sentence, or a pair of singular and plural."""
 
 
 class WrongTextError(Exception):
-    """A text in the code that nobody could translate."""
+    """A text in the code that cannot be translated."""
 
 
-# What is said
+# Texts
 
 
 def collect() -> dict[Text, list[str]]:
-    """List what is said, in a steady order, each with the files that say it."""
-    found: dict[Text, list[str]] = {}
+    """List the texts in a stable order, each with its files."""
+    texts: dict[Text, list[str]] = {}
 
     def note(text: Text, path: Path) -> None:
-        places = found.setdefault(text, [])
+        places = texts.setdefault(text, [])
         if (name := path.relative_to(ROOT).as_posix()) not in places:
             places.append(name)
 
     for path in sorted(PAGES.glob("*.html")):
-        for said in page_texts(path):
-            note(said, path)
+        for entry in page_texts(path):
+            note(entry, path)
     for path in sorted(SCRIPTS.rglob("*.js")):
         for text in script_texts(path.read_text(encoding="utf-8"), path.name):
             note(text, path)
     for path, text in error_texts():
         note(text, path)
-    several = {text[1] for text in found if isinstance(text, tuple)}
-    if twice := several.intersection(text for text in found if isinstance(text, str)):
+    several = {text[1] for text in texts if isinstance(text, tuple)}
+    if twice := several.intersection(text for text in texts if isinstance(text, str)):
         raise WrongTextError(f"{sorted(twice)} are said with t and with tn: say them in one way.")
-    return found
+    return texts
 
 
 def page_texts(path: Path) -> list[str]:
     """List the texts of a page's file, in its order."""
-    found: list[str] = []
+    texts: list[str] = []
 
     def note(text: str) -> str:
-        found.append(text)
+        texts.append(text)
         return text
 
     if (whole := path.read_text(encoding="utf-8")).startswith("<!doctype"):  # a shell
         map_texts(whole, note)
-        return found
+        return texts
     fields, main = read_page(path.stem)
-    found.append(fields["title"])
+    texts.append(fields["title"])
     map_texts(main, note)
     for place, html in (("engines", engine_choices()), ("expansions", expansion_choices())):
         if f"<!-- {place} -->" in main:
             map_texts(html, note)
-    return found
+    return texts
 
 
 def script_texts(source: str, name: str) -> list[Text]:
-    """List what `t` and `tn` are given as literals in JavaScript. Raises WrongTextError if one is put together from
-    pieces.
-    """
-    found: list[Text] = []
+    """List the literal arguments of `t` and `tn` in JavaScript. Raises WrongTextError for a concatenated text."""
+    literals: list[Text] = []
     tokens = [one for one in tokenize(source) if one.type not in ("comment", "linecomment", "multilinecomment")]
     for place, token in enumerate(tokens):
         if token.type == "template_string":
             for inner in _inner(token.value):
-                found += script_texts(inner, name)
+                literals += script_texts(inner, name)
         before = tokens[place - 1].value if place else ""
         if token.value not in ("t", "tn") or token.type != "name" or before in (".", "function"):
             continue
@@ -134,14 +134,14 @@ def script_texts(source: str, name: str) -> list[Text]:
         literal = [len(one) == 1 and one[0].type == "string" for one in wanted]
         if all(literal):
             texts = tuple(str(unquote_string(one[0].value)) for one in wanted)
-            found.append(texts[0] if len(texts) == 1 else (texts[0], texts[1]))
+            literals.append(texts[0] if len(texts) == 1 else (texts[0], texts[1]))
         elif token.value == "tn" or any(one.type in ("string", "template_string") for one in wanted[0]):
             raise WrongTextError(f"{name}, line {token.lineno}: {token.value} takes whole sentences, in quotes.")
-    return found
+    return literals
 
 
 def _arguments(tokens: list) -> list[list]:  # type: ignore[type-arg]  # of babel's tokens, which have no type
-    """Part the arguments of a call; `tokens` begin behind its bracket."""
+    """Split the arguments of a call; `tokens` begin after its bracket."""
     arguments: list[list] = [[]]  # type: ignore[type-arg]
     depth = 0
     for token in tokens:
@@ -159,7 +159,7 @@ def _arguments(tokens: list) -> list[list]:  # type: ignore[type-arg]  # of babe
 
 
 def _inner(template: str) -> Iterator[str]:
-    """Give the code in a template: what stands in its ${…}."""
+    """Return the code in a template: the contents of its ${…}."""
     start = template.find("${")
     while start >= 0:
         depth, end = 1, start + 2
@@ -171,7 +171,7 @@ def _inner(template: str) -> Iterator[str]:
 
 
 def error_texts() -> Iterator[tuple[Path, str]]:
-    """Give what the server says where it refuses, and in its pictures, {name} standing for what it puts in."""
+    """Return the texts of the server's errors and pictures, with {name} as placeholders."""
     for room in SPEAKING:
         for path in sorted((ROOT / room).rglob("*.py")) or [ROOT / room]:
             for node in () if path.name in SILENT else _calls(path, ERRORS):
@@ -186,7 +186,7 @@ def error_texts() -> Iterator[tuple[Path, str]]:
 
 
 def picture_texts() -> Iterator[tuple[Path, str]]:
-    """Give what pictures say, {name} standing for what is put in."""
+    """Return the texts of pictures, with {name} as placeholders."""
     for path in (ROOT / picture for picture in PICTURES):
         for node in _calls(path, ("_text",)):
             text = _sentence(node.args[2])
@@ -195,7 +195,7 @@ def picture_texts() -> Iterator[tuple[Path, str]]:
 
 
 def _calls(path: Path, endings: tuple[str, ...]) -> Iterator[ast.Call]:
-    """Give the calls in a module of functions whose names end so."""
+    """Return the calls in a module of functions with these suffixes."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith(endings):
             yield node
@@ -223,11 +223,11 @@ def _sentence(node: ast.expr) -> str:
     return text
 
 
-# What it is in other languages
+# Translations
 
 
 def catalogue_of(language: str) -> Catalog:
-    """Read a language's file; an empty catalogue where there is none."""
+    """Read a language's file; an empty catalogue if it does not exist."""
     path = FOLDER / f"{language}.po"
     if not path.is_file():
         return Catalog(locale=language)
@@ -236,7 +236,7 @@ def catalogue_of(language: str) -> Catalog:
 
 
 def update(old: Catalog, texts: dict[Text, list[str]]) -> Catalog:
-    """Give a catalogue of what is said now, with the translations of an older one."""
+    """Return a catalogue of the current texts, with the translations of an older one."""
     new = Catalog(locale=old.locale)
     known = {one.id: one for one in (*old.obsolete.values(), *old) if one.id}
     for text, places in texts.items():
@@ -251,7 +251,7 @@ def update(old: Catalog, texts: dict[Text, list[str]]) -> Catalog:
 
 
 def as_po(catalogue: Catalog) -> str:
-    """Write a catalogue as gettext has it; without dates, so that the same texts give the same file."""
+    """Format a catalogue for gettext, without dates, so that the same texts give the same file."""
     head = (
         f"# {catalogue.locale.english_name} texts of the pages: see docs/how-to/translate.md.\n"
         'msgid ""\nmsgstr ""\n'
@@ -264,26 +264,26 @@ def as_po(catalogue: Catalog) -> str:
 
 
 def as_json(catalogue: Catalog) -> str:
-    """Write what the pages read: texts by their English, forms for numbers as Unicode's plural rules name them."""
+    """Format a catalogue for the pages: translations by English text, plural forms by Unicode's categories."""
     forms = _forms(catalogue)
     own = catalogue.locale.get_language_name(catalogue.locale) or str(catalogue.locale)
     drawn = {text for _, text in picture_texts() if PLACEHOLDER.search(text)}
-    found: dict[str, object] = {}
+    translations: dict[str, object] = {}
     patterns = []
     for english, others in entries(catalogue):
         if not all(others):
             continue
         if len(english) > 1:
-            found[english[1]] = {form: others[place] for form, place in forms.items()}
+            translations[english[1]] = {form: others[place] for form, place in forms.items()}
         else:
-            found[english[0]] = others[0]
+            translations[english[0]] = others[0]
             patterns += [english[0]] if english[0] in drawn else []
-    whole = {"": own[0].upper() + own[1:], **dict(sorted(found.items())), PATTERNS: sorted(patterns)}
+    whole = {"": own[0].upper() + own[1:], **dict(sorted(translations.items())), PATTERNS: sorted(patterns)}
     return json.dumps(whole, ensure_ascii=False, indent=0) + "\n"
 
 
 def entries(catalogue: Catalog) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Give the English of each text, one or two forms, and all forms of its translation."""
+    """Yield the English of each text, in one or two forms, and all forms of its translation."""
     for one in catalogue:
         if one.id:
             string = one.string or ""
@@ -295,30 +295,30 @@ def _several(text: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
 
 
 def _forms(catalogue: Catalog) -> dict[str, int]:
-    """Say which of gettext's forms stands for which category of Unicode's plural rules."""
+    """Map categories of Unicode's plural rules to gettext's forms."""
     which = gettext.c2py(catalogue.plural_expr)
     rule = catalogue.locale.plural_form
-    found = {rule(number): which(number) for number in range(COUNTED, -1, -1)}
-    return {**found, "other": found.get("other", catalogue.num_plurals - 1)}  # "other" may be fractions alone
+    forms = {rule(number): which(number) for number in range(COUNTED, -1, -1)}
+    return {**forms, "other": forms.get("other", catalogue.num_plurals - 1)}  # "other" may only be for fractions
 
 
 def problems(catalogue: Catalog) -> list[str]:
-    """List what is not translated, or with other {names} than the English has."""
-    found = []
+    """List texts without a translation, or with other {names} than in English."""
+    sentences = []
     for english, others in entries(catalogue):
         if not all(others):
-            found.append(f"not translated: {english[-1]}")
+            sentences.append(f"not translated: {english[-1]}")
             continue
         wanted = set(PLACEHOLDER.findall(english[-1]))
         optional = {"n"} if len(english) > 1 else set()  # "the photo" needs no number
         for text in others:
             if wanted - optional - set(PLACEHOLDER.findall(text)) or set(PLACEHOLDER.findall(text)) - wanted:
-                found.append(f"other {{names}}: {english[-1]} - {text}")
-    return found
+                sentences.append(f"other {{names}}: {english[-1]} - {text}")
+    return sentences
 
 
 def main() -> None:
-    """Bring all languages up to date, or begin one."""
+    """Update all languages, or begin one."""
     parser = argparse.ArgumentParser(description="Collect what the pages say, and make what they read of translations.")
     parser.add_argument("--new", metavar="CODE", help="begin a language, such as fr")
     new = parser.parse_args().new

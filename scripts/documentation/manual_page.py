@@ -16,7 +16,7 @@ from retrieval.commands.help_pages import argument_name, explanation, first_para
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cairn.1"
 
-# What roff would take for something else than what it looks like.
+# Characters with a special meaning in roff.
 _ESCAPES = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
 _CODES = (
     ("0", "All was done."),
@@ -36,7 +36,7 @@ _VARIABLES = (
 
 
 def manual_page() -> str:
-    """Give the page as roff, with the macros of man(7)."""
+    """Return the page as roff, with the macros of man(7)."""
     app: Any = typer.main.get_command(make_app())
     lines = [
         r".\" Written by scripts/documentation/manual_page.py: change the help texts and run it again.",
@@ -67,7 +67,7 @@ def manual_page() -> str:
 
 
 def roff(text: str) -> str:
-    """Escape a text, so that it is printed as it is wherever it stands on a line."""
+    """Escape a text, so that it is printed literally anywhere in a line."""
     escaped = "".join(_ESCAPES.get(one, one if one.isascii() else rf"\[u{ord(one):04X}]") for one in text)
     return rf"\&{escaped}" if escaped.startswith(".") else escaped
 
@@ -93,7 +93,7 @@ def _entries(parameters: Iterable[Any]) -> list[str]:
 
 def _option(one: Any) -> str:
     names, _, value = option_name(one).plain.partition(" ")
-    while value and names.endswith(","):  # a short name stands before
+    while value and names.endswith(","):  # a short name comes first
         following, _, value = value.partition(" ")
         names = f"{names} {following}"
     return rf"\fB{roff(names)}\fR" + (f" {_value(value)}" if value else "")

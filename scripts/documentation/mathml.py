@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BARE = re.compile(r"(<mo>&ApplyFunction;</mo>)(?!\s*<mo[^>]*>\()")
-"""What stands behind the name of a function whose argument has no brackets: ln 2."""
+"""Separator after the name of a function without brackets: ln 2."""
 
 
 def to_mathml(equation: str, *, as_block: bool = False) -> str:
-    """An equation in LaTeX as MathML. Raises docutils.utils.math.MathError if it holds what docutils does not know."""
+    """Convert an equation from LaTeX to MathML. Raises docutils.utils.math.MathError for unknown commands."""
     text = _BARE.sub(r'\1<mspace width="0.17em"></mspace>', latex2mathml.tex2mathml(equation, as_block=as_block))
-    # Norms would grow with what stands beside them, and their two bars by different heights.
+    # The bars of norms would stretch with their neighbours, to different heights.
     return text.replace(">‖<", ' stretchy="false">‖<')
 
 
 def _write(node: nodes.Node, *, as_block: bool = False) -> str:
-    """Give an equation of a page as MathML; as it is written, with a warning, where it is wrong."""
+    """Convert an equation of a page to MathML; an invalid one is kept as source, with a warning."""
     try:
         return to_mathml(node.astext(), as_block=as_block)
     except MathError as error:
@@ -41,7 +41,7 @@ def visit_math(writer: Any, node: nodes.math) -> None:
 
 
 def visit_math_block(writer: Any, node: nodes.math_block) -> None:
-    """Write an equation of its own, with its number where it has one. It can be scrolled, also by the keyboard."""
+    """Write a display equation, with its number if it has one. It can be scrolled, also by keyboard."""
     number = ""
     if node["number"]:
         number = f'<span class="eqno">({get_node_equation_number(writer, node)})</span>'

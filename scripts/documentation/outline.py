@@ -1,10 +1,9 @@
 #!/usr/bin/env python
-"""Make the outline of the land and its borders that the map of photos draws.
+"""Make the outline of land and borders for the map of photos.
 
 The file is Natural Earth's countries (public domain, 1:50 million) as TopoJSON, from the package world-atlas of the npm
-registry, version 2.0.2: `npm pack world-atlas`. What is written is an eighth as large: coordinates in fiftieths of a
-degree, each as the difference from the one before; lines simplified (Douglas and Peucker, 1973); small islands left
-out.
+registry, version 2.0.2: `npm pack world-atlas`. The output is an eighth as large: delta-coded coordinates in fiftieths
+of a degree; lines simplified (Douglas and Peucker, 1973); small islands left out.
 """
 
 import argparse
@@ -20,17 +19,17 @@ from numpy.typing import NDArray
 
 OUT = Path(__file__).resolve().parents[2] / "retrieval" / "web" / "static" / "world.json"
 SOURCE = "Natural Earth 1:50m, simplified; public domain (naturalearthdata.com)"
-SCALE = 50  # steps of a degree: two kilometres at the equator, a pixel where the map is not zoomed in further
-TOLERANCE = 0.1  # degrees that a line may lie beside what it was
-SMALLEST = 0.05  # square degrees of an island that is kept
-POLE = -89.0  # beyond which the map shows nothing
+SCALE = 50  # steps per degree: two kilometres at the equator, a pixel at the largest zoom
+TOLERANCE = 0.1  # largest deviation of a simplified line, in degrees
+SMALLEST = 0.05  # least area of an island, in square degrees
+POLE = -89.0  # limit of the map
 
 Line = NDArray[np.float64]
 """Longitudes and latitudes (N, 2), degrees."""
 
 
 def read(topology: dict[str, Any]) -> tuple[list[Line], list[Line]]:
-    """Read the rings that land is bounded by, and the borders, from a topology of countries.
+    """Read the coast rings and the borders from a topology of countries.
 
     An arc that two countries share is a border; the others, joined, are coasts.
     """
@@ -45,14 +44,14 @@ def read(topology: dict[str, Any]) -> tuple[list[Line], list[Line]]:
 
 
 def _rings(geometry: dict[str, Any]) -> Iterator[list[int]]:
-    """The rings of a country, each as its arcs; one that is negative is gone through backwards."""
+    """The rings of a country, each as its arcs; negative ones are traversed backwards."""
     polygons = {"Polygon": [geometry.get("arcs", [])], "MultiPolygon": geometry.get("arcs", [])}
     for polygon in polygons.get(geometry["type"], []):
         yield from polygon
 
 
 def join(pieces: Iterable[Line]) -> Iterator[Line]:
-    """Join pieces, each of which begins where another ends, to rings."""
+    """Join pieces with common end points into rings."""
     begins: dict[tuple[float, ...], list[Line]] = {}
     for piece in pieces:
         begins.setdefault(_place(piece[0]), []).append(piece)
@@ -75,9 +74,9 @@ def _place(point: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def unwrap(line: Line) -> Line:
-    """Go on beyond 180 degrees where a line crosses them: the map draws it on both sides.
+    """Continue beyond 180 degrees if a line crosses them: the map draws it on both sides.
 
-    What goes round the pole, as the coast of Antarctica does, is closed there.
+    Lines around a pole, such as the coast of Antarctica, are closed there.
     """
     longitudes = np.rad2deg(np.unwrap(np.deg2rad(line[:, 0])))
     longitudes -= 360 * np.round((longitudes.min() + longitudes.max()) / 720)
@@ -89,15 +88,15 @@ def unwrap(line: Line) -> Line:
 
 
 def simplify(line: Line, closed: bool) -> list[int]:
-    """Give a line as it is written: steps from point to point; nothing where it is too small to be seen."""
+    """Encode a line as steps from point to point; empty if it is too small to be visible."""
     if closed and cv2.contourArea(line.astype(np.float32)) < SMALLEST:
         return []
-    kept = cv2.approxPolyDP(line.astype(np.float32)[:, None], TOLERANCE, False)[:, 0]
-    steps = np.round(kept * SCALE).astype(int)
+    points = cv2.approxPolyDP(line.astype(np.float32)[:, None], TOLERANCE, False)[:, 0]
+    steps = np.round(points * SCALE).astype(int)
     differs = np.append(True, (np.diff(steps, axis=0) != 0).any(axis=1))
     steps = steps[differs]
     if closed and len(steps) > 1 and (steps[0] == steps[-1]).all():
-        steps = steps[:-1]  # whoever draws it closes it
+        steps = steps[:-1]  # closed when drawn
     if len(steps) < (3 if closed else 2):
         return []
     written: list[int] = np.diff(steps, axis=0, prepend=np.zeros((1, 2), int)).ravel().tolist()
@@ -105,7 +104,7 @@ def simplify(line: Line, closed: bool) -> list[int]:
 
 
 def outline(topology: dict[str, Any]) -> dict[str, Any]:
-    """Make what the map reads of a topology of countries."""
+    """Convert a topology of countries for the map."""
     rings, borders = read(topology)
     land = [simplify(unwrap(ring), True) for ring in rings]
     lines = [simplify(unwrap(line), False) for line in borders]
@@ -123,9 +122,9 @@ def main() -> None:
     parser.add_argument("countries", type=Path, help="countries-50m.json of world-atlas 2.0.2")
     parser.add_argument("--out", type=Path, default=OUT, help="where it is written")
     arguments = parser.parse_args()
-    made = outline(json.loads(arguments.countries.read_text(encoding="utf-8")))
-    arguments.out.write_text(json.dumps(made, separators=(",", ":")), encoding="utf-8")
-    print(f"{arguments.out}: {len(made['land'])} coasts, {len(made['borders'])} borders")
+    land = outline(json.loads(arguments.countries.read_text(encoding="utf-8")))
+    arguments.out.write_text(json.dumps(land, separators=(",", ":")), encoding="utf-8")
+    print(f"{arguments.out}: {len(land['land'])} coasts, {len(land['borders'])} borders")
 
 
 if __name__ == "__main__":

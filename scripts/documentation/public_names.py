@@ -1,8 +1,8 @@
-"""Write down the public interface: the record that a test compares with, and the types that checkers read.
+"""Write the public interface: the record for a test, and stubs for type checkers.
 
 `tests/whole/public.txt` has every name of `cairn.PUBLIC` with its signature, and of a class its methods and attributes.
-`cairn-stubs/__init__.pyi` says the same to type checkers, for which a module without a package cannot say that it has
-types.
+`cairn-stubs/__init__.pyi` has the same for type checkers, as a module without a package cannot declare that it is
+typed.
 
 usage: python -m scripts.documentation.public_names
 """
@@ -32,7 +32,7 @@ INNER = {
     "cairn.Collection": {"__init__", "opened"},
     "cairn.NewSimilarity": {"matrix"},
 }
-"""Members of public classes that other parts of Cairn need, and that are no part of the interface."""
+"""Members of public classes for internal use, not part of the interface."""
 
 _OURS = ("index", "retrieval", "learning", "eval")
 _SPOKEN = ("__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__", "__array__")
@@ -57,54 +57,54 @@ def main() -> None: ...
 
 
 def public_objects() -> dict[str, Any]:
-    """Give every public name with what it names, in alphabetical order."""
-    named = {name: resolve_name(cairn.PUBLIC[name]) for name in sorted(cairn.PUBLIC)}
-    return named | {f"testing.{name}": getattr(testing, name) for name in testing.__all__}
+    """Return all public objects by name, in alphabetical order."""
+    objects = {name: resolve_name(cairn.PUBLIC[name]) for name in sorted(cairn.PUBLIC)}
+    return objects | {f"testing.{name}": getattr(testing, name) for name in testing.__all__}
 
 
 def record() -> str:
-    """Give the text of the record: a line for each name, and for each member of a class."""
+    """Return the text of the record: a line for each name, and for each member of a class."""
     return "".join(f"{line}\n" for name, one in public_objects().items() for line in describe(f"cairn.{name}", one))
 
 
 def describe(name: str, one: Any) -> Iterator[str]:
-    """Give the lines of the record for an object: the object, and of a class its members below it, sorted."""
+    """Return the lines of the record for an object, followed by the sorted members of a class."""
     if not isinstance(one, type):
         yield f"{name}{_signature(one)}" if callable(one) else f"{name}: {type(one).__qualname__}"
         return
     bases = ", ".join(_type(base) for base in one.__bases__ if base is not object and base.__name__[0] != "_")
     yield f"class {name}({bases})" if bases else f"class {name}"
     inner = INNER.get(name, set())
-    if sections(one)["Parameters"] and "__init__" not in inner:  # else it is Cairn alone that makes these
-        made: Any = vars(one).get("__init__", one.__init__)  # type: ignore[misc]
-        yield f"    __init__{_signature(made, method=True)}"
+    if sections(one)["Parameters"] and "__init__" not in inner:  # else only Cairn constructs it
+        constructor: Any = vars(one).get("__init__", one.__init__)  # type: ignore[misc]
+        yield f"    __init__{_signature(constructor, method=True)}"
     yield from sorted(f"    {_member(kind, member)}" for member, kind in _members(one).items() if member not in inner)
 
 
 def methods(name: str, one: type) -> dict[str, Any]:
-    """Give the public methods of a public class, and of those of Cairn above it, by their names."""
-    found = {}
+    """Return the public methods of a public class and its base classes in Cairn, by name."""
+    by_name = {}
     for member, kind in _members(one).items():
         value = inspect.getattr_static(kind, member, None)
         function = getattr(value, "__func__", value)
         if inspect.isfunction(function) and not member.startswith("_") and member not in INNER.get(name, ()):
-            found[member] = function
-    return found
+            by_name[member] = function
+    return by_name
 
 
 def _members(one: type) -> dict[str, type]:
-    """Give the public members of a class, and the class of Cairn that each is of: that one, or another above it."""
-    found: dict[str, type] = {}
+    """Return the public members of a class, each with its defining class in Cairn."""
+    by_name: dict[str, type] = {}
     for kind in _own(one):
         members = vars(kind)
         for name in (*members, *inspect.get_annotations(kind), *sections(kind)["Attributes"]):
             if name in _SPOKEN or not name.startswith("_"):
-                found.setdefault(name, kind)
-    return found
+                by_name.setdefault(name, kind)
+    return by_name
 
 
 def _own(one: type) -> list[type]:
-    """Give a class and those above it that are Cairn's."""
+    """Return a class and its base classes in Cairn."""
     return [kind for kind in one.__mro__ if kind.__module__.partition(".")[0] in _OURS]
 
 
@@ -132,10 +132,10 @@ def _has_default(kind: Any, name: str) -> bool:
 
 
 def sections(one: Any) -> dict[str, dict[str, str]]:
-    """Give what the docstring of an object documents: by the section's title, names with their types."""
-    found = NumpyDocString(inspect.cleandoc(one.__doc__ or ""))
+    """Return the documented names and types of an object's docstring, by section."""
+    docstring = NumpyDocString(inspect.cleandoc(one.__doc__ or ""))
     titles = ("Parameters", "Attributes")
-    return {title: {name: part.type for part in found[title] for name in part.name.split(", ")} for title in titles}
+    return {title: {name: part.type for part in docstring[title] for name in part.name.split(", ")} for title in titles}
 
 
 def _signature(function: Any, *, method: bool = False) -> str:
@@ -158,8 +158,8 @@ def _signature(function: Any, *, method: bool = False) -> str:
         following = parameters[place + 1 : place + 2]
         if one.kind is one.POSITIONAL_ONLY and not (following and following[0].kind is one.POSITIONAL_ONLY):
             parts.append("/")
-    given = signature.return_annotation
-    return f"({', '.join(parts)})" + ("" if given is signature.empty else f" -> {_type(given)}")
+    returned = signature.return_annotation
+    return f"({', '.join(parts)})" + ("" if returned is signature.empty else f" -> {_type(returned)}")
 
 
 def _default(value: Any) -> str:
@@ -170,7 +170,7 @@ def _default(value: Any) -> str:
 
 
 def _type(one: Any) -> str:
-    """Write a type in short, the same with every version of Python and NumPy."""
+    """Format a type in short form, independent of the versions of Python and NumPy."""
     origin, inside = get_origin(one), get_args(one)
     if one is None or one is type(None):
         return "None"
@@ -185,7 +185,7 @@ def _type(one: Any) -> str:
     if origin is np.ndarray:
         return f"NDArray[{_type(get_args(inside[1])[0])}]"
     if origin in (Union, types.UnionType):
-        # With some versions of NumPy and Python a union, another with each, and with others a name for it.
+        # Depending on the versions of NumPy and Python, a union or an alias.
         arrays = set(get_args(ArrayLike)) or {ArrayLike}
         if arrays <= set(inside):
             return " | ".join(["ArrayLike", *(_type(each) for each in inside if each not in arrays)])
@@ -199,7 +199,7 @@ def _type(one: Any) -> str:
 
 
 def stubs() -> str:
-    """Give the stub of the module: every public name, imported from where it is."""
+    """Return the stub of the module: every public name, imported from its module."""
     imports = ["from retrieval.library import testing as testing"]
     for name, place in cairn.PUBLIC.items():
         module, _, inner = place.partition(":")

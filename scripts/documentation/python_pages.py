@@ -1,4 +1,4 @@
-"""Write the pages of the Python reference: a table of the public names, and a page for each that autodoc fills."""
+"""Write the pages of the Python reference: a table of the public names, and an autodoc page for each."""
 
 import inspect
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def write_python_pages(folder: Path) -> None:
     for name in public_names():
         thing = getattr(cairn, name)
         if inspect.isclass(thing):
-            thing.__name__ = name  # of a class that is called otherwise where it is defined, autodoc says no more
+            thing.__name__ = name  # of a class defined under another name, autodoc only shows an alias
         kinds[_kind(thing)].append(name)
         (folder / f"cairn.{name}.rst").write_text("\n".join(_page(name, thing)), encoding="utf-8")
     (folder / "index.rst").write_text(_HEAD + "\n".join(_tables(kinds)), encoding="utf-8")
@@ -75,7 +75,7 @@ def _tables(kinds: dict[str, list[str]]) -> Iterator[str]:
 
 
 def resolve_public_name(app: Any, environment: Any, node: Any, content: Any) -> Any:
-    """Let a reference to the module that holds a public name, as annotations make them, lead to that name's page.
+    """Resolve references to the defining module of a public name, as in annotations, to that name's page.
 
     For Sphinx's event `missing-reference`.
     """
@@ -88,9 +88,9 @@ def resolve_public_name(app: Any, environment: Any, node: Any, content: Any) -> 
 
 
 def hide_constructor(app: Any, what: str, name: str, thing: Any, options: Any, signature: Any, gives: Any) -> Any:
-    """Leave out how a class is constructed where only Cairn constructs it: its docstring tells no parameters.
+    """Hide the constructor of a class that only Cairn constructs: its docstring has no parameters.
 
     For autodoc's event `autodoc-process-signature`.
     """
-    told = what != "class" or not signature or "\nParameters\n---" in (inspect.getdoc(thing) or "")
-    return None if told else ("", None)
+    has_parameters = what != "class" or not signature or "\nParameters\n---" in (inspect.getdoc(thing) or "")
+    return None if has_parameters else ("", None)

@@ -114,7 +114,7 @@ def page() -> str:
 
 
 def duration(hours: float) -> str:
-    """Hours as a person says them."""
+    """Hours in words."""
     if hours < 1:
         return f"{max(1, round(60 * hours))} min"
     return f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
@@ -140,13 +140,13 @@ def _is_published(cell: Cell) -> bool:
 
 
 def _published(table: Table) -> list[str]:
-    """The published numbers of a table; those that are not built here in italics."""
+    """The published numbers of a table, in italics for methods not implemented here."""
     lines = [f"| | {' | '.join(table.columns)} |", f"|---|{'---|' * len(table.columns)}"]
     for row in table.rows:
-        found = {cell.column: cell for cell in table.cells if cell.row == row}
+        by_column = {cell.column: cell for cell in table.cells if cell.row == row}
         cells = []
         for column in table.columns:
-            cell = found.get(column)
+            cell = by_column.get(column)
             if cell is None or not _is_published(cell):
                 cells.append("")
                 continue

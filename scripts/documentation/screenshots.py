@@ -1,10 +1,10 @@
 #!/usr/bin/env python
-"""Make the pictures of the web application that the documentation shows.
+"""Make the pictures of the web application for the documentation.
 
 It needs playwright, and Chromium as `chromium`.
 
 A small album of sample photos is written, indexed, grouped and served; headless Chromium visits its pages. The same
-code gives the same pictures, but for a few grey levels where Chromium smooths edges, and for its version.
+code and version of Chromium give the same pictures, except for a few grey levels at smoothed edges.
 """
 
 import argparse
@@ -26,15 +26,15 @@ from retrieval.web.languages import COOKIE
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH, HEIGHT = 1160, 760
 QUALITY = 70  # of the JPEG files: some 100 kB each, none above 150 KiB
-SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # what the tutorial searches for: the cup of coffee
-BINNED = ("copies/cat-small.jpg", "copies/coins-mirrored.jpg")  # what is in the bin for a moment
+SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # query of the tutorial: the cup of coffee
+BINNED = ("copies/cat-small.jpg", "copies/coins-mirrored.jpg")  # photo in the bin for a moment
 SEEN = """() => [...document.images].every((picture) =>
     picture.complete || picture.getBoundingClientRect().top > window.innerHeight)"""
 STEADY = """() => {
     for (const term of document.querySelectorAll('#facts dt'))
         if (term.textContent === 'Added') { term.nextElementSibling.remove(); term.remove(); }
 }"""
-"""Takes off a page what differs from run to run: when a photo was added."""
+"""Removes from a page the time of adding a photo, which differs between runs."""
 
 TABLE = """\
 Datei;Titel;Datum;Schlagworte;Archiv
@@ -44,7 +44,7 @@ coffee-3.jpg;Die Tasse, näher;;Tasse;Köln
 wall-4.jpg;Drei Bilder;03.06.1951;Wand;Köln
 tea-1.jpg;Eine Kanne;1950;Kanne;Bonn
 """
-"""What is known of some of the photos; no photo is called tea-1.jpg."""
+"""Metadata of some photos; there is no photo tea-1.jpg."""
 
 PLACES = """\
 Datei;Breitengrad;Längengrad
@@ -56,11 +56,11 @@ wall-4.jpg;50,73;7,10
 cat-1.jpg;41,90;12,50
 coins-1.jpg;59,33;18,07
 """
-"""Where some of them were taken."""
+"""Positions of some of them."""
 
 
 def make_album(folder: Path) -> Path:
-    """Write, index and group the sample photos; the collection's folder."""
+    """Write, index and group the sample photos; return the collection's folder."""
     runpy.run_path(str(ROOT / "docs" / "examples" / "sample_photos.py"))["main"](folder / "photos")
     run(folder, "index", "album.cairn", "photos", "--workers", "1")
     run(folder, "group", "album.cairn", "--workers", "1")
@@ -68,7 +68,7 @@ def make_album(folder: Path) -> Path:
 
 
 def describe(collection: Path, table: str = TABLE) -> None:
-    """Import a table of what is known of some photos, while the collection is served."""
+    """Import a table of metadata of some photos, while the collection is served."""
     (collection.parent / "mine.csv").write_text(table, encoding="utf-8")
     run(collection.parent, "metadata", collection.name, "mine.csv")
 
@@ -88,15 +88,15 @@ def _environment() -> dict[str, str]:
 
 @contextmanager
 def serving(*what: str) -> Iterator[str]:
-    """Run `cairn serve` or `cairn open` at a port that is free; its address."""
+    """Run `cairn serve` or `cairn open` at a free port; yields its address."""
     command = _cairn(*what, "--port", "0", "--workers", "1")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment()) as server:
         try:
             assert server.stdout is not None
-            found = re.search(r"http://\S+?(?=/? \(|/?$)", server.stdout.readline())
-            if found is None:
+            match = re.search(r"http://\S+?(?=/? \(|/?$)", server.stdout.readline())
+            if match is None:
                 sys.exit(f"cairn {what[0]} did not start.")
-            yield found[0]
+            yield match[0]
         finally:
             server.terminate()
 
@@ -109,10 +109,10 @@ def browsing(address: str) -> Iterator[Any]:
     program = shutil.which("chromium")
     if program is None:
         sys.exit("There is no Chromium: install it, so that `chromium` starts it.")
-    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root cannot have one
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # not available to root
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=arguments)
-        # Nothing may differ between two runs: no animations, always the same language and time.
+        # Reproducible: no animations, a fixed language and time.
         context = browser.new_context(
             base_url=address,
             viewport={"width": WIDTH, "height": HEIGHT},
@@ -126,12 +126,12 @@ def browsing(address: str) -> Iterator[Any]:
 
 
 def take(page: Any, path: Path) -> None:
-    """Take a picture of what is to be seen of a page, once all of it is there."""
+    """Take a picture of the visible part of a page, once it is loaded."""
     page.wait_for_load_state("networkidle")
-    page.wait_for_function(SEEN)  # pictures further down are loaded when somebody looks there
+    page.wait_for_function(SEEN)  # pictures further down are loaded lazily
     page.evaluate(STEADY)
     page.mouse.move(2, 2)
-    page.wait_for_timeout(300)  # a frame or two, for lines that follow the pictures
+    page.wait_for_timeout(300)  # a frame or two, for lines drawn after the pictures
     page.screenshot(path=path, type="jpeg", quality=QUALITY)
     print(f"{path}: {path.stat().st_size // 1000} kB")
 
@@ -143,23 +143,23 @@ def number(page: Any, name: str) -> int:
 
 
 def visit(page: Any, collection: Path, out: Path) -> None:
-    """Take a picture of each page that the tutorial shows, in its order."""
-    shown, query = number(page, SHOWN), ",".join(map(str, BOX))
+    """Take a picture of each page of the tutorial, in its order."""
+    photo, query = number(page, SHOWN), ",".join(map(str, BOX))
     page.goto("/")
     take(page, out / "photos.jpg")
 
-    page.goto(f"/photo?number={shown}")
+    page.goto(f"/photo?number={photo}")
     page.wait_for_selector(".box-canvas img")
     for place, value in enumerate(BOX):
         page.locator(".box-numbers input").nth(place).fill(str(value))
         page.keyboard.press("Tab")
     take(page, out / "box.jpg")
 
-    page.goto(f"/search?q={shown}:{query}")
+    page.goto(f"/search?q={photo}:{query}")
     page.wait_for_selector("#results[aria-busy=false]:not([data-turned=looking]) .result")
     take(page, out / "results.jpg")
 
-    page.goto(f"/match?q={shown}:{query}&photo={number(page, '2022/coffee-3.jpg')}")
+    page.goto(f"/match?q={photo}:{query}&photo={number(page, '2022/coffee-3.jpg')}")
     page.wait_for_selector("#pair .match")
     take(page, out / "pair.jpg")
 
@@ -172,21 +172,21 @@ def visit(page: Any, collection: Path, out: Path) -> None:
 
 
 def visit_others(page: Any, collection: Path, out: Path) -> None:
-    """Take a picture of each page that the tutorial does not show, and of some by night, in German and on a phone."""
-    shown = number(page, SHOWN)
+    """Take a picture of each other page, and of some in dark mode, in German and on a phone."""
+    photo_number = number(page, SHOWN)
     sent = {"X-Cairn": "1"}
     groups = page.request.get("/api/groups?limit=50").json()["groups"]
     for thing, name in (("cells", "Cells"), ("coins", "Coins"), ("cat", "The cat")):
         stems = {one["group"]: [Path(photo["name"]).stem for photo in one["photos"]] for one in groups}
         group = max(stems, key=lambda one: sum(stem.startswith(f"{thing}-") for stem in stems[one]))
         page.request.post("/api/albums", headers=sent, data={"name": name, "group": group})
-    asked = {
+    query = {
         "name": "The cup of coffee",
-        "queries": [{"photo": shown, "box": BOX}],
+        "queries": [{"photo": photo_number, "box": BOX}],
         "standing": True,
         "favourite": True,
     }
-    page.request.post("/api/saved", headers=sent, multipart={"request": json.dumps(asked)})
+    page.request.post("/api/saved", headers=sent, multipart={"request": json.dumps(query)})
     album = page.request.get("/api/albums").json()["albums"][0]["album"]
     for name in ("albums", "duplicates", "saved", "work", "improve", "status"):
         page.goto(f"/{name}")
@@ -213,7 +213,7 @@ def visit_others(page: Any, collection: Path, out: Path) -> None:
     take(page, out / "map.jpg")
 
     page.emulate_media(color_scheme="dark")
-    page.goto(f"/search?q={shown}:{','.join(map(str, BOX))}")
+    page.goto(f"/search?q={photo_number}:{','.join(map(str, BOX))}")
     page.wait_for_selector("#results[aria-busy=false]:not([data-turned=looking]) .result")
     take(page, out / "results-dark.jpg")
     page.emulate_media(color_scheme="light")
@@ -226,7 +226,7 @@ def visit_others(page: Any, collection: Path, out: Path) -> None:
 
 
 def visit_locked(collection: Path, out: Path) -> None:
-    """Take a picture of what those see who have to sign in."""
+    """Take a picture of the sign-in page."""
     names = collection.parent / "names"
     subprocess.run(_cairn("password", str(names), "maria"), input="correct horse\n", text=True, check=True)
     with serving("serve", str(collection), "--password-file", str(names)) as address, browsing(address) as page:
@@ -242,11 +242,11 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         collection = make_album(Path(folder))
-        # Only the folder of the sample photos may be chosen, whatever else lies on this machine.
+        # Only offer the folder of the sample photos, whatever other folders this machine has.
         photos = str(collection.parent / "photos")
         bin_ = str(collection.parent / "bin")
-        shown = ("serve", str(collection), "--photos", photos, "--bin", bin_)
-        with serving(*shown) as address, browsing(address) as page:
+        arguments = ("serve", str(collection), "--photos", photos, "--bin", bin_)
+        with serving(*arguments) as address, browsing(address) as page:
             visit(page, collection, out)
             visit_others(page, collection, out)
         visit_locked(collection, out)

@@ -1,7 +1,7 @@
-"""Put the sources of the documentation site together: the pages of docs/, and what is generated when it is built.
+"""Assemble the sources of the documentation site: the pages of docs/, and generated pages.
 
-The pages are Markdown that a code host shows as well. What only Sphinx needs is added here, in a copy: tables of
-contents, pages of the public Python names, and the pages of the project that lie outside docs/.
+The pages are Markdown, which code hosts also show. Parts only for Sphinx are added here, to a copy: tables of contents,
+pages of the public Python names, and the project's pages outside docs/.
 """
 
 import os
@@ -19,22 +19,22 @@ PROJECT = {
     "ARCHITECTURE.md": "which folder is for what, and which way a photo and a query take through them",
     "CHANGELOG.md": "what has changed with each version",
 }
-"""Pages of the repository's root that are part of the site, in its order, and for whom they are."""
+"""Pages of the repository's root that are part of the site, in its order, and their audience."""
 SECTIONS = ("tutorials", "gallery", "how-to", "reference", "explanations", "measurements", "project")
 """The parts of the site, in the order of its navigation."""
 GENERATED = {DOCS / "gallery": "gallery/index.rst", ROOT / "cairn.py": "reference/python/index.rst"}
-"""What a code host shows, and the page of the site that is generated and stands for it."""
+"""Targets on a code host, and the generated pages of the site that replace them."""
 INDEXES = ("index.md", "README.md")
-"""Names of pages that list the others of their folder."""
+"""Names of index pages of folders."""
 
 _FENCE = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\(<?)([^)\s>]+)(>?\))")
 
 
 def stage(target: Path) -> None:
-    """Write the sources of the site into a folder, which is emptied first."""
+    """Write the sources of the site into a folder, emptying it first."""
     shutil.rmtree(target, ignore_errors=True)
-    # sphinx-gallery makes the pages of the examples, out of the folder itself.
+    # sphinx-gallery makes the pages of the examples from the folder itself.
     unwanted = shutil.ignore_patterns("plot_*.py", "GALLERY_HEADER.rst", "__pycache__", "conf.py")
     shutil.copytree(DOCS, target, ignore=unwanted)
     pages = {page: staged(page) for page in [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in PROJECT)]}
@@ -55,19 +55,19 @@ def stage(target: Path) -> None:
 
 
 def has_gallery() -> bool:
-    """Whether there is an example to show."""
+    """Whether there is an example."""
     return any((DOCS / "gallery").glob("plot_*.py"))
 
 
 def staged(page: Path) -> PurePosixPath:
-    """Where a page of the repository lies in the sources of the site."""
+    """Path of a page of the repository in the sources of the site."""
     if page.is_relative_to(DOCS):
         return PurePosixPath(page.relative_to(DOCS).as_posix())
     return PurePosixPath("project") / page.relative_to(ROOT).as_posix()
 
 
 def change_links(text: str, change: Callable[[str], str]) -> str:
-    """Give a page with the targets of its links changed; blocks of code stay as they are."""
+    """Return a page with changed link targets, except in code blocks."""
     parts = _FENCE.split(text)
     parts[::2] = [_LINK.sub(lambda found: found[1] + change(found[2]) + found[3], part) for part in parts[::2]]
     return "".join(parts)
@@ -86,7 +86,7 @@ def _is_elsewhere(link: str) -> bool:
 
 
 def _contents(page: Path, text: str) -> Iterator[str]:
-    """The pages below a page that lists others, in the order in which it links them."""
+    """The pages below an index page, in the order of its links."""
     if page.name not in INDEXES or not page.is_relative_to(DOCS):
         return
     seen = {page}
@@ -103,7 +103,7 @@ def _index(section: str) -> str:
 
 
 def _staged_link(page: Path, link: str, target: Path) -> str:
-    """A link of a page as it is in the sources of the site; a file that is no page goes with them."""
+    """A link of a page in the sources of the site; linked files that are no pages are copied."""
     if _is_elsewhere(link) or link.startswith("#"):
         return link
     file, sharp, anchor = link.partition("#")
@@ -121,7 +121,7 @@ def _staged_link(page: Path, link: str, target: Path) -> str:
 
 
 def _toctree(pages: list[str]) -> str:
-    """The directive that gives pages their place in the navigation; nothing for none."""
+    """The toctree directive of pages; empty without pages."""
     if not pages:
         return ""
     return "\n".join(["", "```{toctree}", ":hidden:", "", *pages, "```", ""])

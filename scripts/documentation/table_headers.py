@@ -1,4 +1,4 @@
-"""A Sphinx extension that names what stands above the names of a table's rows, for those who listen to the page."""
+"""A Sphinx extension that names empty header cells of tables for screen readers."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def name_empty_headers(app: "Sphinx", document: Any, page: str) -> None:
-    """Fill cells of table heads that are empty with a word that is not shown."""
+    """Fill empty header cells of tables with a hidden word."""
     for head in document.findall(nodes.thead):
         for entry in head.findall(nodes.entry):
             if not entry.astext().strip():
@@ -18,6 +18,6 @@ def name_empty_headers(app: "Sphinx", document: Any, page: str) -> None:
 
 
 def setup(app: "Sphinx") -> dict[str, bool]:
-    """Connect it."""
+    """Register the extension."""
     app.connect("doctree-resolved", name_empty_headers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

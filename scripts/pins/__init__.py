@@ -1,1 +1,1 @@
-"""What is pinned: its hashes, and the bill of materials that is made of it."""
+"""Pinned packages: hashes, and the bill of materials."""

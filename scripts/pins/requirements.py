@@ -1,7 +1,7 @@
-"""Write the hashes of all pinned packages into the requirements files, and their licences beside them.
+"""Write the hashes of all pinned packages into the requirements files, and their licences into a file next to them.
 
-Versions are those that the files pin; all else that these need on any system must be pinned too. The hashes are of
-every file that PyPI has of a version; the licences those that the packages installed here name. Needs uv
+Versions are those pinned in the files; all their dependencies on any system must be pinned too. Hashes are of all files
+of a version on PyPI; licences are from the metadata of the packages installed here. Needs uv
 (``pip install uv``).
 
 usage: .venv-test/bin/python -m scripts.pins.requirements
@@ -30,7 +30,7 @@ def bare(text: str) -> str:
 
 
 def with_hashes(text: str, pins: list[Pin]) -> str:
-    """Write hashes behind the pins of a requirements file; KeyError where those of one are missing."""
+    """Add hashes to the pins of a requirements file; raises KeyError if a pin has no hashes."""
     known = {(pin.name, pin.version): pin.hashes for pin in pins}
     lines = []
     for line in bare(text).splitlines():
@@ -40,7 +40,7 @@ def with_hashes(text: str, pins: list[Pin]) -> str:
 
 
 def licence_of(name: str) -> str | None:
-    """The licence of an installed package as an SPDX expression; None where it does not name one."""
+    """The licence of an installed package as an SPDX expression; None if it does not state one."""
     try:
         return metadata.metadata(name).json.get("license_expression")  # type: ignore[return-value]
     except metadata.PackageNotFoundError:
@@ -61,12 +61,12 @@ def main() -> None:
         ran = subprocess.run([uv, *_UV], input=pins, capture_output=True, text=True, encoding="utf-8", env=clean)
         if ran.returncode:
             sys.exit(f"scripts/pins/requirements: {name}: {ran.stderr.strip()}")
-        found = read_pins(ran.stdout)
+        resolved = read_pins(ran.stdout)
         pinned = {(pin.name, pin.version) for pin in read_pins(pins)}
-        missing = sorted({f"{pin.name}=={pin.version}" for pin in found if (pin.name, pin.version) not in pinned})
+        missing = sorted({f"{pin.name}=={pin.version}" for pin in resolved if (pin.name, pin.version) not in pinned})
         if missing:
             sys.exit(f"scripts/pins/requirements: {name} does not pin {', '.join(missing)}, which some system needs.")
-        (ROOT / name).write_text(with_hashes(text, found), encoding="utf-8")
+        (ROOT / name).write_text(with_hashes(text, resolved), encoding="utf-8")
     path = ROOT / LICENCES
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     names = sorted({pin.name for pin in read_pins(pins)})

@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.parallel import one_thread
-from retrieval.impressions.frames import ReadPhoto, align_impression, align_reference, frame_around
+from retrieval.impressions.frames import (
+    AlignedImpression,
+    Frame,
+    ReadPhoto,
+    align_impression,
+    align_reference,
+    frame_around,
+)
 from retrieval.impressions.residual import VERDICTS, ImpressionResidual, compare_impressions
 from tests.support.printed_blocks import (
     Stroke,
@@ -76,23 +83,32 @@ class PairCompared:
     into_frame: NDArray[np.float64]
 
 
-def compare(block: list[Stroke], other: list[Stroke], seed: int, scale: float = 1.0) -> PairCompared | None:
-    """Print and photograph two blocks, and compare the photos; None where they are not registered."""
-    here, to_here = impression(block, 10 * seed + 1)
-    there, to_there = impression(other, 10 * seed + 2, scale=(0.85 * scale, scale))
-    outline = cv2.perspectiveTransform(place_of_block()[None], to_here)[0]
-    rng = np.random.default_rng(seed)
-    moved = (outline + rng.normal(0, CORNERS, (4, 2))).astype(np.float32)
-    start = to_there @ np.linalg.inv(to_here) @ cv2.getPerspectiveTransform(outline.astype(np.float32), moved)
-    photos = [ReadPhoto(np.dstack([grey] * 3), *grey.shape[::-1]) for grey in (here, there)]
+def align_shots(
+    shots: list[tuple[NDArray[np.uint8], NDArray[np.float64]]], rng: np.random.Generator
+) -> tuple[Frame, list[AlignedImpression | None]]:
+    """Take photos, with their maps from the page, into the frame of the first; None of what is not registered."""
+    (_, to_first), photos = shots[0], [ReadPhoto(np.dstack([grey] * 3), *grey.shape[::-1]) for grey, _ in shots]
+    outline = cv2.perspectiveTransform(place_of_block()[None], to_first)[0]
     frame = frame_around([outline], photos[0])
     with one_thread():
         reference = align_reference(frame, photos[0])
-        aligned = align_impression(frame, reference, photos[1], start, frame.mask(outline))
-        if aligned is None:
-            return None
-        residual = compare_impressions(reference.ink, aligned.ink, aligned.region)
-    return PairCompared(residual, aligned.bend, np.linalg.inv(frame.matrix) @ to_here)
+        aligned: list[AlignedImpression | None] = [reference]
+        for photo, (_, own) in zip(photos[1:], shots[1:], strict=True):
+            moved = (outline + rng.normal(0, CORNERS, (4, 2))).astype(np.float32)
+            start = own @ np.linalg.inv(to_first) @ cv2.getPerspectiveTransform(outline.astype(np.float32), moved)
+            aligned.append(align_impression(frame, reference, photo, start, frame.mask(outline)))
+    return frame, aligned
+
+
+def compare(block: list[Stroke], other: list[Stroke], seed: int, scale: float = 1.0) -> PairCompared | None:
+    """Print and photograph two blocks, and compare the photos; None where they are not registered."""
+    shots = [impression(block, 10 * seed + 1), impression(other, 10 * seed + 2, scale=(0.85 * scale, scale))]
+    frame, (one, two) = align_shots(shots, np.random.default_rng(seed))
+    if one is None or two is None:
+        return None
+    with one_thread():
+        residual = compare_impressions(one.ink, two.ink, two.region)
+    return PairCompared(residual, two.bend, np.linalg.inv(frame.matrix) @ shots[0][1])
 
 
 def count_breaks(seed: int, breaks: int = 40) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""A benchmark run: its score is that of the rankings it got, and it says what it could not measure."""
+"""A benchmark run: its score is that of its rankings, and it reports what it could not measure."""
 
 import json
 import shutil
@@ -68,7 +68,7 @@ def test_the_score_is_that_of_the_rankings(indexed: Indexed, engine: str) -> Non
 
 
 def test_a_run_measures_photos_that_are_not_indexed_yet(indexed: Indexed, tmp_path: Path) -> None:
-    """Queries outside the photos, photos of the ground truth that are not there, and one that cannot be read."""
+    """Queries outside the photos, missing photos of the ground truth, and an unreadable one."""
     images, queries = tmp_path / "images", tmp_path / "queries"
     images.mkdir()
     queries.mkdir()
@@ -84,7 +84,7 @@ def test_a_run_measures_photos_that_are_not_indexed_yet(indexed: Indexed, tmp_pa
     report = run_benchmark(
         [images], gt, queries=queries, options=SMALL, search=UPRIGHT, progress=lambda step, *_: told.append(step)
     )
-    # Both positives that are there come first; the third is never found.
+    # Both existing positives come first; the third is never found.
     assert [score.name for score in report.scores] == ["coffee_1"]
     assert report.mean == pytest.approx(2 / 3)
     assert report.missing == ["gone", "lost"]

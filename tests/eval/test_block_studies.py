@@ -1,4 +1,4 @@
-"""Clipping and bits of building blocks: errors beside the descriptors they are of, and what is refused."""
+"""Clipping and bits of building blocks: errors compared with the descriptors', and refusals."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from tests.support.learning.boosting_cases import write_views
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set with pairs to test on."""
+    """A set with test pairs."""
     folder = write_views(tmp_path_factory.mktemp("studies") / "set")
     (pairs,) = folder.glob("m50_*_1.txt")
     pairs.rename(folder / pairs.name.replace("_1.txt", "_2.txt"))

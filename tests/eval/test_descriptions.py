@@ -1,4 +1,4 @@
-"""Descriptions that anyone made: the same figures as of the descriptor itself, in every form, and what is refused."""
+"""Descriptions by other programs: the same figures as of the descriptor, in every form, and refusals."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Maps of what boosted learners and embeddings look at, beside loops over boxes and samples."""
+"""Maps of boosted learners and embeddings, compared with loops over boxes and samples."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_weights_are_summed_over_boxes():
 
 
 def test_projections_are_laid_out_as_patches():
-    """What a projection answers to a patch is the sum of its map times the samples."""
+    """The response of a projection is the sum of its map times the samples."""
     from dataclasses import replace
 
     rng = np.random.default_rng(1)

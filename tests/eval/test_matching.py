@@ -1,4 +1,5 @@
-"""Recall and average precision of matching: against cases worked out by hand, and with the project's own features."""
+"""Recall and average precision of matching: compared with cases worked out by hand, and with the project's own
+features."""
 
 import itertools
 import os
@@ -36,7 +37,7 @@ DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")
 
 
 class Constant:
-    """Describes every patch alike."""
+    """Describes every patch the same."""
 
     name, dim, patch_size, fingerprint, bytes, extent = "constant", 3, 16, "constant", 12, 1.0
 
@@ -162,7 +163,7 @@ def test_average_precision_is_the_mean_over_the_orders_of_ties(ranked: list[tupl
     values = []
     for order in itertools.permutations(range(len(scores))):
         if all(scores[a] <= scores[b] for a, b in itertools.pairwise(order)):
-            # A wrong match is something else than the right one of its feature, which is then never found.
+            # A wrong match hides the right one of its feature, which is then never found.
             ranking = [str(x) if right[x] else f"not {x}" for x in order]
             values.append(average_precision(ranking, [str(x) for x in range(len(scores))]))
     assert matching_average_precision(scores, right) == pytest.approx(np.mean(values))

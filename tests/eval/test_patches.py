@@ -30,7 +30,7 @@ KEYS = {"fpr95", "auc", "dim", "bytes", "pairs", "ms_per_patch"}
 
 
 class Grey:
-    """A descriptor that can be worked by hand, the mean grey value; it counts what it is asked."""
+    """A descriptor for calculations by hand, the mean grey value; it counts calls."""
 
     name, dim, patch_size, fingerprint, bytes, extent = "grey", 1, 64, "grey", 4, 1.0
 
@@ -143,7 +143,7 @@ def test_squared_distances() -> None:
         (["m50_9_9_0.txt", "m50_9_9_1.txt", "m50_5_5_2.txt"], "m50_5_5_2.txt"),
         (["m50_900_900_2.txt", "m50_1000_1000_2.txt"], "m50_1000_1000_2.txt"),
         (["m50_1000_1000_0.txt", PUBLISHED_TEST, "m50_500000_500000_0.txt"], PUBLISHED_TEST),
-        (["m50_500000_500000_0.txt"], None),  # there is no telling what it is for
+        (["m50_500000_500000_0.txt"], None),  # ambiguous
         ([], None),
     ],
 )

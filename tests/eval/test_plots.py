@@ -1,4 +1,4 @@
-"""Plots: what is drawn, where it is written, and what is refused."""
+"""Plots: contents, files, and refusals."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Published sets, tiny and in their true layouts, measured by one command each; runs that were stopped go on."""
+"""Published sets, tiny and in their true layouts, measured by one command each; stopped runs resume."""
 
 import json
 import shutil
@@ -43,14 +43,14 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> FakeSets:
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What tests of one set may use together."""
+    """Work folder shared by tests of one set."""
     return tmp_path_factory.mktemp("work")
 
 
 def test_distractors_are_searched_and_are_neither_right_nor_in_the_vocabulary(
     sets: FakeSets, cairn: Cairn, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some have one stem, and one the stem of a photo that is right."""
+    """Some share a stem, and one has the stem of a positive."""
     command = ("evaluate", "oxford105k", "--root", sets.root, "--work", work, *QUICK)
     report = cairn(*command).json
     assert report["mAP"] == 1 and [query["name"] for query in report["queries"]] == [
@@ -58,7 +58,7 @@ def test_distractors_are_searched_and_are_neither_right_nor_in_the_vocabulary(
     ]
     assert (report["images"], report["distractors"]) == (17, 4)
     assert (report["missing"], report["failed"], report["share"]) == ([], [], 1)
-    # All of Oxford5K but for the one without features, and nothing else.
+    # All of Oxford5K except the one without features, and nothing else.
     assert report["vocabulary"]["trained_on"] == "12 photos of oxford105k.cairn"
     assert (report["vocabulary"]["origin"], report["vocabulary"]["from"]) == ("own", [str(sets.oxford_images)])
     assert report["work"]["done_before"] == 0 and report["work"]["searches"] == 4
@@ -136,7 +136,7 @@ def test_a_vocabulary_of_other_photos_is_made_once_and_taken(
 
 @pytest.mark.slow
 def test_google_landmarks_and_a_million_distractors_are_searched(sets: FakeSets, cairn: Cairn, tmp_path: Path) -> None:
-    """The photos of one object are an index of Google Landmarks, but for the first of each, which ask."""
+    """The photos of objects are an index of Google Landmarks, except the first of each, which are queries."""
     home = tmp_path / "gldv2"
     lines = ["id,images,Usage"]
     for usage, name in zip(("Public", "Private"), OXFORD, strict=True):
@@ -151,7 +151,7 @@ def test_google_landmarks_and_a_million_distractors_are_searched(sets: FakeSets,
     command = ("evaluate", "gldv2", "--root", tmp_path, "--work", tmp_path / "work", *QUICK)
     report = cairn(*command).json
     assert {name: found["mAP"] for name, found in report["protocols"].items()} == {"public": 1, "private": 1}
-    assert report["images"] == 6 and report["features"] <= 6 * 80  # those that ask are not searched
+    assert report["images"] == 6 and report["features"] <= 6 * 80  # queries are not in the database
     assert "public: mAP@100 1.0000 over 1 queries" in cairn(*(one for one in command if one != "--json")).out
     for number in range(2):
         (sets.root / "revisitop1m" / "jpg").mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def test_revisited_has_three_protocols_each_without_its_junk(sets: FakeSets, cai
     text = cairn(*(one for one in command if one != "--json")).out
     assert "hard: mAP" in text and "mP@10" in text and "5 of 5 searches" in text
 
-    # By the library: what was searched, and what is right.
+    # By the library: the database, and the positives.
     located = locate("roxford5k", sets.root)
     assert located.ground_truth is not None
     rankings = {}
@@ -204,7 +204,7 @@ def test_revisited_has_three_protocols_each_without_its_junk(sets: FakeSets, cai
 def test_a_collection_with_photos_that_are_not_measured_on_is_refused(
     sets: FakeSets, cairn: Cairn, tmp_path: Path
 ) -> None:
-    """Photos of queries would come first in Revisited, and be wrong."""
+    """Query photos would come first in Revisited, and count as wrong."""
     kept = (*QUICK, "--work", tmp_path / "work", "--engine", "tf-idf", "--collection", tmp_path / "kept")
     command = ("evaluate", "oxford5k", "--root", sets.root, *kept)
     report = cairn(*command).json
@@ -241,7 +241,7 @@ class _Stopped(BaseException):
 
 @pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever it was: while it indexes, while it asks, and with a line half written."""
+    """At any point: while indexing, while searching, and with a partial line."""
     located = locate("oxford5k", sets.root)
     assert located.ground_truth is not None
     asked: list[str] = []
@@ -274,22 +274,22 @@ def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypat
     assert sorted(asked) == [query.name for query in sorted(report.scores, key=lambda score: score.name)]
     assert report.work["done_before"] == 2
     assert lines.read_bytes().startswith(whole) and len(lines.read_bytes().splitlines()) == 4
-    # What was lost when the machine went down, or removed, is made again.
+    # Files lost in a crash, or removed, are made again.
     stop_after = 100
     next(lines.parent.glob("rankings/*.npy")).write_bytes(b"")
     mended = [run()]
     shutil.rmtree(next((tmp_path / "work").glob("*/ox.cairn")))
     mended.append(run())
     assert mended[0].work["done_before"] == 3
-    # A collection that is made anew within a second is the same to the bit, and its answers are taken.
+    # A collection remade within a second is the same to the bit, and its answers are reused.
     assert mended[1].work["done_before"] in (0, 4)
     assert all([score.ranking for score in one.scores] == [s.ranking for s in report.scores] for one in mended)
-    # What other code has made is made again.
+    # Results of other code versions are made again.
     monkeypatch.setattr("eval.retrieval.kept.code_fingerprint", lambda: "other")
     again = run()
     assert [score.ranking for score in again.scores] == [score.ranking for score in report.scores]
     assert again.work["done_before"] == 0
-    # A folder of something else's is left alone.
+    # Foreign folders are left alone.
     folder = Path(report.work["folder"])
     (folder / "about.json").unlink()
     with pytest.raises(CairnError, match="work"):

@@ -1,4 +1,4 @@
-"""What a detector is credited with."""
+"""Repeatability of detectors."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -11,7 +11,7 @@ from retrieval.regions.overlap import overlap_error, transfer_ellipses
 def _ellipses(
     rng: np.random.Generator, count: int, side: float, radii: tuple[float, float], ratio: float
 ) -> np.ndarray:
-    """Random ellipses with mean radii and axis ratios in the ranges given."""
+    """Random ellipses with mean radii and axis ratios in ranges."""
     radius = np.exp(rng.uniform(*np.log(radii), count))
     stretch = np.sqrt(np.exp(rng.uniform(0, np.log(ratio), count)))
     angle = rng.uniform(0, np.pi, count)
@@ -24,7 +24,7 @@ def _ellipses(
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.2, 0.4, 0.49]))
 def test_no_correspondence_is_missed(seed: int, max_error: float) -> None:
-    """The search for candidates leaves out nothing that all pairs, tried in turn, would give."""
+    """The search for candidates finds everything that all pairs would give."""
     rng = np.random.default_rng(seed)
     one = _ellipses(rng, 40, 60, (2, 20), 8)
     other = one + rng.normal(0, 1, one.shape) * [2, 2, 0, 0, 0]

@@ -1,4 +1,4 @@
-"""What photos show, as their names and tables tell, and how groups are judged by it."""
+"""Scenes of photos from names and tables, and judging of groups by them."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_the_ground_truth_tells_which_paintings_a_photo_shows(root: Path) -> Non
     assert photos.same("q2", "p00020") is photos.same("q2", "p00021") is True
     assert photos.same("p00020", "p00021") is False
     assert photos.same("q1", "q2") is False
-    assert photos.same("q3", "q4") is None  # nothing is known of either
+    assert photos.same("q3", "q4") is None  # both unknown
     assert photos.same("q3", "p00014") is False
 
 

@@ -1,4 +1,5 @@
-"""`cairn evaluate similarity`, and the test queries of `cairn learn similarity`, beside searches by the same files."""
+"""`cairn evaluate similarity`, and the test queries of `cairn learn similarity`, compared with searches with the same
+files."""
 
 import csv
 import shutil
@@ -22,7 +23,7 @@ Cairn = Callable[..., Ran]
 
 @pytest.fixture
 def one_each(indexed: Indexed, tmp_path: Path) -> Path:
-    """Ground truth of one query an object: the others' photos can be learnt from."""
+    """Ground truth of one query an object, so that the photos of others can be learnt from."""
     (tmp_path / "gt").mkdir()
     for path in indexed.gt.glob("*_1_*.txt"):
         shutil.copy(path, tmp_path / "gt")
@@ -30,7 +31,7 @@ def one_each(indexed: Indexed, tmp_path: Path) -> Path:
 
 
 def mean_of(folder: Path, ground_truth: Path, way: str, file: Path | None = None) -> float:
-    """Mean average precision of a ground truth's queries, searched as any are."""
+    """Mean average precision of a ground truth's queries, by ordinary searches."""
     with Collection.open(folder) as collection:
         asked = read_ground_truth(ground_truth)
         scores, _ = run_queries(collection, asked, None, replace(WAYS[way], similarity=file))
@@ -42,7 +43,7 @@ def test_test_queries_are_measured_at_each_iteration(cairn: Cairn, indexed: Inde
     command = ("learn", "similarity", indexed.folder, "--out", out, "--gt", one_each, "--test-gt", one_each)
     ran = cairn(*command, "--iterations", 4, "--curve", curve, "--as-published", "--hold-out", 0, "--json")
     told = ran.json
-    assert "as in the paper" in ran.err  # what the queries are to find was learnt from
+    assert "as in the paper" in ran.err  # the positives were in the training set
     assert told["as_published"] and told["options"]["objective"]["power"] == 2
     assert SimilarityMatrix.load(out).provenance["as_published"] == "Yan13"
     figures = [entry["test"] for entry in told["history"]]
@@ -89,7 +90,7 @@ def test_splits_are_learnt_from_and_measured_as_searches_are(cairn: Cairn, index
     assert [row["parameters"]["mean"] for row in told["learning"]] == sorted(
         row["parameters"]["mean"] for row in told["learning"]
     )
-    # A stopped run goes on: nothing that is there is done again.
+    # A stopped run resumes without repeating finished work.
     times = {path: path.stat().st_mtime_ns for path in work.rglob("*.*")}
     files[0][0].with_suffix(".json").unlink()
     again = cairn(*command, "--json").json

@@ -1,4 +1,4 @@
-"""Splits: what is learnt from is never what asks, and by objects nothing of what is asked for."""
+"""Splits: queries are never in the training set, and by objects neither are their objects."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def rows_of(stems: list[str]) -> list[ImageRow]:
 
 
 def ground_truth(folder: Path) -> list[GroundTruthQuery]:
-    """Six objects of five photos each, two of which ask; with junk, and ten photos of nothing beside them."""
+    """Six objects of five photos each, two of them queries; with junk, and ten background photos."""
     folder.mkdir()
     for thing in range(6):
         photos = [f"o{thing}p{place}" for place in range(5)]
@@ -65,7 +65,7 @@ def test_by_objects_none_of_what_is_asked_for_is_learnt_from(tmp_path: Path) -> 
         asked = {query.stem[:2] for query in part.queries}
         assert len(part.queries) == 4 and len(asked) == 2
         assert not any(stem[:2] in asked or stem.removeprefix("junk") in {one[1] for one in asked} for stem in known)
-        # All of the others' photos are learnt from, those that ask in other parts too.
+        # All photos of the others are in the training set, including queries of other parts.
         assert len(relevance.queries) == 20 and len(known) == 20 + 4 + 10
     with pytest.raises(CairnError, match="6 objects"):
         next(lessons(tmp_path / "gt", queries, rows, SimilaritySplitOptions(by="objects", parts=7), 0))

@@ -1,4 +1,4 @@
-"""Scores with borrowed features, against a dense computation and against photos that have them themselves."""
+"""Scores with borrowed features, compared with a dense computation and with photos that own them."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def all_of(*segments: Segment) -> Borrowed:
 
 
 def dense_scores(own: Images, borrowed: Images, query: list[int], tf: str) -> np.ndarray:
-    """The definition with full matrices: idf of the own features alone, norms of all that is scored."""
+    """The definition with full matrices: idf of own features, norms of own and borrowed ones."""
 
     def counted(words: list[int]) -> np.ndarray:
         counts = np.bincount(np.array(words, int), minlength=WORDS).astype(float)

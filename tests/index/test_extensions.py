@@ -1,4 +1,4 @@
-"""Extensions are those that packages declare or programs register, and nothing is imported by any other name."""
+"""Extensions are declared by packages or registered by programs; nothing else is imported."""
 
 import sys
 from pathlib import Path

@@ -99,7 +99,7 @@ def test_scores_are_the_dense_ones_whatever_the_segments(
         index_ = InvertedIndex(segments, vocabulary, removed, options=ScoringOptions(tf=tf))
         given_ = None if weights is None else np.array(weights)
         got = index_.score(np.array(query), given_)
-        # Several at once: each as alone, to the last bit.
+        # Several at once equal single queries, to the last bit.
         some = [(np.array([0, 3, 3]), None), (np.array(query), given_), (np.zeros(0, np.int32), None)]
         many = index_.score_many(some)
         assert [row.tobytes() for row in many] == [index_.score(*one).scores.tobytes() for one in some]

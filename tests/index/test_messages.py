@@ -1,4 +1,4 @@
-"""Sentences with places, told on the command line, to a Python program and in another language."""
+"""Sentences with placeholders, on the command line, for Python programs and in another language."""
 
 import json
 import pickle

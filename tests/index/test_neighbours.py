@@ -1,4 +1,4 @@
-"""One contract, run over every search back-end and every size class of the default one."""
+"""One contract for every search back-end and every size class of the default one."""
 
 import json
 from contextlib import contextmanager
@@ -105,7 +105,7 @@ class TestContract:
         recall = np.mean(found[:, 0] == exact.argmin(axis=1))
         assert recall >= floor
         assert recall_at_1(search, points, queries) == pytest.approx(recall)
-        # Whatever it finds, it tells the distance right.
+        # The distances of all results are right.
         np.testing.assert_allclose(squared, np.take_along_axis(exact, found, axis=1), rtol=1e-5)
 
     def test_a_quick_search_finds_nearly_as_much_and_tells_the_distance_right(self, case, build, clustered):
@@ -150,7 +150,7 @@ class TestContract:
         search = build(points, seed=3)
         search.save(tmp_path)
         loaded = backend.load(tmp_path, points)
-        # pyflann ignores its seed, and what it writes is not read again: its trees are others, and nearly as good.
+        # pyflann ignores its seed and rebuilds on loading: its trees differ, and are about as good.
         least = 0.99 if backend.name == "pyflann" else 1.0
         for before, after in zip(search.search(queries, 3), loaded.search(queries, 3), strict=True):
             assert (before == after).mean() >= least

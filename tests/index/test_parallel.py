@@ -1,4 +1,4 @@
-"""Tasks side by side: the same results whatever runs them, and no worker that goes on when nobody waits for it."""
+"""Parallel tasks: the same results with any workers, and no worker left running."""
 
 import contextlib
 import os
@@ -75,7 +75,7 @@ def test_what_a_task_raises_is_raised(workers: int, threads: bool) -> None:
 
 
 def where_two_work(folder: Path, number: int) -> tuple[int, int]:
-    """The same as `where`, once two processes have come to work: one could do all, before the other begins."""
+    """As `where`, once two processes are running: one could do everything before the other starts."""
     (folder / str(os.getpid())).touch()
     end = time.monotonic() + patience(60)
     while len(list(folder.iterdir())) < 2 and time.monotonic() < end:
@@ -240,7 +240,7 @@ def test_one_thread_gives_back_what_was_before_however_blocks_of_threads_overlap
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone is asked to keep memory")
 @pytest.mark.parametrize(("setting", "kept"), [({}, True), ({"MALLOC_TRIM_THRESHOLD_": "131072"}, False)])
 def test_memory_that_was_freed_is_kept_unless_the_environment_says_how(setting: dict[str, str], kept: bool) -> None:
-    """Arrays of 20 MB, one after the other: each page of them is asked for once, or for each of them."""
+    """Successive arrays of 20 MB: each page is requested once in all, or once for each array."""
     script = """
 import ctypes, resource
 from index.parallel import keep_memory

@@ -1,4 +1,4 @@
-"""The sparse similarity matrix: its product and mask against dense ones, and files that are not to be trusted."""
+"""The sparse similarity matrix: product and mask compared with dense ones, and untrusted files."""
 
 import io
 import json
@@ -39,7 +39,7 @@ def matrices(draw: st.DrawFn, words: int) -> SimilarityMatrix:
 
 
 def dense(matrix: SimilarityMatrix) -> np.ndarray:
-    """R, written down whole."""
+    """R as a dense matrix."""
     full = np.diag(matrix.diagonal.astype(float))
     full[matrix.first, matrix.second] = full[matrix.second, matrix.first] = matrix.values
     return full
@@ -72,7 +72,7 @@ def test_the_product_is_the_dense_one(matrix: SimilarityMatrix, weights: list[fl
     product = np.zeros(9)
     product[got] = values
     np.testing.assert_allclose(product, dense(matrix) @ vector, rtol=1e-12)
-    # Whoever asks looks up the words asked with, and no posting list in vain.
+    # The result has the query's words, and no word without effect.
     related = (dense(matrix)[words] > 0).any(axis=0)
     assert got.tolist() == np.flatnonzero(related | (vector > 0)).tolist()
 
@@ -132,7 +132,7 @@ def test_the_mask_is_that_of_the_nearest_words(k: int, monkeypatch: pytest.Monke
 
 def test_words_that_coincide_are_neighbours_and_none_its_own() -> None:
     points = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)
-    points[10:20] = points[10]  # more than fit the search's answer, which may then not name the word itself
+    points[10:20] = points[10]  # more than k coinciding centres, so the search may miss the word itself
     first, second = nearest_pairs(vocabulary_of(points), 2)
     SimilarityMatrix("v", np.ones(30, np.float32), first, second, np.ones(len(first), np.float32))
     for word in range(30):
@@ -268,7 +268,7 @@ def hostile_arrays() -> dict[str, dict[str, bytes]]:
 
 
 def write_with(path: Path, changed: dict[str, bytes], leave_out: str = "") -> None:
-    """A good file but for some of its entries."""
+    """A valid file except for some entries."""
     matrix = example()
     parts = {name: npy(getattr(matrix, name)) for name in ("diagonal", "first", "second", "values")}
     parts["meta"] = json.dumps({"format": 1, "vocabulary": "v", "provenance": {}}).encode()
@@ -310,7 +310,7 @@ def test_a_damaged_file_is_refused_wherever_the_damage_is(tmp_path: Path) -> Non
             back = SimilarityMatrix.load(path)
         except CairnError:
             continue
-        assert back.fingerprint == fingerprint  # the damage was where nothing is kept
+        assert back.fingerprint == fingerprint  # the damage was in unused bytes
 
 
 @pytest.mark.slow

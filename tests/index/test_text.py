@@ -1,4 +1,4 @@
-"""Text that is shown."""
+"""Text in messages."""
 
 import pytest
 

@@ -207,7 +207,7 @@ def test_files_that_are_known_are_not_looked_through(vocabulary, folder):
     assert not loaded.centres.flags.writeable
     flip_last_byte(folder / "centres.npy")
     assert Vocabulary.load(folder, known=True).fingerprint == vocabulary.fingerprint
-    # What does not fit is refused all the same.
+    # Mismatches are refused all the same.
     (folder / "centres.npy").write_bytes((folder / "centres.npy").read_bytes()[:-100])
     with pytest.raises(CairnError):
         Vocabulary.load(folder, known=True)
@@ -256,7 +256,7 @@ def test_words_beside_that_are_damaged_or_missing_are_found_again(vocabulary, fo
     loaded = Vocabulary.load(folder)
     words = np.arange(vocabulary.words)
     np.testing.assert_array_equal(loaded.words_beside(words), vocabulary.words_beside(words))
-    # Brought along, they are whole again.
+    # After an upgrade they are complete.
     loaded.save(folder.parent / "other")
     for name in ("beside.npy", "centres.npy"):
         assert (folder.parent / "other" / name).stat().st_size > 128

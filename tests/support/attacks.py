@@ -1,6 +1,6 @@
-"""Attacks on who opens a collection that somebody else has made: tampered catalogues, lists of work and segments.
+"""Attacks by tampered collections from others: catalogues, job queues and segments.
 
-The first cases are attacks that once did harm; the others are drawn by their number, so that each can be tried again
+The first cases are attacks that once succeeded; the others are drawn by their number, so that each can be repeated
 alone. Commands run in processes forked from one that has
 imported everything and has no threads (scripts/attack.py).
 """
@@ -28,9 +28,9 @@ from tests.support.strangers import CATALOGUE, describe, digest_tree
 
 SECONDS = 60.0  # that a command may take on an idle machine
 SERVED = 4.0  # seconds that a server runs
-COMMANDS_EACH = 2  # that are run on a tampered collection
+COMMANDS_EACH = 2  # commands run on a tampered collection
 
-# What a name, a path or a setting may hold that points elsewhere or means something to another program.
+# Values of names, paths and settings that point elsewhere or have a meaning for another program.
 TEXTS = (
     *(
         "",
@@ -94,7 +94,7 @@ JOB = [
 
 @dataclass
 class World:
-    """A folder with a collection that is tampered with, and what lies beside it and must not be touched."""
+    """A folder with a tampered collection, and other files that must not be touched."""
 
     folder: Path
     queries: list[Path] = field(default_factory=list)
@@ -124,16 +124,16 @@ class World:
         return world
 
     def set_up(self) -> None:
-        """Make the collection anew that is tampered with."""
+        """Restore the collection before tampering."""
         remove(self.album)
         shutil.copytree(self.sound, self.album)
         remove(self.scratch)
         self.scratch.mkdir()
 
     def surroundings(self) -> dict[str, tuple[int, str]]:
-        """All that lies outside the collection, with a checksum of each file."""
+        """All files outside the collection, with checksums."""
         own = {self.album.name, self.scratch.name}
-        # Readers of an SQLite database leave files of the names that are left out beside it.
+        # Readers of an SQLite database leave journal files next to it, which are ignored.
         return {
             name: told
             for name, told in digest_tree(self.folder).items()
@@ -142,7 +142,7 @@ class World:
 
 
 def remove(path: Path) -> None:
-    """Remove what is there, be it what it may."""
+    """Remove a file or folder of any kind."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         path.unlink()
     shutil.rmtree(path, ignore_errors=True)
@@ -152,7 +152,7 @@ def remove(path: Path) -> None:
 
 
 def tamper_catalogue(draw: random.Random, world: World) -> list[str]:
-    """Change the catalogue once to three times; say how."""
+    """Change the catalogue once to three times; return descriptions."""
     file = world.album / CATALOGUE
     if draw.random() < 0.1:
         return [_replace(draw, world, file)]
@@ -170,7 +170,7 @@ def tamper_catalogue(draw: random.Random, world: World) -> list[str]:
             except sqlite3.Error as error:  # what SQLite itself does not take
                 done.append(f"(refused: {error})")
     if draw.random() < 0.3:
-        # What a killed process leaves, to be taken over by the next.
+        # State left by a killed process, which the next takes over.
         for name in ("catalogue.snapshot", "collection.sums", "collection.statistics"):
             if draw.random() < 0.5:
                 done.append(f"without {name}")
@@ -225,7 +225,7 @@ def _drop(draw: random.Random, world: World, database: sqlite3.Connection) -> st
 
 
 def _add_job(draw: random.Random, world: World, database: sqlite3.Connection, command: Any = ()) -> str:
-    """Put a list of work into the collection, as older versions kept one there."""
+    """Put a job queue into the collection, where older versions stored it."""
     command = draw.choice(JOB) if command == () else command
     text = json.dumps(command).replace("{world}", str(world.folder))
     with contextlib.closing(sqlite3.connect(world.album / "jobs.sqlite", isolation_level=None)) as jobs:
@@ -254,7 +254,7 @@ def _text(draw: random.Random, world: World) -> str:
 
 
 def tamper_segments(draw: random.Random, world: World) -> list[str]:
-    """Change files of segments, the vocabulary or the options once to three times; say how."""
+    """Change files of segments, the vocabulary or the options once to three times; return descriptions."""
     done = []
     for _ in range(draw.randint(1, 3)):
         files = sorted(
@@ -280,11 +280,11 @@ def tamper_segments(draw: random.Random, world: World) -> list[str]:
 
 
 def _sign(world: World) -> None:
-    """Make the checksums those of what is there, as who tampers would."""
+    """Update the checksums to the tampered files, as an attacker would."""
     (world.album / "collection.sums").unlink(missing_ok=True)
     for folder in (world.album / "segments").iterdir():
         with contextlib.suppress(Exception):  # too damaged to be signed
-            if all(path.is_file() for path in folder.iterdir()):  # a pipe would be waited for
+            if all(path.is_file() for path in folder.iterdir()):  # reading a pipe would block
                 describe(world.album, folder.name)
 
 
@@ -309,7 +309,7 @@ def _cut(draw: random.Random, world: World, file: Path) -> str:
 
 
 def _replace(draw: random.Random, world: World, file: Path) -> str:
-    """Put something else in place of a file."""
+    """Replace a file by something else."""
     targets = {
         "device": ["/dev/zero", "/dev/tty"],
         "nobody": [str(world.folder / "no one")],
@@ -327,7 +327,7 @@ def _replace(draw: random.Random, world: World, file: Path) -> str:
 
 
 def _reshape(draw: random.Random, world: World, file: Path) -> str:
-    """Change what an array's header claims, with its data as they are."""
+    """Change the header of an array, without its data."""
     found = file.read_bytes()
     if len(found) < 10:
         return f"{file.name}: cut off before"
@@ -385,11 +385,11 @@ REPLAYED: tuple[tuple[Callable[..., str], Any, tuple[str, ...]], ...] = (
     *((_endless_view, table, ("info", "query")) for table in ("images", "settings", "segments", "saved_searches")),
     *((_add_job, command, ("serve",)) for command in JOB),
 )
-"""Attacks that once did harm: a change of the catalogue, what with, and commands."""
+"""Attacks that once succeeded: a change of the catalogue, its values, and commands."""
 
 
 def tamper_queue(draw: random.Random, world: World) -> list[str]:
-    """Write rows past everything that checks them into the list of work that a server of the collection has."""
+    """Write unchecked rows into the job queue of a server of the collection."""
     from retrieval.jobs.kinds import KINDS, CheckJob
     from retrieval.jobs.opening import ALONE, queue_of
     from retrieval.jobs.store import STATES
@@ -424,7 +424,7 @@ def tamper_queue(draw: random.Random, world: World) -> list[str]:
 
 
 def _told(draw: random.Random, world: World) -> Any:
-    """What a job is told, such as no page would tell it."""
+    """Arguments of a job that no page would send."""
     names = [_text(draw, world), "chelsea0.png", str(world.other)]
     found: Sequence[Any] = (
         {"names": names, "for_good": True},
@@ -448,7 +448,7 @@ TAMPERING: dict[str, Callable[[random.Random, World], list[str]]] = {
 
 
 def command_of(draw: random.Random, world: World, name: str | None = None) -> list[str]:
-    """Draw a command that people run on a collection, of some name or of any."""
+    """Draw a command on a collection, with a given name or any."""
     album, photo = str(world.album), str(draw.choice(world.queries))
     found: Sequence[list[str]] = (
         ["query", album, photo, "--json"],
@@ -509,12 +509,12 @@ def run(arguments: Sequence[str], scratch: Path, seconds: float = SECONDS) -> En
         _stop_later(child)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)  # what it may have left
+        os.killpg(child, signal.SIGKILL)  # possible leftovers
     return Ended(os.waitstatus_to_exitcode(status), err.read_text(errors="replace") if err.exists() else "")
 
 
 def _stop_later(server: int) -> None:
-    """Let a server run for a while, unless it ends by itself, and have it stop."""
+    """Stop a server after a while, unless it has ended."""
     end = time.monotonic() + patience(SERVED)
     while time.monotonic() < end:
         if os.waitid(os.P_PID, server, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
@@ -524,7 +524,7 @@ def _stop_later(server: int) -> None:
 
 
 def finding_of(ended: Ended) -> str | None:
-    """Say what is wrong with how a command ended, or None."""
+    """Describe what is wrong with the end of a command, or None."""
     if ended.code == -signal.SIGALRM:
         return f"it has not ended after {SECONDS:g} s"
     if ended.code < 0 and ended.code != -signal.SIGTERM:
@@ -532,7 +532,7 @@ def finding_of(ended: Ended) -> str | None:
     if "Traceback" in ended.err or ended.code not in (0, 1, 2, -signal.SIGTERM, 128 + signal.SIGTERM):
         return f"it broke: exit code {ended.code}: {ended.err[-1500:]}"
     told = [line for line in ended.err.splitlines() if line.startswith("cairn: ")]
-    lines = [line for line in told if not line.endswith(" so far.")]  # how far it is, after half a minute
+    lines = [line for line in told if not line.endswith(" so far.")]  # its progress, after half a minute
     if ended.code == 2 and len(lines) != 1:
         return f"it refused without one sentence: {ended.err[-500:]!r}"
     if ended.code == 2 and len(lines[0]) > 1200:
@@ -541,14 +541,14 @@ def finding_of(ended: Ended) -> str | None:
 
 
 def attack(kind: str, number: int, seed: int, world: World) -> tuple[list[str], list[str]]:
-    """Tamper with the collection as a case says, and run commands on it.
+    """Tamper with the collection by a case, and run commands on it.
 
     Returns
     -------
     done : list of str
-        What was done.
+        Descriptions of the steps.
     findings : list of str
-        What should not have come of it.
+        Failures.
     """
     draw = random.Random(f"{seed} {kind} {number}")
     world.set_up()
@@ -558,7 +558,7 @@ def attack(kind: str, number: int, seed: int, world: World) -> tuple[list[str], 
         change, given, names = REPLAYED[number]
         with contextlib.closing(sqlite3.connect(world.album / CATALOGUE, isolation_level=None)) as database:
             done = [change(draw, world, database, given)]
-        for file in ("collection.sums", "catalogue.snapshot", "collection.statistics"):  # as none would be sent
+        for file in ("collection.sums", "catalogue.snapshot", "collection.statistics"):  # unlike any sent one
             (world.album / file).unlink(missing_ok=True)
     else:
         done = TAMPERING[kind](draw, world)

@@ -1,4 +1,4 @@
-"""Headless Chromium for tests, and what they do on the pages as a person would."""
+"""Headless Chromium for tests, and user actions on pages."""
 
 import json
 import os
@@ -18,32 +18,32 @@ PROGRAMS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome"
 PATIENCE = 60_000  # milliseconds before a page that does not answer is an error; machines that run tests are busy
 DESKTOP, PHONE = (1280, 860), (360, 740)
 WIDE = (1440, 900)
-SMALLEST = (320, 640)  # what pages must fit (WCAG 2, Reflow)
+SMALLEST = (320, 640)  # width that pages must fit (WCAG 2, Reflow)
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3" fill="gray"/></svg>'
-"""A picture, where a test answers for the server."""
+"""A picture for answers mocked by a test."""
 
 
 def find_chromium() -> str | None:
-    """The browser's program, where there is one."""
+    """The browser's program, if installed."""
     return next((found for program in PROGRAMS if (found := shutil.which(program))), None)
 
 
 @dataclass
 class Visit:
-    """A page that was opened, and what the browser complained about."""
+    """An open page, and the browser's complaints."""
 
     page: Any
     base: str
     complaints: list[str] = field(default_factory=list)
 
     def open(self, address: str) -> Any:
-        """Go to an address of the server, and wait until its page has done what it does at first."""
+        """Go to an address of the server, and wait until its page has loaded."""
         self.page.goto(self.base + address)
         self.page.wait_for_load_state("networkidle")
         return self.page
 
     def excuse(self, text: str) -> None:
-        """Take what a test provokes, such as the browser's note of a 4xx, off the complaints; it must be there."""
+        """Remove an expected complaint, such as the browser's note of a 4xx; it must exist."""
         assert any(text in one for one in self.complaints), (text, self.complaints)
         self.complaints[:] = [one for one in self.complaints if text not in one]
 
@@ -63,8 +63,8 @@ def chromium() -> Iterator[Any]:
         pytest.skip("there is no Chromium: neither chromium, chromium-browser nor google-chrome is installed")
     arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root cannot have one
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, pytest.MonkeyPatch.context() as patch:
-        # It and what drives it end at once where they may not write to the home or the folder of temporary files. Their
-        # sockets lie there, too: the path is to be short.
+        # The browser and its driver need to write to the home and the temporary folder, or they end at once. Their
+        # sockets are there, too: the path must be short.
         for name in ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
             patch.setenv(name, home)
         driver = playwright.sync_playwright().start()
@@ -79,13 +79,13 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(chromium: Any, served: str) -> Iterator[Visit]:
-    """A desktop window on the live server; what the browser complains about fails the test."""
+    """A desktop window on the live server; complaints of the browser fail the test."""
     with visiting(chromium, served) as one:
         yield one
 
 
 class visiting:
-    """A window of its own; `options` are those of Playwright's contexts."""
+    """A new window; `options` are those of Playwright's contexts."""
 
     def __init__(self, chromium: Any, base: str, size: tuple[int, int] = DESKTOP, **options: Any) -> None:
         width, height = size
@@ -114,7 +114,7 @@ class visiting:
             assert not self.visit.complaints, self.visit.complaints
 
 
-# What a person does
+# User actions
 
 
 def screen_point(page: Any, x: float, y: float) -> tuple[float, float]:
@@ -152,20 +152,20 @@ def draw_box(page: Any, box: Box) -> None:
 
 
 def read_box(page: Any) -> list[float]:
-    """The four numbers beside the box tool."""
+    """The four numbers next to the box tool."""
     return [float(value.input_value()) for value in page.locator(".box-numbers input").all()]
 
 
 def wait_for_results(page: Any) -> list[str]:
-    """Names of the results, the best first, once they are complete."""
+    """Names of the results, best first, once complete."""
     done = "#results[aria-busy=false]:not([data-turned=looking]) .result, #error:not(:empty)"
-    page.wait_for_selector(done, state="attached")  # those that are only similar are folded away
+    page.wait_for_selector(done, state="attached")  # similar photos are collapsed
     assert page.locator("#error").text_content() == ""
     return [str(name) for name in page.locator("#results .name").all_text_contents()]
 
 
 def drawn_lines(page: Any) -> np.ndarray:
-    """The lines of the match page as they are on the screen, as pixels of the two originals: (N, 2, 2)."""
+    """The lines drawn on the match page, in pixels of the two originals: (N, 2, 2)."""
     page.wait_for_selector("#pair .match", state="attached")
     page.evaluate("Promise.all([...document.querySelectorAll('#pair img')].map((picture) => picture.decode()))")
     page.wait_for_timeout(100)  # a frame for the drawing to follow the pictures
@@ -208,22 +208,22 @@ def overlap(polygon: Any, other: Any) -> float:
 
 
 def phone_photo(source: Path, target: Path) -> Path:
-    """Write a photo as a phone held upright does: lying pixels, and an EXIF orientation that turns them back."""
+    """Write a photo like a phone held upright: rotated pixels, and an EXIF orientation."""
     from PIL import Image
 
     with Image.open(source) as upright:
         lying = upright.transpose(Image.Transpose.ROTATE_90)
         exif = lying.getexif()
-        exif[0x0112] = 6  # to be turned a quarter clockwise
+        exif[0x0112] = 6  # rotate by 90° clockwise
         lying.save(target, exif=exif, quality=92)
     return target
 
 
 def violations(page: Any) -> list[dict[str, Any]]:
-    """What axe finds wrong with a page for people who do not see, hear or move as others; the test is skipped without.
+    """Accessibility violations of a page found by axe; the test is skipped without axe.
 
-    It is put in from outside, which the content security policy would not let a page do: visit with bypass_csp. Colours
-    that change little by little would be judged on their way: visit with reduced_motion="reduce".
+    The script is injected, which the content security policy forbids: visit with bypass_csp. Colours in transition
+    would be judged too early: visit with reduced_motion="reduce".
     """
     package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     page.evaluate((Path(package.__file__).parent / "axe.min.js").read_text())

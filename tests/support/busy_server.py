@@ -1,4 +1,4 @@
-"""A server that one visitor keeps busy with hostile photos, and what another one notices of that."""
+"""A server under load by a visitor with hostile photos, and response times for another."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from tests.support.live import running
 from tests.support.paths import ROOT
 from tests.support.patience import patience
 
-CONNECTIONS = 6  # at a time, of who attacks
-SLOW = 1.0  # seconds that a thumbnail may take for others, of 95 in 100
-MOST_SECONDS = 120.0  # that one request may take, on an idle machine
+CONNECTIONS = 6  # parallel connections of the attacker
+SLOW = 1.0  # largest 95th percentile of seconds of a thumbnail for others
+MOST_SECONDS = 120.0  # of one request, on an idle machine
 
 
 def upload_attack(collection: Path, folder: Path, count: int, seed: int) -> tuple[list[str], dict[str, float]]:
-    """Upload hostile photos from several connections, while another visitor looks at pictures.
+    """Upload hostile photos from several connections, while another visitor views pictures.
 
     Parameters
     ----------
     collection : Path
-        Served as it is.
+        The collection to serve.
     folder : Path
         For files of the server.
     count : int
         Photos.
     seed : int
-        Of all that is drawn.
+        Of all random draws.
 
     Returns
     -------
     findings : list of str
-        What should not have come of it.
+        Failures.
     figures : dict of str to float
         ``p50``, ``p95`` and ``max`` of the seconds that a thumbnail took for the other visitor, and ``pictures``.
     """
@@ -75,7 +75,7 @@ def upload_attack(collection: Path, folder: Path, count: int, seed: int) -> tupl
         def look() -> None:
             numbers = [one["number"] for one in visitor.get("/api/photos").json()["photos"]]
             while not over.is_set():
-                # None is ready made: each is decoded.
+                # Not cached: each is decoded.
                 shutil.rmtree(cache, ignore_errors=True)
                 began = time.monotonic()
                 answer = visitor.get(
@@ -119,7 +119,7 @@ def upload_attack(collection: Path, folder: Path, count: int, seed: int) -> tupl
 
 
 def index_attack(collection: Path, folder: Path, count: int, seed: int) -> tuple[list[str], dict[str, float]]:
-    """Index hostile photos among good ones; give what should not have come of it, and the seconds it took."""
+    """Index hostile photos among good ones; return failures, and the seconds."""
     from tests.support.hostile import encode, photo
 
     draw, findings = random.Random(f"{seed} index"), []

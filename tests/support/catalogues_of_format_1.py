@@ -1,4 +1,4 @@
-"""Catalogues as the first format was, made by its own SQL and nothing of the catalogue as it is now."""
+"""Catalogues of the first format, made by its own SQL without current code."""
 
 import hashlib
 import random
@@ -47,7 +47,7 @@ IMAGE_COLUMNS = (
     *("features", "state", "reason", "segment_id", "position"),
 )
 SETTINGS = {"cairn.format": "1", "cairn.next_number": "9000", "vocabulary": "2 %", "Empty": ""}
-# Signed, what `b2sum -l 64` gives for this path: a3d986fc43671ab2.
+# Signed value of `b2sum -l 64` for this path: a3d986fc43671ab2.
 KNOWN_PATH, KNOWN_HASH = "/photos/石 'o\"%s.jpg", -6640127757560374606
 
 Rows = dict[str, list[dict[str, object]]]
@@ -112,7 +112,7 @@ def make_format_1(address: str, rows: Rows) -> None:
 
 
 def rows_in(address: str, like: Rows) -> Rows:
-    """What a database holds in these tables and columns."""
+    """Contents of a database in these tables and columns."""
     engine = sa.create_engine(address)
     found: Rows = {}
     with engine.connect() as connection:

@@ -1,4 +1,4 @@
-"""Clusters for tests: one that does its tasks here, and schedulers and workers as processes that can be killed."""
+"""Clusters for tests: one that runs its tasks here, and schedulers and workers as processes that can be killed."""
 
 import os
 import pickle
@@ -17,7 +17,7 @@ DASK = Path(sys.executable).with_name("dask")
 
 
 class PickledTasks:
-    """A cluster that does each task here, as another process would get it."""
+    """A cluster that runs each task here, after pickling it."""
 
     threads = 3
     address = "here"
@@ -38,7 +38,7 @@ class PickledTasks:
 
 
 class Machines:
-    """A scheduler and workers, each a process; those that are there at the end are killed."""
+    """A scheduler and workers, each a process; survivors are killed at the end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,8 +1,8 @@
-"""Commands that are killed, or whose writes fail, at any moment: what they leave, and what the next run makes of it.
+"""Commands killed, or with failing writes, at any moment: their leftovers, and recovery by the next run.
 
 A victim is forked from a process that has imported everything, so that a try takes a second. That process has no
-threads (scripts/crashes.py), which no fork would have. Where strace is installed, it ends the victim at an exact system
-call, or lets that call fail.
+threads (scripts/crashes.py), which would be lost in a fork. Where strace is installed, it ends the victim at an exact
+system call, or makes that call fail.
 """
 
 import ctypes
@@ -52,7 +52,7 @@ OPERATIONS = ("create", "index", "remove", "compact", "retrain", "describe", "ba
 KILLED_SOON, KILLED = "killed at a time", "killed at a call"
 FAILED_ONCE, FAILED_ON = "one call fails", "all calls fail from one on"
 ERRORS = ("ENOSPC", "EIO")
-# What changes files. A machine may not have all of them (?).
+# System calls that change files. A machine may lack some of them (?).
 CALLS = ",".join(
     f"?{name}"
     for name in (
@@ -74,13 +74,13 @@ CALLS = ",".join(
 SIDE = 120  # pixels of a photo
 _WHOLE = np.array([0, 0, 1, 0.75])  # a photo, in units of its longer side
 _OPTIONS = CollectionOptions(words=40, iterations=2, batch=2, image=ImageOptions(max_side=SIDE), signature="none")
-_PATIENCE = 1800.0  # seconds, for a victim that should end, where the machine is busy
+_PATIENCE = 1800.0  # seconds for a victim to end on a busy machine
 _PR_SET_PTRACER, _ANY = 0x59616D61, ctypes.c_ulong(-1)
 
 
 @dataclass(frozen=True)
 class Try:
-    """What is done to one run of a command."""
+    """A disturbance of one run of a command."""
 
     operation: str
     way: str
@@ -90,10 +90,10 @@ class Try:
 
 @dataclass
 class Outcome:
-    """What came of it."""
+    """Outcome of a try."""
 
     code: int  # exit code; -9: killed
-    call: str = ""  # the system call that was hit, with its path
+    call: str = ""  # the system call hit, with its path
     findings: list[str] = field(default_factory=list)
 
 
@@ -102,12 +102,12 @@ class Call:
     """A system call of a run."""
 
     name: str
-    before: dict[str, int]  # how many calls of each name come before it
+    before: dict[str, int]  # number of earlier calls of each name
     text: str
 
 
 class Scene:
-    """A collection before a command, and what it is after it where nobody disturbs it.
+    """A collection before a command, and after an undisturbed run.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Scene:
         self.folder = folder
         self.operation = operation
         self.photos, self.place, self.kept = folder / "photos", folder / "c.cairn", folder / "before"
-        self.source = folder / "source.cairn"  # that a backup is of; then `place` is the backup
+        self.source = folder / "source.cairn"  # source of a backup; then `place` is the backup
         self.photos.mkdir(parents=True)
         self.command, self.queries = [""], []
         compile_all()  # once, and not in each child
@@ -148,13 +148,13 @@ class Scene:
         self.calls = self._calls() if shutil.which("strace") else []
 
     def set_up(self) -> None:
-        """Make the collection what it was before the command."""
+        """Restore the collection to its state before the command."""
         shutil.rmtree(self.place, ignore_errors=True)
         if self.kept.exists():
             shutil.copytree(self.kept, self.place)
 
     def run(self, disturb: Callable[[int], None] | None = None) -> tuple[int, str]:
-        """Run the command; give its exit code, negative where a signal ended it, and its standard error.
+        """Run the command; return its exit code, negative if a signal ended it, and its standard error.
 
         Parameters
         ----------
@@ -178,11 +178,11 @@ class Scene:
         return code, errors.read()
 
     def inspect(self) -> dict[str, Any]:
-        """What a user can see of the collection; empty where there is none yet."""
+        """The visible state of the collection; empty if it does not exist yet."""
         return dict(in_child(self._inspect))
 
     def attempt(self, one: Try) -> Outcome:
-        """Disturb one run, look at what it left, and run the command again."""
+        """Disturb one run, inspect the leftovers, and run the command again."""
         self.set_up()
         disturbance = _Disturbance(self, one)
         code, error = self.run(disturbance)
@@ -205,7 +205,7 @@ class Scene:
         except RuntimeError as error_of_child:
             found.append(f"it cannot be searched: {str(error_of_child).strip().splitlines()[-1]}")
         code, error = self.run()
-        # What is removed cannot be removed once more.
+        # Removed photos cannot be removed again.
         if code and not (self.operation == "remove" and code == 2 and left.get("images") == self.after["images"]):
             found.append(f"the same command again ends with {code}: {error[-300:]!r}")
         again = self.inspect()
@@ -216,7 +216,7 @@ class Scene:
 
     def _leftovers(self) -> list[str]:
         if self.operation == "remove":
-            return []  # it does not hold the lock, so it clears nothing away; the next command does
+            return []  # it does not hold the lock, so it cleans up nothing; the next command does
         names = [path.relative_to(self.place).as_posix() for path in self.place.rglob("*")]
         return [name for name in names if re.search(r"\.tmp$|\.writing$|^staging|^retrain|-journal$", name)]
 
@@ -276,7 +276,7 @@ class Scene:
         return ["cairn", name, str(self.place), *arguments, "--json"]
 
     def _modules(self) -> list[str]:
-        """What the command, and a look at what it leaves, import: that is done before the victims are forked."""
+        """Modules imported by the command and the inspection, loaded before the victims are forked."""
         _main(self.command)
         self._inspect()
         return sorted(sys.modules)
@@ -332,7 +332,7 @@ class Scene:
         self.run(tracer)
         tracer.end()
         lines = trace.read_text(errors="replace").splitlines()
-        # Those of the first thread, which does all: strace counts for each.
+        # Those of the first thread, which does all the work: strace counts per thread.
         first = lines[0].split()[0]
         counts: dict[str, int] = {}
         calls = []
@@ -347,14 +347,14 @@ class Scene:
 
 
 def judge(operation: str, before: dict[str, Any], left: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """What is wrong with a collection that a disturbed command has left.
+    """Problems of a collection after a disturbed command.
 
     Parameters
     ----------
     operation : str
         The command.
     before, left, after : dict
-        What `Scene.inspect` gave before it, of what it left, and where nothing disturbed it.
+        Results of `Scene.inspect` before it, afterwards, and after an undisturbed run.
     """
     if not left:
         return [] if operation == "create" else ["the collection is gone"]
@@ -364,7 +364,7 @@ def judge(operation: str, before: dict[str, Any], left: dict[str, Any], after: d
         if digest not in (old.get(name), new.get(name)):
             found.append(f"{name} is neither what it was nor what it should be")
     if operation in ("create", "index"):
-        # What was there is there, or is what it becomes; what moves has one of its two names.
+        # Existing items are unchanged or updated; moved ones have either name.
         lost = [name for name in old if name not in images and name in new]
         moved = {name for name in old if name not in new}
         arrived = {name for name in new if name not in old} & images.keys()
@@ -376,13 +376,13 @@ def judge(operation: str, before: dict[str, Any], left: dict[str, Any], after: d
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """Where two states differ, in short."""
+    """Differences of two states, in short."""
     keys = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
     return ", ".join(f"{key}: {one.get(key)!r:.300} instead of {other.get(key)!r:.300}" for key in keys)
 
 
 def draw_photo(path: Path, number: int) -> None:
-    """Draw a photo of a number, which shares some of what it shows with those of the next numbers."""
+    """Draw the photo of a number, which overlaps with those of the next numbers."""
     canvas = Image.new("L", (SIDE, SIDE * 3 // 4), 128)
     pen = ImageDraw.Draw(canvas)
     for seed in (number // 3, 1000 + number):
@@ -394,7 +394,7 @@ def draw_photo(path: Path, number: int) -> None:
 
 
 class _Told(io.TextIOBase):
-    """What a child writes on its standard error: in memory that is shared, as no write may work any more there."""
+    """A child's standard error, in shared memory, as writes may fail there."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 1 << 20)
@@ -429,7 +429,7 @@ class _Tracer:
 
 
 class _Disturbance:
-    """What a try does to the victim."""
+    """The disturbance of a victim."""
 
     def __init__(self, scene: Scene, one: Try) -> None:
         self.one = one
@@ -454,7 +454,7 @@ class _Disturbance:
     def later(self, child: int) -> None:
         if self.one.way == KILLED_SOON:
             time.sleep(self.delay)
-            os.kill(child, signal.SIGKILL)  # it has not been waited for, so the number is still its own
+            os.kill(child, signal.SIGKILL)  # it has not been reaped, so its number is not reused
 
     def end(self) -> None:
         if self._tracer is not None:
@@ -462,7 +462,7 @@ class _Disturbance:
 
 
 def in_child(work: Callable[[], Any]) -> Any:
-    """Call a function in a process of its own, which leaves no open database here; give what it returns, by pickle."""
+    """Call a function in a subprocess, which leaves no open database here; return its pickled result."""
     import pickle
 
     reader, writer = os.pipe()
@@ -489,11 +489,11 @@ def in_child(work: Callable[[], Any]) -> Any:
 
 
 def _be_a_command(arguments: list[str], errors: _Told, begin: int, go: int) -> None:
-    """Wait for the word, run a command in this process and end it."""
+    """Wait for the signal, run a command in this process and end it."""
     code = 1
     try:
         os.close(go)
-        with suppress(OSError, AttributeError):  # where only an ancestor may trace a process
+        with suppress(OSError, AttributeError):  # if only an ancestor may trace a process
             ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
         sys.stderr = errors
         os.read(begin, 1)
@@ -505,7 +505,7 @@ def _be_a_command(arguments: list[str], errors: _Told, begin: int, go: int) -> N
 
 
 def _main(arguments: list[str]) -> int:
-    """Run a command in this process; give its exit code."""
+    """Run a command in this process; return its exit code."""
     from cairn import main
 
     sys.stdout, sys.argv = io.StringIO(), arguments
@@ -517,7 +517,7 @@ def _main(arguments: list[str]) -> int:
 
 
 def _wait(child: int) -> int:
-    """Wait for a process, and give its exit code as `subprocess` does."""
+    """Wait for a process, and return its exit code as `subprocess` does."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -530,7 +530,7 @@ def _wait(child: int) -> int:
 
 
 def choose(seed: int, number: int, kills: int, operations: tuple[str, ...]) -> Try:
-    """The try of a number: the first are kills, the others failures; all follows from seed and number."""
+    """The try of a number: first kills, then failures; determined by seed and number."""
     rng = np.random.default_rng([seed, number])
     operation = operations[number % len(operations)]
     traced = shutil.which("strace") is not None

@@ -1,6 +1,6 @@
-"""Plugin of pytest, which scripts/test loads: where tests fail, what to know of the machine is on standard error.
+"""Plugin of pytest, loaded by scripts/test: if tests fail, the state of the machine is printed on standard error.
 
-It is said before pytest's closing line, which stays the last one.
+It is printed before pytest's closing line, which stays last.
 """
 
 import subprocess
@@ -12,8 +12,8 @@ _ASKED = [sys.executable, "-m", "cairn", "info", "--environment"]
 
 
 def pytest_terminal_summary(exitstatus: int) -> None:
-    if exitstatus in (0, 5):  # all passed, or none was chosen
+    if exitstatus in (0, 5):  # all passed, or none selected
         return
-    # A process of its own: what made tests fail may end it, too.
+    # A subprocess: the cause of the failures may kill it, too.
     told = subprocess.run(_ASKED, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
     print(f"cairn info --environment:\n{told.stdout}{told.stderr}", file=sys.stderr, flush=True)

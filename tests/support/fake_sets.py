@@ -1,4 +1,4 @@
-"""Tiny sets in the layouts of Oxford5K, Paris6K, Flickr100K and Revisited Oxford, with what is odd about these."""
+"""Tiny sets in the layouts of Oxford5K, Paris6K, Flickr100K and Revisited Oxford, with their peculiarities."""
 
 import pickle
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ PARIS = ("defense", "eiffel")
 
 @dataclass(frozen=True)
 class FakeSets:
-    """Where the sets lie."""
+    """Paths of the sets."""
 
     root: Path
 
@@ -50,7 +50,7 @@ def write_photo(path: Path, image: NDArray[np.uint8]) -> None:
 
 
 def write_object(folder: Path, name: str, seed: int) -> None:
-    """Four photos of one object, in another place each, before something else each."""
+    """Four photos of one object, each at another position before another background."""
     there = texture(seed, 80)
     for number, (right, down) in enumerate(SHIFTS, start=1):
         image = texture(1000 + 10 * seed + number) // 3
@@ -91,7 +91,7 @@ def write_sets(root: Path) -> FakeSets:
         (folder / name).write_bytes(b"\xff\xd8\xff" + bytes(20))
     write_truth(root / "paris6k" / "paris_120310", PARIS, "", "paris_")
 
-    # Stems that come twice, and one that Oxford5K's ground truth names.
+    # Duplicate stems, and one named in Oxford5K's ground truth.
     for number, name in enumerate(("1/100", "1/101", "2/100", "2/all_souls_000002")):
         write_photo(sets.flickr / f"{name}.jpg", texture(200 + number))
 

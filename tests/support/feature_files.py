@@ -68,7 +68,7 @@ def samples() -> list[Sample]:
 
 
 def read_features(folder: Path) -> None:
-    """Read the features of a photo, and give them to it."""
+    """Read the features of a photo, and assign them to it."""
     path = folder / "features"
     if path.read_bytes()[:2] == b"PK":
         path = path.rename(folder / "features.npz")

@@ -1,4 +1,4 @@
-"""Servers of files on this machine that behave as badly as those of the world: over HTTP and over FTP."""
+"""Local file servers that misbehave like real ones, over HTTP and FTP."""
 
 import re
 import socket
@@ -12,19 +12,19 @@ from typing import Any
 
 @dataclass
 class Served:
-    """A file, and how it is served."""
+    """A file, and options of serving it."""
 
     content: bytes
     ranges: bool = True
-    cuts: list[int] = field(default_factory=list)  # after so many bytes the connection ends, once each
+    cuts: list[int] = field(default_factory=list)  # byte counts after which the connection ends, once each
     refusals: list[int] = field(default_factory=list)  # status of the first answers
     state: str | None = '"one"'
     length: bool = True  # whether Content-Length is sent
-    shift: int = 0  # how far from what was asked for a range begins
+    shift: int = 0  # offset of a range's start from the requested one
 
 
 class FileServer:
-    """Serves files by their path, and keeps what it was asked for."""
+    """Serves files by path, and records requests."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -39,7 +39,7 @@ class FileServer:
 
 @contextmanager
 def answering(server: HTTPServer) -> Iterator[None]:
-    """Let a server answer from a thread, and end it."""
+    """Run a server in a thread, and end it."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
@@ -103,9 +103,9 @@ def serve_files() -> Iterator[FileServer]:
 
 @contextmanager
 def serve_ftp(content: bytes, cuts: list[int]) -> Iterator[tuple[str, list[str]]]:
-    """Serve one file over FTP under any path; yields the server's address and the commands it gets.
+    """Serve one file over FTP under any path; yields the server's address and the received commands.
 
-    The data connections end after so many bytes of the file, once each.
+    The data connections end after the byte counts of `cuts`, once each.
     """
     listening = socket.create_server(("127.0.0.1", 0))
     commands: list[str] = []

@@ -1,4 +1,4 @@
-"""Headless Firefox for tests, by the protocol that it speaks itself, WebDriver BiDi."""
+"""Headless Firefox for tests, by its native protocol, WebDriver BiDi."""
 
 import asyncio
 import json
@@ -21,17 +21,17 @@ _SAYS = """(one, selector, text) => one.matches(selector) &&
 
 
 def find_firefox() -> str | None:
-    """The browser's program, where there is one."""
+    """The browser's program, if installed."""
     return next((found for program in PROGRAMS if (found := shutil.which(program))), None)
 
 
 class Firefox:
-    """One window of a browser with a profile of its own.
+    """One window of a browser with a new profile.
 
     Parameters
     ----------
     folder : Path
-        Where the profile is made.
+        Folder of the profile.
     size : tuple of int
         Width and height of the page, pixels.
     language : str
@@ -39,7 +39,7 @@ class Firefox:
     """
 
     def __init__(self, folder: Path, size: tuple[int, int], language: str = "en") -> None:
-        self.complaints: list[str] = []  # what its console says is wrong
+        self.complaints: list[str] = []  # errors in its console
         self._folder, self._size, self.language = folder, size, language
         self._loop = asyncio.new_event_loop()
         self._numbers = 0
@@ -50,7 +50,7 @@ class Firefox:
         self._folder.mkdir(parents=True)
         (self._folder / "user.js").write_text(f'user_pref("intl.accept_languages", "{self.language}");')
         command = [program, "--headless", "--no-remote", "--profile", str(self._folder), "--remote-debugging-port", "0"]
-        # Its log goes to a file, which never fills up as a pipe does.
+        # Its log goes to a file: a pipe could fill up.
         log = self._folder / "log"
         with log.open("w") as file:
             self._process = subprocess.Popen(command, stdout=file, stderr=file)
@@ -88,18 +88,18 @@ class Firefox:
         self._ask("browsingContext.setViewport", viewport={"width": width, "height": height}, **self._where)
 
     def open(self, address: str) -> None:
-        """Go to an address, and wait until all of the page was read."""
+        """Go to an address, and wait until the page is loaded."""
         self._ask("browsingContext.navigate", url=address, wait="complete", **self._where)
 
     def evaluate(self, script: str) -> Any:
-        """Give what an expression of JavaScript is worth on the page, a promise what it comes to."""
+        """Return the value of a JavaScript expression on the page, awaiting promises."""
         expression = f"Promise.resolve({script}).then((value) => JSON.stringify(value ?? null))"
         told = self._ask("script.evaluate", expression=expression, target=self._where, awaitPromise=True)
         assert told["type"] == "success", told
         return json.loads(told["result"]["value"])
 
     def wait_for(self, script: str, seconds: float = PATIENCE) -> Any:
-        """Wait until an expression is true on the page; give it."""
+        """Wait until an expression is true on the page; return its value."""
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             if value := self.evaluate(script):
@@ -110,14 +110,14 @@ class Firefox:
         )
 
     def press(self, *keys: str, holding: str = "") -> None:
-        """Press keys one after the other: characters, or WebDriver's codes for keys."""
+        """Press keys in turn: characters, or WebDriver's key codes."""
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         if holding:
             actions = [{"type": "keyDown", "value": holding}, *actions, {"type": "keyUp", "value": holding}]
         self._act({"type": "key", "id": "keys", "actions": actions})
 
     def click(self, selector: str) -> None:
-        """Click on the middle of an element, where a person would."""
+        """Click on the middle of an element."""
         self.drag(selector, (0.5, 0.5), (0.5, 0.5))
 
     def tab_to(self, selector: str, text: str = "", most: int = 120) -> None:
@@ -144,7 +144,7 @@ class Firefox:
         self.evaluate("document.querySelector('[data-aim]')?.removeAttribute('data-aim')")
 
     def drag(self, selector: str, begin: tuple[float, float], end: tuple[float, float]) -> None:
-        """Press the button of the mouse on one point of an element, and release it on another: shares of its sides."""
+        """Press the mouse button on one point of an element, and release it on another, in shares of its sides."""
         found = f"document.querySelector({json.dumps(selector)})"
         self.wait_for(f"{found} !== null")
         box = f"((b) => [b.left, b.top, b.width, b.height])({found}.getBoundingClientRect())"
@@ -180,7 +180,7 @@ class Firefox:
         self._socket = await self._session.ws_connect(address, max_msg_size=0)
 
     async def _send(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
-        """Send a command; give its result, and keep what the browser tells meanwhile."""
+        """Send a command; return its result, and store events received meanwhile."""
         self._numbers += 1
         await self._socket.send_json({"id": self._numbers, "method": method, "params": values})
         while True:

@@ -1,7 +1,7 @@
-"""What is fuzzed: every reader, with sound samples of what it reads, and what must hold of a sample it accepts.
+"""Fuzz targets: all readers, with valid samples, and checks of accepted inputs.
 
-A sample is a folder, as a table of file names and contents. A reader may refuse it with a CairnError; what it accepts
-is used as it would be, so that arrays that do not fit together are seen.
+A sample is a folder, as a table of file names and contents. A reader may refuse it with a CairnError; accepted data are
+used as usual, so that inconsistent arrays are detected.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ from tests.support.segments_of_format_1 import write_segment_of_format_1
 
 SIDE = 96  # longer side of the sample photos, pixels
 WORDS = 40  # of the sample segment
-PIXELS = 1_000_000  # of a photo: what claims to have more is refused
+PIXELS = 1_000_000  # of a photo: larger claimed sizes are refused
 
 
 @dataclass(frozen=True)
 class Target:
     """One reader."""
 
-    samples: Callable[[], list[Sample]]  # sound ones
-    read: Callable[[Path], None]  # raises CairnError, or AssertionError where what it accepts is not sound
-    sign: Callable[[Path], None] | None = None  # makes the checksums of a folder those of what is in it
+    samples: Callable[[], list[Sample]]  # valid ones
+    read: Callable[[Path], None]  # raises CairnError, or AssertionError if accepted data are invalid
+    sign: Callable[[Path], None] | None = None  # updates the checksums of a folder to its contents
 
 
 def write(sample: Sample, folder: Path) -> None:
@@ -101,7 +101,7 @@ PHOTO = "photo"
 
 
 def photo_samples() -> list[Sample]:
-    """Photos of every format that is read, in the ways that cameras, scanners and programs store them."""
+    """Photos of every supported format, as stored by cameras, scanners and programs."""
     rgb = photo(size=(SIDE, SIDE * 3 // 4))
     grey, deep = rgb.convert("L"), Image.fromarray(np.asarray(rgb.convert("L"), np.uint16) * 257)
     exif = Image.Exif()
@@ -132,7 +132,7 @@ def photo_samples() -> list[Sample]:
 
 
 def heic_samples() -> list[Sample]:
-    """Photos in HEIC, where what writes them is installed."""
+    """Photos in HEIC, if a writer is installed."""
     try:
         import pillow_heif
     except ImportError:
@@ -146,7 +146,7 @@ def heic_samples() -> list[Sample]:
 
 
 def pdf_samples() -> list[Sample]:
-    """PDFs of two pages, where what reads them is installed."""
+    """PDFs of two pages, if a reader is installed."""
     try:
         import pypdfium2  # noqa: F401
     except ImportError:
@@ -157,7 +157,7 @@ def pdf_samples() -> list[Sample]:
 
 
 def sign_photo(folder: Path) -> None:
-    """Make the checksums of a PNG right, as far as its chunks can be told."""
+    """Correct the checksums of a PNG, as far as its chunks can be parsed."""
     contents = bytearray((folder / PHOTO).read_bytes())
     at = 8 if contents.startswith(b"\x89PNG") else len(contents)
     while at + 12 <= len(contents):
@@ -168,7 +168,7 @@ def sign_photo(folder: Path) -> None:
 
 
 def read_photos(folder: Path) -> None:
-    """Read a photo both ways, in this process, so that all that a decoder does is seen."""
+    """Read a photo both ways, in this process, to observe the decoder."""
     options = ImageOptions(max_side=64, max_pixels=PIXELS)
     with decoding_here():
         with contextlib.suppress(CairnError):
@@ -182,7 +182,7 @@ def read_photos(folder: Path) -> None:
 
 
 def metadata_samples() -> list[Sample]:
-    """Photos that say when and where they were taken, in every way that is read."""
+    """Photos with date and position, in every supported form."""
     block = metadata_files.exif(
         {0x010F: "maker", 0x010E: "title"}, {0x9003: "2020:05:06 07:08:09"}, {1: "N", 2: (1, 2, 3)}
     )
@@ -197,7 +197,7 @@ def metadata_samples() -> list[Sample]:
 
 
 def read_all_metadata(folder: Path) -> None:
-    """Read metadata, which no file makes impossible."""
+    """Read metadata, which must not fail for any file."""
     found = read_metadata(folder / PHOTO)
     texts = [text for text in (found.taken, found.camera, found.title, *found.tags) if text is not None]
     assert all(len(text.encode()) <= 4000 for text in texts) and len(found.tags) <= MOST_TAGS
@@ -236,7 +236,7 @@ def segment_samples() -> list[Sample]:
 
 
 def sign_segment(folder: Path) -> None:
-    """Make its description that of the files that are there."""
+    """Update its description to the files."""
     meta = json.loads((folder / "meta.json").read_bytes())
     for name, entry in meta["files"].items():
         path = folder / f"{name}.npy"
@@ -257,7 +257,7 @@ def read_segment(folder: Path) -> None:
     for number in range(segment.images):
         features = segment.image(number)
         assert all(len(column) == len(features.words) for column in features.columns.values())
-    if damaged:  # what does not show without reading it all
+    if damaged:  # errors that only show in a full read
         return
     index = InvertedIndex([segment], WORDS)
     scores = index.score(np.arange(WORDS))
@@ -272,7 +272,7 @@ def _vocabularies() -> list[Vocabulary]:
     kinds += [("flann", FlannOptions(trees=2, checks=16), 40), ("pyflann", FlannOptions(trees=2, checks=16), 40)]
     found = []
     for backend, search, words in kinds:
-        with contextlib.suppress(CairnError):  # a back-end that is not installed
+        with contextlib.suppress(CairnError):  # the back-end is not installed
             options = VocabularyOptions(words=words, iterations=1, backend=backend, search=search)
             found.append(Vocabulary.train(ArraySource(rows), options, descriptor="d" * 64, trained_on="chance"))
     return found
@@ -289,7 +289,7 @@ def vocabulary_samples() -> list[Sample]:
 
 
 def sign_vocabulary(folder: Path) -> None:
-    """Make its fingerprints those of the files that are there."""
+    """Update its fingerprints to the files."""
     search = json.loads((folder / "search.json").read_bytes())
     meta = json.loads((folder / "meta.json").read_bytes())
     points = load_array(folder / "centres.npy")
@@ -471,7 +471,7 @@ def read_collection_options(folder: Path) -> None:
 
 
 def links_samples() -> list[Sample]:
-    """Links of a photo, as a catalogue keeps them."""
+    """Links of a photo, as stored in a catalogue."""
     found = [Link(3, 1, 20, (1.0, 0.5, 0.1, 0.0, 1.0, 0.2)), Link(3, 2, 12, (1.0, 0, 0, 0, 1.0, 0))]
     return [{"links": encode_links(found)}]
 
@@ -493,7 +493,7 @@ def groups_samples() -> list[Sample]:
 
 def read_group_file(folder: Path) -> None:
     """Read groups."""
-    nothing = SimpleNamespace(execute=lambda _: [], scalars=lambda _: [])  # is hidden or called no match
+    nothing = SimpleNamespace(execute=lambda _: [], scalars=lambda _: [])  # hidden, or marked as no match
     catalogue = SimpleNamespace(
         read=lambda what: np.arange(1, 7) if what is numbers_of else what(nothing), reading=lambda: nullcontext(nothing)
     )
@@ -505,7 +505,7 @@ def read_group_file(folder: Path) -> None:
 
 
 def ground_truth_samples() -> list[Sample]:
-    """A folder in the layout of Oxford5K, and homographies of an image sequence beside it."""
+    """A folder in the layout of Oxford5K, and homographies of an image sequence."""
     files: dict[str, str] = {}
     for number in (1, 2):
         files[f"church_{number}_query.txt"] = f"oxc1_photo{number} 10.5 20 110 220.25\n"
@@ -583,7 +583,7 @@ def arrays_samples() -> list[Sample]:
 
 
 def read_arrays(folder: Path) -> None:
-    """Read an array, as it is and mapped, and JSON."""
+    """Read an array, directly and memory-mapped, and JSON."""
     load_json(folder / "values.json")
     array = load_array(folder / "array.npy")
     assert not array.dtype.hasobject

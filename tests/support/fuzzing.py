@@ -1,4 +1,4 @@
-"""Mutations of files, drawn by Hypothesis: what chance, a bad disk or bad intentions make of a good one."""
+"""Mutations of files, drawn by Hypothesis: random, by disk errors or malicious."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Sample = dict[str, bytes]
 
-# Where size checks and arithmetic break.
+# Values where size checks and arithmetic break.
 INTEGERS: tuple[int, ...]
 INTEGERS = (0, 1, 2, 3, 7, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536, 10**6, 2**30, 2**31 - 1, 2**31)
 INTEGERS += (2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1, -1, -2, -(2**31), -(2**63))
@@ -30,8 +30,8 @@ DESCRS = (
 )
 HEADERS = ("(" * 9000, "-" * 9000 + "1", "{'descr': " * 500, "__import__('os').system('true')", "{}")
 VALUES = tuple(struct.pack(f"<{kind}", value) for kind in "fd" for value in (float("nan"), float("inf"), -1.0, 1e30))
-LONGEST = 1 << 20  # bytes of a text: it is not what a file is long by itself that is tried
-BOMB = 1 << 27  # bytes that an entry of an archive unpacks to, whatever it says
+LONGEST = 1 << 20  # bytes of a text: long files alone are not tested
+BOMB = 1 << 27  # unpacked bytes of an archive entry, regardless of its stated size
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
@@ -43,7 +43,7 @@ class Input(dict[str, bytes]):
 
 @st.composite
 def inputs(draw: Draw, samples: Sequence[Sample]) -> Input:
-    """Samples of which a file is mutated, seldom several."""
+    """Samples with one mutated file, rarely several."""
     sample = Input(draw(st.sampled_from(samples)))
     for _ in range(draw(st.sampled_from((1, 1, 1, 2)))):
         name = draw(st.sampled_from(sorted(sample)))
@@ -53,7 +53,7 @@ def inputs(draw: Draw, samples: Sequence[Sample]) -> Input:
             change = change_bytes
         try:
             sample[name] = change(draw, sample[name], others)
-        except Exception:  # it is not what its name says any more
+        except Exception:  # its contents no longer match its name
             sample[name] = change_bytes(draw, sample[name], others)
     return sample
 
@@ -135,7 +135,7 @@ def _change_value(draw: Draw, value: Any) -> Any:
 
 
 def change_npy(draw: Draw, contents: bytes, others: Sequence[bytes]) -> bytes:
-    """Change what an array's header claims, or its values."""
+    """Change an array's header or values."""
     (length,) = struct.unpack_from("<H", contents, 8)
     header, data = contents[10 : 10 + length].decode("latin-1"), contents[10 + length :]
     kind = draw(st.sampled_from(("values", "shape", "descr", "order", "header")))
@@ -164,7 +164,7 @@ def change_npy(draw: Draw, contents: bytes, others: Sequence[bytes]) -> bytes:
 
 
 def change_zip(draw: Draw, contents: bytes, others: Sequence[bytes]) -> bytes:
-    """Change an entry of an archive, or what the archive claims of it."""
+    """Change an entry of an archive, or its header."""
     with zipfile.ZipFile(io.BytesIO(contents)) as archive:
         entries = [(info.filename, archive.read(info), info.compress_type) for info in archive.infolist()]
     at = draw(st.integers(0, len(entries) - 1))
@@ -203,29 +203,29 @@ CHANGES: dict[str, Callable[[Draw, bytes, Sequence[bytes]], bytes]] = {
 
 
 def _place(draw: Draw, length: int) -> int:
-    """A place in a file: mostly near its beginning, where headers are, or near its end."""
+    """A position in a file, mostly near its start, where headers are, or near its end."""
     most = draw(st.sampled_from((min(length, 32), min(length, 512), length)))
     near: int = draw(st.integers(0, most))
     return length - near if draw(st.sampled_from((0, 0, 0, 1))) else near
 
 
 def _integer(draw: Draw, size: int) -> bytes:
-    """A number that is too large, negative or zero where one may be."""
+    """A number that is too large, negative or zero."""
     number = draw(st.sampled_from(INTEGERS)) % (1 << 8 * size)
     return bytes(number.to_bytes(size, draw(st.sampled_from(("little", "big")))))
 
 
 def write_zip(entries: Sequence[tuple[str, bytes, int]]) -> bytes:
-    """Give the bytes of an archive of (name, contents, packing)."""
+    """Return the bytes of an archive of (name, contents, packing)."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive, warnings.catch_warnings(action="ignore"):  # of two of one name
+    with zipfile.ZipFile(file, "w") as archive, warnings.catch_warnings(action="ignore"):  # duplicate names
         for name, body, packing in entries:
             archive.writestr(zipfile.ZipInfo(name), body, packing, 1 if packing == zipfile.ZIP_DEFLATED else 9)
     return file.getvalue()
 
 
 def bomb(entries: Sequence[tuple[str, bytes, int]], at: int, size: int = BOMB) -> bytes:
-    """Give an archive one of whose entries goes on, as nulls, for `size` bytes, though it claims its old length."""
+    """Return an archive with an entry extended by nulls to `size` bytes, but with its old stated length."""
     name, body, _ = entries[at]
     inflated = [*entries[:at], (name, body + b"\0" * size, zipfile.ZIP_DEFLATED), *entries[at + 1 :]]
     contents = bytearray(write_zip(inflated))

@@ -1,4 +1,4 @@
-"""Photos that are small files, and keep a decoder busy for long: to be refused, or given up."""
+"""Small files of photos that take long to decode, which must be refused or aborted."""
 
 import contextlib
 import re
@@ -11,14 +11,14 @@ from tests.support.hostile import encode, photo
 
 
 def progressive(size: tuple[int, int], repeated: int, between: bytes = b"") -> bytes:
-    """Return a progressive JPEG of ten scans, whose last one is repeated; `between` stands before each repetition."""
+    """Return a progressive JPEG of ten scans, whose last one is repeated; `between` precedes each repetition."""
     content = encode(Image.new("RGB", size, (120, 130, 140)), "JPEG", progressive=True)
     last = [found.start() for found in re.finditer(rb"\xff\xda", content)][-1]
     return content[:-2] + (between + content[last:-2]) * repeated + b"\xff\xd9"
 
 
 def sequential(size: tuple[int, int], repeated: int) -> bytes:
-    """Return a sequential JPEG of three components, whose scan has the first of them alone, repeated."""
+    """Return a sequential JPEG of three components, with only the scan of the first one, repeated."""
     grey = encode(Image.new("L", size, 120), "JPEG")
     frame, scan = grey.index(b"\xff\xc0"), grey.index(b"\xff\xda")
     head = b"\xff\xc0" + struct.pack(">HBHHB", 17, 8, size[1], size[0], 3)
@@ -39,7 +39,7 @@ def chunked_png(before: bytes = b"", after: bytes = b"", side: int = 100) -> byt
 
 
 def shared_strips(compression: int = 8, strip: bytes | None = None, rows: int = 2000) -> bytes:
-    """Return a grey TIFF of 64 pixels across, whose strips of one row each all are the same bytes."""
+    """Return a grey TIFF of width 64, whose one-row strips all share the same bytes."""
     strip = zlib.compress(bytes(64)) + bytes(1 << 20) if strip is None else strip
     tags = {256: 64, 257: rows, 258: 8, 259: compression, 262: 1, 277: 1, 278: 1}
     table = 8 + 2 + 12 * (len(tags) + 2) + 4
@@ -57,7 +57,7 @@ def slow() -> bytes:
 
 
 def every_format() -> dict[str, bytes]:
-    """Return a photo in each format, mode and compression that is read, by what it is."""
+    """Return a photo in each supported format, mode and compression, by description."""
     colour = photo(size=(96, 64))
     found = {
         f"{format} {mode}": encode(colour.convert(mode), format)
@@ -78,7 +78,7 @@ def every_format() -> dict[str, bytes]:
     grey = colour.convert("L")
     found |= {f"TIFF {mode}": encode(grey.convert(mode), "TIFF") for mode in ("I;16", "I", "F")}
     for packing in ("tiff_lzw", "tiff_deflate", "packbits", "jpeg", "zstd", "lzma", "group3", "group4"):
-        with contextlib.suppress(OSError):  # libtiff may be built without some
+        with contextlib.suppress(OSError):  # libtiff may lack some
             image = grey.convert("1") if packing.startswith("group") else colour
             found[f"TIFF {packing}"] = encode(image, "TIFF", compression=packing)
     found["JPEG progressive"] = encode(colour, "JPEG", progressive=True)

@@ -1,6 +1,6 @@
-"""Files as they come in real collections and worse: damaged, oversized, oddly stored, oddly named.
+"""Problematic files of real collections and worse: damaged, oversized, oddly stored, oddly named.
 
-`write_hostile_folder` is for any test that must show that one bad file neither stops a run nor gets lost.
+`write_hostile_folder` is for tests that one bad file neither stops a run nor gets lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 from skimage import data
 
-# What the reason for each file that cannot be read must say.
+# Required part of the reason for each unreadable file.
 UNREADABLE = {
     "truncated.jpg": "truncated",
     "truncated.png": "truncated",
@@ -41,7 +41,7 @@ def encode(image: Image.Image, format: str, **options: object) -> bytes:
 
 
 def png(width: int, height: int, *extra: tuple[bytes, bytes]) -> bytes:
-    """Return a grey PNG whose header claims a size that its few pixels do not fill; all checksums are right."""
+    """Return a grey PNG with too few pixels for the size in its header, and valid checksums."""
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     chunks = [(b"IHDR", header), *extra, (b"IDAT", zlib.compress(bytes(1000))), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(

@@ -1,4 +1,4 @@
-"""Photos that are sent to keep a server busy: small files that take long, and damaged ones of every format."""
+"""Photos for a denial of service: small files that take long, and damaged ones of every format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from tests.support.heavy_photos import progressive
 from tests.support.hostile import encode, hostile_files, photo, png
 
-# Pixels of a photo, and how often its last scan is sent.
+# Pixels of a photo, and repetitions of its last scan.
 SCANS = ((12000, 8000, 1000), (9000, 9000, 300), (2000, 1500, 20_000), (640, 480, 60_000))
 
 
@@ -30,7 +30,7 @@ def _sound() -> tuple[bytes, ...]:
 
 
 def hostile_photo(draw: random.Random) -> tuple[str, bytes]:
-    """Draw a photo; give what it is, and its bytes."""
+    """Draw a photo; return its description and bytes."""
     kind = draw.choice(("scans", "scans", "known", "bytes", "bytes", "cut", "size", "frames"))
     if kind == "scans":
         width, height, times = draw.choice(SCANS)

@@ -1,4 +1,4 @@
-"""Requests that nobody sends in earnest: made of an OpenAPI document, half of them right, the others spoilt."""
+"""Random requests made from an OpenAPI document, half of them valid, the others spoilt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPES = (
     *("multipart/mixed; boundary=b0undary", "application/xml", "application/octet-stream"),
 )
 BOUNDARY = "b0undary"
-SHARE = 0.12  # of all values that are spoilt, in a request that is to be
+SHARE = 0.12  # share of spoilt values in a spoilt request
 
 
 @dataclass
@@ -38,10 +38,10 @@ class Asked:
 
     operation: str  # such as "GET /api/photos/{number}"
     method: str
-    target: str  # path and query, as they are sent
+    target: str  # path and query, as sent
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
-    spoilt: bool = False  # or meant to be right
+    spoilt: bool = False  # else meant to be valid
 
 
 class Maker:
@@ -52,11 +52,11 @@ class Maker:
     document : dict
         Its OpenAPI document.
     prefix : str
-        Path that it is mounted at.
+        Mount path.
     seed : int
-        Of all that is drawn.
+        Of all random draws.
     known : dict
-        Values that there are, by the name of a parameter or field: such as ``{"number": [0, 1]}``.
+        Existing values, by the name of a parameter or field, such as ``{"number": [0, 1]}``.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Maker:
         self.odd_files = list(hostile_files().items())
 
     def make(self, place: int) -> Asked:
-        """Make a request for the operation of a place in the list, which begins anew at its end."""
+        """Make a request for the operation at an index, modulo the number of operations."""
         draw = self.random
         method, path, operation = self.operations[place % len(self.operations)]
         spoil = draw.random() < 0.6
@@ -217,7 +217,7 @@ class Maker:
     # Values
 
     def value(self, schema: dict[str, Any], name: str, share: float) -> Any:
-        """Draw a value that a schema allows; a `share` of all values within it, one that it most likely forbids."""
+        """Draw a value allowed by a schema, with a `share` of nested values that are most likely forbidden."""
         draw = self.random
         if draw.random() < share:
             return self._odd()

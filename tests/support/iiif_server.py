@@ -1,4 +1,4 @@
-"""An IIIF server on this machine: pictures made by Python, manifests of both versions, and all that goes wrong."""
+"""A local IIIF server: pictures made by Python, manifests of both versions, and failures."""
 
 import io
 import json
@@ -20,43 +20,43 @@ SERVICE = re.compile(r"/image/([^/]+)/(?:info\.json|full/([^/]+)/0/default\.jpg)
 
 @dataclass
 class Reply:
-    """An answer, and what is odd about it."""
+    """A response, and its peculiarities."""
 
     content: bytes = b""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-    cut: int | None = None  # bytes after which the connection ends
+    cut: int | None = None  # number of bytes after which the connection ends
 
 
 class IiifServer:
-    """Gives what it was told to, and keeps what it was asked for."""
+    """Serves configured responses, and records requests."""
 
     def __init__(self, port: int) -> None:
         self.address = f"http://127.0.0.1:{port}"
         self.files: dict[str, Reply] = {}
         self.pictures: dict[str, Image.Image] = {}
-        self.info: dict[str, dict[str, Any]] = {}  # what else the info.json of a picture says
-        self.first: dict[str, list[Reply]] = {}  # answers that come before the others, by path
-        self.asked: list[str] = []  # but for robots.txt
-        self.robots = 0  # how often that was asked for
+        self.info: dict[str, dict[str, Any]] = {}  # further fields of a picture's info.json
+        self.first: dict[str, list[Reply]] = {}  # responses that come first, by path
+        self.asked: list[str] = []  # except robots.txt
+        self.robots = 0  # number of requests of robots.txt
         self.agents: Counter[str | None] = Counter()
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
 
     def add_json(self, path: str, document: Any, **headers: str) -> str:
-        """Give JSON at a path; its address."""
+        """Serve JSON at a path; return its address."""
         self.files[path] = Reply(json.dumps(document).encode(), headers=headers)
         return self.address + path
 
     def add_picture(self, name: str, picture: bytes, width: int, height: int) -> None:
-        """Give an encoded picture as it is, in one size, as a server of prepared files does."""
+        """Serve an encoded picture in one size, like a static server."""
         context = "http://iiif.io/api/image/3/context.json"
         info = {"@context": context, "profile": "level0", "width": width, "height": height}
         self.add_json(f"/image/{name}/info.json", info)
         self.files[f"/image/{name}/full/max/0/default.jpg"] = Reply(picture, headers={"Content-Type": "image/jpeg"})
 
     def service(self, name: str, version: int = 3) -> dict[str, Any]:
-        """The Image API of a picture, as a manifest names it."""
+        """The Image API service of a picture, for a manifest."""
         address = f"{self.address}/image/{name}"
         if version == 3:
             return {"id": address, "type": "ImageService3", "profile": "level2"}
@@ -83,7 +83,7 @@ class IiifServer:
         }
 
     def count(self, part: str) -> int:
-        """How often paths with a part in them were asked for."""
+        """Number of requests of paths that contain a part."""
         return sum(part in path for path in self.asked)
 
     def reply(self, path: str, headers: Any) -> Reply:
@@ -112,7 +112,7 @@ class IiifServer:
 
 @contextmanager
 def serve_iiif(port: int = 0) -> Iterator[IiifServer]:
-    """Serve from threads of this process, at any port that is free or at one."""
+    """Serve from threads of this process, at a free port or at `port`."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

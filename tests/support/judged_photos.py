@@ -1,4 +1,4 @@
-"""Small photos of which some show the same picture, for tests of the judge."""
+"""Small photos, some of the same picture, for tests of the judge."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ APART = dict.fromkeys(PICTURES, 1)
 
 @contextmanager
 def collection_of(folder: Path, pictures: Mapping[str, int], **options: object) -> Iterator[Collection]:
-    """An open collection of views of pictures, which are written beside it."""
+    """An open collection of views of pictures, written next to it."""
     (folder / "photos").mkdir(parents=True)
     write_views(folder / "photos", pictures)
     with Collection.create(folder / "photos.cairn", CollectionOptions(**options)) as collection:  # type: ignore[arg-type]

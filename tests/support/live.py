@@ -1,4 +1,4 @@
-"""Live servers in threads of the test's own process, clients that may write, and waiting for what they do."""
+"""Live servers in threads of the test process, clients with write access, and waiting for jobs."""
 
 import asyncio
 import os
@@ -26,7 +26,8 @@ from tests.support.patience import patience
 
 
 def until(condition: Callable[[], Any], seconds: float = 30.0, nice: int = 0) -> Any:
-    """Wait until something holds; give it. The longer it takes, the less often is looked: what is waited for works."""
+    """Wait until a condition holds; return its value. Polls less often over time, to leave the processor to the awaited
+    work."""
     began = time.monotonic()
     while not (found := condition()):
         waited = time.monotonic() - began
@@ -37,7 +38,7 @@ def until(condition: Callable[[], Any], seconds: float = 30.0, nice: int = 0) ->
 
 @contextmanager
 def listening(app: Any, backlog: int = 128, **config: Any) -> Iterator[str]:
-    """Let an application answer on a free port from a thread; give the base address, such as http://127.0.0.1:40123."""
+    """Serve an application on a free port from a thread; yield the base address, such as http://127.0.0.1:40123."""
     import uvicorn
 
     from tests.support.server_processes import started_at_once
@@ -58,16 +59,16 @@ def listening(app: Any, backlog: int = 128, **config: Any) -> Iterator[str]:
 
 @contextmanager
 def running(arguments: Sequence[object], scratch: Path, said: Path) -> Iterator[str]:
-    """Run a command that serves, and let it live to the end; give its base address.
+    """Run a serving command until the end of the block; yield its base address.
 
     Parameters
     ----------
     arguments : sequence
         Of ``cairn``.
     scratch : Path
-        Folder that it runs in, and its home and its place for temporary files.
+        Its working folder, home and temporary folder.
     said : Path
-        File for what it says on standard error.
+        File for its standard error.
     """
     own = {"TMPDIR": str(scratch), "HOME": str(scratch), "PYTHONPATH": str(ROOT)}
     with said.open("w") as errors:
@@ -92,11 +93,11 @@ def running(arguments: Sequence[object], scratch: Path, said: Path) -> Iterator[
 
 @contextmanager
 def serving(folder: Path, cache: Path, **options: Any) -> Iterator[str]:
-    """Serve a collection; give the base address."""
+    """Serve a collection; yield the base address."""
     from retrieval.web.app import ServeOptions, create_app
 
     app = create_app(folder, ServeOptions(cache=cache, **options))
-    scratch = cache.parent / "scratch"  # where uploads are kept, and left by none
+    scratch = cache.parent / "scratch"  # folder of uploads, which must be empty in the end
     scratch.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(scratch))
@@ -110,7 +111,7 @@ def serving(folder: Path, cache: Path, **options: Any) -> Iterator[str]:
 def serving_copy(
     original: Path, root: Path, prepare: Callable[[Collection], Any] | None = None, **options: Any
 ) -> Iterator[tuple[str, Path]]:
-    """Serve a copy of a collection that may be changed, by one worker of each kind.
+    """Serve a modifiable copy of a collection, by one worker of each kind.
 
     Parameters
     ----------
@@ -119,9 +120,9 @@ def serving_copy(
     root : Path
         An empty folder.
     prepare : callable, optional
-        What is done to the copy before it is served.
+        Prepares the copy before it is served.
     **options
-        Those of `ServeOptions`.
+        Options of `ServeOptions`.
 
     Yields
     ------
@@ -148,12 +149,12 @@ def import_by_name(collection: Collection, values: Mapping[str, Mapping[str, lis
 
 
 def client_of(address: str, **options: Any) -> httpx.Client:
-    """A client that may write, as a page of the server may."""
+    """A client with write access, like a page of the server."""
     return httpx.Client(base_url=address, headers={"X-Cairn": "1"}, **{"timeout": patience(120), **options})
 
 
 def ask(app: Any, path: str, **headers: str) -> httpx.Response:
-    """Ask an application itself, as a visitor of this machine would, without a server before it."""
+    """Send a request directly to an application, as a local visitor, without a server."""
 
     async def get() -> httpx.Response:
         transport = httpx.ASGITransport(app, client=("127.0.0.1", 50000))
@@ -164,7 +165,7 @@ def ask(app: Any, path: str, **headers: str) -> httpx.Response:
 
 
 def ended(client: httpx.Client, number: int, seconds: float = 60.0) -> dict[str, Any]:
-    """Wait until a job has ended; give it."""
+    """Wait until a job has ended; return it."""
 
     def look() -> dict[str, Any] | None:
         job: dict[str, Any] = client.get(f"/api/jobs/{number}").json()

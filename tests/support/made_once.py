@@ -1,4 +1,4 @@
-"""What takes long to make is made once in a test run, though several processes run tests."""
+"""Expensive fixtures made once in a test run, even with several processes."""
 
 import fcntl
 import os
@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], T]) -> T:
-    """Let the first process that comes make something in a folder; the others wait, and read what it gave.
+    """Let the first process make something in a folder; the others wait, and read its result.
 
     Parameters
     ----------
     factory : pytest.TempPathFactory
-        Of the process; those of all processes of a run lie in one folder.
+        Of the process; the folders of all processes of a run have a common parent.
     name : str
-        What is made; the folder's name.
+        Name of the fixture and folder.
     make : callable
-        Takes the folder, which is empty, and gives what can be pickled.
+        Called with the empty folder; returns a picklable result.
     """
     base = factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base

@@ -1,4 +1,4 @@
-"""Searches with pages of type: how many pages are found for type alone, and how many for an ornament that both have."""
+"""Searches with text pages: numbers of pages found by text alone, and by a common ornament."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.support.printed_pages import deal_ornaments, photograph, print_page, 
 
 @dataclass(frozen=True)
 class PageFigures:
-    """What the searches with all pages of a set found."""
+    """Results of searches with all pages of a set."""
 
     features: int
-    masked: int  # pages in which text was left out
-    wrong: int  # pairs of pages that were found without an ornament in common
+    masked: int  # pages with masked text
+    wrong: int  # pairs of pages found without a common ornament
     found: int  # pairs with one
     wanted: int
 
@@ -24,7 +24,7 @@ class PageFigures:
 def print_set(
     folder: Path, typeface: int = 0, size: int = 22, columns: int = 1, *, pages: int = 60, ornaments: int = 20
 ) -> list[tuple[int, ...]]:
-    """Write photos of pages, each ornament on three of them; give which ornaments each page has."""
+    """Write photos of pages, each ornament on three of them; return the ornaments of each page."""
     dealt = deal_ornaments(pages, ornaments)
     folder.mkdir()
     for number, own in enumerate(dealt):
@@ -34,14 +34,14 @@ def print_set(
 
 
 def search_set(folder: Path, dealt: list[tuple[int, ...]], ignore: str | None, workers: int = 1) -> PageFigures:
-    """Index the pages, leaving out text or not, and search with each: what is called found counts."""
+    """Index the pages, masking text or not, and search with each, counting photos called found."""
     wrong = found = 0
     with cairn.create(folder.parent / f"{folder.name}-{ignore}.cairn", ignore=ignore) as collection:
         collection.add(folder, workers=workers)
         for number in range(len(dealt)):
             try:
                 answer = list(collection.search(folder / f"{number:02d}.jpg", top=len(dealt)))
-            except PhotoUnusable:  # nothing but text
+            except PhotoUnusable:  # only text
                 continue
             for other in (int(Path(one.name).stem) for one in answer if one.found):
                 shared = set(dealt[number]) & set(dealt[other])

@@ -28,7 +28,7 @@ SPACES = {
 def exif(
     main: dict[int, Any] | None = None, times: dict[int, Any] | None = None, gps: dict[int, Any] | None = None
 ) -> Image.Exif:
-    """EXIF as Pillow writes it: tags of the main directory, of EXIF's, and of that of positions."""
+    """EXIF as Pillow writes it: tags of the main, EXIF and GPS directories."""
     made = Image.Exif()
     made.update(main or {})
     for pointer, tags in ((EXIF_IFD, times), (GPS_IFD, gps)):
@@ -99,7 +99,7 @@ def png(exif_block: bytes = b"", xmp_block: bytes = b"", compressed: bool = Fals
     if xmp_block:
         text = zlib.compress(xmp_block) if compressed else xmp_block
         chunks += _chunk(b"iTXt", b"XML:com.adobe.xmp\0" + bytes([compressed, 0]) + b"\0\0" + text)
-    place = len(data) - 12 if late else 33  # before IEND, or behind IHDR
+    place = len(data) - 12 if late else 33  # before IEND, or after IHDR
     return data[:place] + chunks + data[place:]
 
 

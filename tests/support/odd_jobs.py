@@ -1,4 +1,4 @@
-"""Jobs that go wrong on purpose, for the tests of the workers that do them."""
+"""Jobs that fail on purpose, for tests of workers."""
 
 import contextlib
 import errno
@@ -16,7 +16,7 @@ from retrieval.web.pool.workers import Answer, Refused
 
 
 class OddJobs:
-    """Does what it is told; stands for `SearchJobs` too, where the number of the photo tells."""
+    """Does what the job says; also stands for `SearchJobs`, where the number of the photo decides."""
 
     def __init__(self, *_: Any) -> None:
         self.done = 0
@@ -45,7 +45,7 @@ class OddJobs:
                 raise ZeroDivisionError("a defect\x1b[31m")
             case "hoard":
                 return {"bytes": len(bytearray(8 << 30))}, b""
-            case "say":  # something else than an answer
+            case "say":  # not an answer
                 _say(request["text"], request.get("length"))
                 if request.get("children"):  # one that holds the pipe open
                     subprocess.Popen(["sleep", "8"], pass_fds=_sockets())
@@ -75,12 +75,12 @@ class OddJobs:
 
 
 class Reader(OddJobs):
-    """Opens a file, and 64 MiB of memory; says beside it which processes did."""
+    """Opens a file, and 64 MiB of memory; records the processes in a file next to it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
-        self.text: str | None = None  # none where it could not be opened
+        self.text: str | None = None  # None if it could not be opened
         self.renew()
 
     def is_outdated(self) -> bool:
@@ -104,7 +104,7 @@ class Reader(OddJobs):
 
 
 class Unforkable(Reader):
-    """Reads a file; no process can be forked while that says so."""
+    """Reads a file, which may say that no process can be forked."""
 
     def let_go(self) -> None:
         os.fork = _no_fork if self.path.read_text() == "full" else _FORK
@@ -121,7 +121,7 @@ def _no_fork() -> int:
 
 
 def _say(text: str, length: int | None) -> None:
-    """Send a message to the server past `work`; where it is to be so long, of that length and no more of it."""
+    """Send a message to the server, bypassing `work`; `length`: the size to announce, if not that of the text."""
     size = len(text) if length is None else length
     message = (struct.pack("!i", size) if size < 1 << 31 else struct.pack("!iQ", -1, size)) + text.encode()
     for handle in _sockets():
@@ -139,7 +139,7 @@ def _sockets() -> list[int]:
 
 
 class SlowToStart(OddJobs):
-    """Sleeps or dies where others open a collection."""
+    """Sleeps or dies on opening a collection."""
 
     def __init__(self, what: str, seconds: float = 2.5) -> None:
         super().__init__()

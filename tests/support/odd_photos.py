@@ -1,6 +1,6 @@
-"""Files as people have them, whose content is none of the usual, and what must come of each.
+"""Real-world files with unusual contents, and their expected results.
 
-Each is made here of a photograph, so that the right pixels are known.
+Each is made from a photograph, so that the right pixels are known.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ REC_601 = np.array([0.299, 0.587, 0.114])
 
 @dataclass(frozen=True)
 class Odd:
-    """A file, and what must come of it."""
+    """A file, and the expected result."""
 
     content: bytes
-    remark: str = ""  # part of what is said of how it was read
-    refused: str = ""  # part of the reason why it cannot be
-    shows: str = "photo"  # the photo, its "luma" alone, or something "else", which is not compared
+    remark: str = ""  # part of the note on how it was read
+    refused: str = ""  # part of the reason for refusal
+    shows: str = "photo"  # the photo, only its "luma", or something "else", which is not compared
     tolerance: float = 1.0  # mean difference of grey values
     size: tuple[int, int] = SIZE
-    others: tuple[int, ...] = ()  # pages that are photos of their own, beside the one that stands for the file
+    others: tuple[int, ...] = ()  # further pages that are separate photos
 
 
 @cache
 def colours() -> NDArray[np.uint8]:
-    """Return the photograph that all show, (H, W, 3)."""
+    """Return the photograph in all files, (H, W, 3)."""
     return np.asarray(photo("chelsea", SIZE))
 
 
@@ -64,7 +64,7 @@ def tiff_pages(*pages: tuple[NDArray[Any], dict[str, Any]]) -> bytes:
 
 
 def floats_with_a_predictor() -> bytes:
-    """Return an RGB TIFF of float32 whose bytes are sorted by significance (predictor 3), by its definition."""
+    """Return an RGB TIFF of float32 with the floating-point predictor (3), which sorts bytes by significance."""
     rows, across = SIZE[1], SIZE[0]
     values = (colours() / 255).astype(">f4")
     planes = values.view(np.uint8).reshape(rows, across * 3, 4).swapaxes(1, 2).reshape(rows, -1, 3)
@@ -226,7 +226,7 @@ PROFILES: dict[str, bytes] = {
 
 
 def in_profile(profile: bytes) -> Image.Image:
-    """Return the photograph with its values in the colours of a profile, so that it looks the same."""
+    """Return the photograph converted to a profile, with the same appearance."""
     wide = ImageCms.ImageCmsProfile(io.BytesIO(profile))
     found = ImageCms.profileToProfile(Image.fromarray(colours()), ImageCms.createProfile("sRGB"), wide)
     assert found is not None
@@ -247,7 +247,7 @@ def _coloured() -> dict[str, Odd]:
 
 
 def line_art(shade: int) -> Image.Image:
-    """Return a drawing in lines of one shade on transparency."""
+    """Return a line drawing of one shade on transparency."""
     lines = Image.fromarray(np.uint8(255) - np.asarray(photo("page", SIZE).convert("L")))
     image = Image.new("RGBA", SIZE, (shade, shade, shade, 0))
     image.putalpha(lines)

@@ -1,4 +1,4 @@
-"""Tiny ONNX networks that tests make: convolutions alone, written as protocol buffers by hand."""
+"""Tiny ONNX networks for tests: only convolutions, written as protocol buffers directly."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def _convolution(name: str, stride: int, padding: int) -> bytes:
 
 
 def write_model(path: Path, heads: dict[str, tuple[np.ndarray, np.ndarray, int]]) -> Path:
-    """Write a network of convolutions side by side: by its name the weights, biases and stride of each."""
+    """Write a network of parallel convolutions: weights, biases and stride of each by name."""
     channels = next(iter(heads.values()))[0].shape[1]
     graph = b"".join(
         _field(1, _convolution(name, stride, (weights.shape[2] - stride) // 2))
@@ -56,7 +56,7 @@ def write_model(path: Path, heads: dict[str, tuple[np.ndarray, np.ndarray, int]]
 
 
 def _blob() -> np.ndarray:
-    """A difference of Gaussians, (9, 9), which a spot gives a high value."""
+    """A difference of Gaussians, (9, 9), with a high response at spots."""
     y, x = np.mgrid[-4:5, -4:5]
     narrow, wide = (np.exp(-(x**2 + y**2) / (2 * s * s)) / (2 * np.pi * s * s) for s in (1.2, 2.0))
     return narrow / narrow.sum() - wide / wide.sum()
@@ -82,7 +82,7 @@ def aliked_like(path: Path, dim: int = 24) -> Path:
 
 
 def disk_like(path: Path, dim: int = 16) -> Path:
-    """The same in one map (dim + 1, H, W), whose last is the score."""
+    """The same in one map (dim + 1, H, W), with the score last."""
     drawn = np.random.default_rng(0).normal(size=(dim + 1, 3, 15, 15))
     drawn -= drawn.mean(axis=(2, 3), keepdims=True)
     drawn[-1] = 0

@@ -1,4 +1,4 @@
-"""Where the project lies, for tests that start its programs."""
+"""Path of the project, for tests that start its programs."""
 
 from pathlib import Path
 

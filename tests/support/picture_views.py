@@ -1,4 +1,4 @@
-"""Photographs, each seen from a few places and filling its views: no two have a background in common."""
+"""Views of photographs that fill the frame, so that no two share a background."""
 
 import shutil
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from skimage import data
 SIZE = (400, 300)
 LINKED = {"astronaut": 3, "chelsea": 2, "coffee": 2, "rocket": 1}
 COPIES = {"astronaut_copy.png": "astronaut_0.png", "chelsea_small.jpg": "chelsea_0.png"}
-"""The one is the same file under another name, the other is smaller and compressed."""
+"""One is the same file under another name, the other is smaller and compressed."""
 
 
 def write_views(folder: Path, views: Mapping[str, int]) -> dict[str, np.ndarray]:
@@ -40,7 +40,7 @@ def write_views(folder: Path, views: Mapping[str, int]) -> dict[str, np.ndarray]
 
 @pytest.fixture(scope="session")
 def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A collection of views of `LINKED` and of `COPIES`, beside the folder `photos`; nobody may change it."""
+    """A read-only collection of views of `LINKED` and of `COPIES`, next to the folder `photos`."""
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.indexing.adding import index_photos

@@ -1,4 +1,4 @@
-"""Points in space, seen by known cameras: blank photos, and an HDF5 file of what another program saw in them."""
+"""3-D points seen by known cameras: blank photos, and an HDF5 file of another program's features."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ from PIL import Image
 
 SIZE = 640, 480
 FOCAL = 600.0
-CALIBRATION = np.array([[FOCAL, 0, 319.5], [0, FOCAL, 239.5], [0, 0, 1]])  # the centre of a pixel at whole numbers
+CALIBRATION = np.array([[FOCAL, 0, 319.5], [0, FOCAL, 239.5], [0, 0, 1]])  # pixel centres at integers
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Seen:
     photos: Path
     features: Path
     cameras: dict[str, np.ndarray]  # (3, 4), by the photo's name: from space to pixels
-    keypoints: dict[str, np.ndarray]  # (N, 2) float32, in pixels of the photo as it is stored
-    points: dict[str, np.ndarray] = field(default_factory=dict)  # (N,): number of the point, -1 for one seen once
+    keypoints: dict[str, np.ndarray]  # (N, 2) float32, in pixels of the stored photo
+    points: dict[str, np.ndarray] = field(default_factory=dict)  # (N,): number of the point, -1 for a point seen once
 
     def fundamental(self, one: str, other: str) -> np.ndarray:
         """By the cameras alone (Hartley & Zisserman, equation 9.1)."""
@@ -32,7 +32,7 @@ class Seen:
 
 
 def see_points(folder: Path, views: tuple[int, ...] = (5, 3), points: int = 220) -> Seen:
-    """Make photos of objects: as many of each as are said, as cameras on an arc see its points."""
+    """Make photos of objects: numbers of photos of each, by cameras on an arc."""
     rng = np.random.default_rng(7)
     photos, features = folder / "photos", folder / "features.h5"
     seen = Seen(photos, features, {}, {})

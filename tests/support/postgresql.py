@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL server for the tests, where the machine has its programs."""
+"""A temporary PostgreSQL server for tests, if its programs are installed."""
 
 import contextlib
 import getpass
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-# A server refuses to run as root, so root runs it as the user that packages of PostgreSQL make.
+# A server refuses to run as root, so root runs it as the user of PostgreSQL's packages.
 SERVER_USER = "postgres"
 
 
 class Server:
-    """A server of its own folder: made and started when it is entered, stopped and removed afterwards."""
+    """A server in a new folder, started on entering the block, stopped and removed afterwards."""
 
     def __init__(self) -> None:
         self._psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
@@ -26,7 +26,7 @@ class Server:
             pytest.skip("PostgreSQL's initdb and pg_ctl are neither in PATH nor in /usr/lib/postgresql")
         self._programs = programs
         self._as_user = _as_user()
-        # Not below pytest's folder, whose parents only its owner may enter, and short enough for a socket's name.
+        # Not below pytest's folder, which is private to its owner; and short enough for a socket's name.
         self.folder = Path(tempfile.mkdtemp(prefix="cairn-pg-"))
         self.user = SERVER_USER if self._as_user else getpass.getuser()
         self.data = self.folder / "data"
@@ -53,18 +53,18 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        # On a socket in a folder of its own only: no port to clash with, nothing to reach from outside. fsync off: the
-        # cluster is thrown away.
+        # Only on a socket in its folder: no clash of ports, no access from outside. fsync off: the cluster is
+        # temporary.
         options = f"-k {self.folder} -c listen_addresses= -c fsync=off"
         log = str(self.folder / "log")
         self._run("pg_ctl", "-D", str(self.data), "-w", "-l", log, "-o", options, "start")
 
     def stop(self, how: str = "immediate") -> None:
-        """Stop it: "immediate", as if it had crashed, or "fast", where connections are closed and all is written."""
+        """Stop it: "immediate", like a crash, or "fast", closing connections and flushing data."""
         self._run("pg_ctl", "-D", str(self.data), "-m", how, "-w", "stop")
 
     def new_database(self) -> str:
-        """Make an empty database, and give its SQLAlchemy address."""
+        """Make an empty database, and return its SQLAlchemy address."""
         self._made += 1
         with self._psycopg.connect(
             host=str(self.folder), user=self.user, dbname="postgres", autocommit=True
@@ -87,7 +87,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Callable[[], str]]:
-    """Makes an empty database at each call, and returns its SQLAlchemy address; skips where there is no server."""
+    """Makes an empty database at each call, and returns its SQLAlchemy address; skips without a server."""
     with Server() as server:
         yield server.new_database
 
@@ -100,7 +100,7 @@ def own_server() -> Iterator[Server]:
 
 
 def _programs() -> Path | None:
-    """The folder of initdb and pg_ctl: that in PATH, else the newest of Debian's."""
+    """The folder of initdb and pg_ctl: from PATH, else Debian's newest."""
     in_path = shutil.which("pg_ctl")
     folders = [Path(in_path).parent] if in_path else []
     debian = Path("/usr/lib/postgresql")

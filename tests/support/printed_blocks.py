@@ -1,4 +1,4 @@
-"""Blocks that are drawn by rules, aged, cut a second time, printed by a simulated press, and photographed.
+"""Procedurally drawn blocks, aged, recut, printed by a simulated press, and photographed.
 
 A block is a set of strokes: a frame of rules, outlines, and hatching within and around them, as woodcuts have. The
 impressions of one block differ by its age, ink, paper and the camera; a block that is cut alike differs in each stroke.
@@ -56,19 +56,33 @@ def cut_block(seed: int) -> list[Stroke]:
     return strokes + _hatching(rng, 1 - taken, rng.normal(0, 0.05), (1.6, 2.6), spacing=(13, 20))
 
 
-def age_block(strokes: list[Stroke], seed: int, breaks: int = 12, thinning: float = 0.3) -> list[Stroke]:
-    """Break lines of a block, make two holes through all that is there, and thin all lines by some pixels."""
+def age_block(
+    strokes: list[Stroke], seed: int, breaks: int = 12, thinning: float = 0.3, holes: int = 2
+) -> list[Stroke]:
+    """Break lines of a block, make holes through all that is there, and thin all lines by some pixels."""
     rng = np.random.default_rng((seed, 2))
-    worn = [replace(one, widths=np.maximum(one.widths - thinning, 0.8)) for one in strokes]
+    worn = [replace(one, widths=np.where(one.widths > 0, np.maximum(one.widths - thinning, 0.8), 0)) for one in strokes]
     lengths = np.array([one.length for one in worn])
     for place in rng.choice(len(worn), breaks, p=lengths / lengths.sum()):
         points = worn[place].points
         centre, reach = points[rng.integers(len(points))], rng.uniform(5, 16)
         worn[place] = replace(worn[place], widths=_cut(worn[place], centre, reach))
-    for _ in range(min(2, breaks)):
+    for _ in range(min(holes, breaks)):
         centre, reach = rng.uniform(60, SIDE - 60, 2), rng.uniform(6, 10)
         worn = [replace(one, widths=_cut(one, centre, reach)) for one in worn]
     return worn
+
+
+def age_states(
+    block: list[Stroke], seed: int, ages: NDArray[np.floating], breaks: float = 1.0, thinning: float = 0.01
+) -> list[list[Stroke]]:
+    """A block at some ages, ascending: each year breaks some lines, a Poisson number, and thins all by some pixels."""
+    rng = np.random.default_rng((seed, 6))
+    states = []
+    for place, years in enumerate(np.diff(ages, prepend=0.0)):
+        block = age_block(block, 1000 * seed + place, int(rng.poisson(breaks * years)), thinning * years, holes=0)
+        states.append(block)
+    return states
 
 
 def _cut(stroke: Stroke, centre: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
@@ -119,7 +133,7 @@ def print_block(strokes: list[Stroke], seed: int, bend: float = 4.0) -> PrintedP
     plate = np.maximum(plate, type_set.astype(np.float32) / 255)
     spread = cv2.GaussianBlur(plate, (0, 0), rng.uniform(0.8, 1.3))
     level = rng.uniform(0.36, 0.5) + 0.06 * _smooth_field(rng, (height, width), 120)[..., 0]
-    for _ in range(3):  # where the ink was wiped off, or the paper did not touch the block
+    for _ in range(3):  # wiped ink, or no contact of the paper with the block
         y, x = rng.uniform(0, height), rng.uniform(0, width)
         down, across = np.arange(height)[:, None] - y, np.arange(width) - x
         away = np.hypot(down, across) / rng.uniform(40, 90)
@@ -136,7 +150,7 @@ def print_block(strokes: list[Stroke], seed: int, bend: float = 4.0) -> PrintedP
 def impression(
     strokes: list[Stroke], seed: int, *, bend: float = 4.0, scale: tuple[float, float] = (0.85, 1.0)
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """Print a block and photograph the page: the photo, and the map (3, 3) to it from the page as it lies flat."""
+    """Print a block and photograph the page; returns the photo, and the map (3, 3) from the flat page to it."""
     return photograph(print_block(strokes, seed, bend), seed, scale=scale)
 
 
@@ -147,7 +161,7 @@ def place_of_block() -> NDArray[np.float64]:
 
 
 def draw_strokes(strokes: list[Stroke]) -> NDArray[np.float32]:
-    """Draw what a block prints with: 0 to 1, shape (SIDE, SIDE)."""
+    """Draw the printing surface of a block: 0 to 1, shape (SIDE, SIDE)."""
     canvas = np.zeros((SIDE * _FINE, SIDE * _FINE), np.uint8)
     for one in strokes:
         corners = np.rint(one.points * _FINE * 16).astype(int)
@@ -179,7 +193,7 @@ def _wobble(rng: np.random.Generator, steps: int, size: float) -> NDArray[np.flo
 
 
 def _smooth_field(rng: np.random.Generator, shape: tuple[int, int], reach: int) -> NDArray[np.float32]:
-    """Two random fields (H, W, 2) of standard deviation 1 that are alike within some pixels."""
+    """Two random fields (H, W, 2) of standard deviation 1, correlated within some pixels."""
     coarse = rng.normal(0, 1, (shape[0] // reach + 3, shape[1] // reach + 3, 2)).astype(np.float32)
     fine: NDArray[Any] = cv2.resize(coarse, shape[::-1], interpolation=cv2.INTER_CUBIC)
     return np.asarray(fine, np.float32)
@@ -233,7 +247,7 @@ def _hatching(
 
 
 def _stretched(rng: np.random.Generator, page: NDArray[np.float32], bend: float) -> NDArray[np.uint8]:
-    """A page whose paper has stretched: as a whole, by its curve at one side, and a little in all places."""
+    """A page distorted by stretching: globally, by a curve at one side, and locally."""
     height, width = page.shape
     x, y = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
     scale = 1 + rng.uniform(-0.005, 0.005, 2)

@@ -1,7 +1,7 @@
-"""Pages of type with ornaments between the lines, drawn by fonts that are installed, and photos of them.
+"""Text pages with ornaments between the lines, in installed fonts, and photos of them.
 
-Ornaments are put together of printers' flowers. Words are made of syllables, and a few are far more frequent than
-others, as in any language, so that pages of different text have many words in common.
+Ornaments are composed of printers' flowers. Words are made of syllables, and a few are far more frequent, as in any
+language, so that pages of different text share many words.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MOST_ORNAMENTS = 20
 
 @cache
 def typefaces() -> list[Path]:
-    """Fonts of text that are installed, of `TYPEFACES`."""
+    """Installed text fonts, of `TYPEFACES`."""
     there = {path.stem: path for folder in FOLDERS if folder.is_dir() for path in sorted(folder.rglob("*.ttf"))}
     return [there[name] for name in TYPEFACES if name in there]
 
 
 @dataclass(frozen=True)
 class PrintedPage:
-    """A page as it is printed: its grey values (H, W) uint8, and where its ornaments are: x0, y0, x1, y1 by number."""
+    """A printed page: grey values (H, W) uint8, and boxes of its ornaments, x0, y0, x1, y1, by number."""
 
     pixels: NDArray[np.uint8]
     places: dict[int, tuple[int, int, int, int]]
@@ -40,7 +40,7 @@ class PrintedPage:
 
 @cache
 def draw_ornament(number: int, side: int = 300) -> NDArray[np.uint8]:
-    """Draw an ornament (side, side), ink on paper, of nine flowers that no other ornament has."""
+    """Draw an ornament (side, side), ink on paper, of nine flowers unique to it."""
     rng = np.random.default_rng((77, number))
     image = Image.new("L", (2 * side, 2 * side), _PAPER)
     own = _flowers()[number::_MOST_ORNAMENTS]
@@ -60,7 +60,7 @@ def _flower_font() -> Path:
 
 @cache
 def _flowers() -> list[str]:
-    """Pictures that the font has, in a mixed order, without those that look alike."""
+    """Pictures of the font in random order, without similar ones."""
     font = ImageFont.truetype(str(_flower_font()), 60)
     seen: dict[bytes, str] = {}
     for code in (*range(0x2600, 0x2630), *range(0x2638, 0x2670), *range(0x2686, 0x26B0), *range(0x2701, 0x2768)):
@@ -118,7 +118,7 @@ def _set_line(
     across: int,
     font: ImageFont.FreeTypeFont,
 ) -> None:
-    """Set one line of words, justified but for the last of a paragraph."""
+    """Set one line of words, justified except for the last of a paragraph."""
     words: list[str] = []
     widths: list[float] = []
     space = draw.textlength(" ", font)
@@ -141,7 +141,7 @@ def _set_line(
 def photograph(
     page: PrintedPage, seed: int, *, turn: float = 4.0, scale: tuple[float, float] = (0.75, 1.0)
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """Photograph a page: turned by up to some degrees, in perspective, unevenly lit, blurred, with noise.
+    """Photograph a page: rotated by up to `turn` degrees, in perspective, unevenly lit, blurred, with noise.
 
     Returns
     -------
@@ -174,7 +174,8 @@ def write_photo(path: Path, photo: NDArray[np.uint8]) -> None:
 
 
 def deal_ornaments(pages: int = 60, ornaments: int = 20, each: int = 3) -> list[tuple[int, ...]]:
-    """Deal ornaments to pages, each to some: the second half of them comes on pages that have one already, or none."""
+    """Assign ornaments to pages, each to `each` of them; the second half goes to pages that already have one, or have
+    none."""
     rng = np.random.default_rng(11)
     found: list[list[int]] = [[] for _ in range(pages)]
     for number in islice(cycle(range(ornaments)), ornaments * each):

@@ -1,4 +1,4 @@
-"""Processes of a test, forked from a clean one: pytest has threads, and a fork of it may wait for one for ever."""
+"""Test processes, forked from a clean one: pytest has threads, so a fork of it may deadlock."""
 
 import multiprocessing
 import os
@@ -18,31 +18,31 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def clean_forks(module: str) -> ForkServerContext:
-    """Give a context whose processes are forked from one that has no threads, as the system can do that.
+    """Return a context whose processes are forked from a process without threads, where supported.
 
     Parameters
     ----------
     module : str
-        What that process loads when it begins, so that its forks need not.
+        Module loaded by that process at the start, so that its forks need not.
     """
     context = multiprocessing.get_context("forkserver")
-    # The first call decides for all: servers take longest to load.
+    # The first call decides for all: servers take the longest to load.
     context.set_forkserver_preload([_SERVERS, module])
-    # Its socket is not to lie where a test has its temporary files.
+    # Its socket must not be in a test's temporary folder.
     with mock.patch.dict(os.environ, _ONE_THREAD), mock.patch.object(tempfile, "tempdir", None):
         forkserver.ensure_running()
     return context
 
 
 def in_child(module: str, work: Callable[[], T]) -> T:
-    """Call a function in a process of its own, and give what it returns.
+    """Call a function in a subprocess, and return its result.
 
     Parameters
     ----------
     module : str
         As of `clean_forks`.
     work : callable
-        Which can be pickled: a function of a module, or a `functools.partial` of one.
+        A picklable function of a module, or a `functools.partial` of one.
     """
     context = clean_forks(module)
     ours, theirs = context.Pipe(duplex=False)

@@ -1,4 +1,4 @@
-"""Tiny sets in the layouts of the published ones: their file names, prefixes, odd files and all, with drawn photos."""
+"""Tiny sets in the layouts of the published ones, including file names, prefixes and odd files, with drawn photos."""
 
 import pickle
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def write_all(root: Path) -> None:
 
 
 def write_phototour(folder: Path, seed: int, points: int = 128, views: int = 4) -> None:
-    """Write labelled patches: of each point some views, which differ a little in place, light and noise."""
+    """Write labelled patches: some views of each point, slightly different in position, light and noise."""
     folder.mkdir(parents=True)
     generator = np.random.default_rng(seed)
     patches = np.empty((points * views, 64, 64), np.uint8)
@@ -57,14 +57,14 @@ def write_phototour(folder: Path, seed: int, points: int = 128, views: int = 4) 
     of = np.repeat(np.arange(points), views)
     write_info(folder, of, np.tile(np.arange(views), points))
     half = points // 2
-    # The published sets draw the pairs to train on and to test on from the same patches.
+    # The published sets draw training and test pairs from the same patches.
     _write_pairs(folder / "m50_500000_500000_0.txt", of, generator, points * 3)
     _write_pairs(folder / "m50_200000_200000_0.txt", of, generator, points)
     _write_pairs(folder / "m50_100000_100000_0.txt", of, generator, half * 3)
 
 
 def _write_pairs(path: Path, of: NDArray[np.int64], generator: np.random.Generator, number: int) -> None:
-    """Write as many matches as others: patch, point, 0, patch, point, 0, 0."""
+    """Write equally many matches and others: patch, point, 0, patch, point, 0, 0."""
     rows: list[tuple[int, int]] = []
     while len(rows) < number:
         one, other = generator.integers(len(of), size=2)
@@ -79,7 +79,7 @@ def _write_pairs(path: Path, of: NDArray[np.int64], generator: np.random.Generat
 
 
 def write_oxford(folder: Path) -> None:
-    """Write Oxford5K: photos in one folder, ground truth whose queries bear the prefix ``oxc1_``."""
+    """Write Oxford5K: photos in one folder, ground truth with the prefix ``oxc1_`` in queries."""
     photos, ground_truth = folder / "oxbuild_images", folder / "gt_files_170407"
     photos.mkdir(parents=True)
     ground_truth.mkdir()
@@ -94,7 +94,7 @@ def write_oxford(folder: Path) -> None:
 
 
 def write_paris(folder: Path) -> None:
-    """Write Paris6K: a folder for each landmark, and two of the files that are known to be no photos."""
+    """Write Paris6K: a folder for each landmark, and two of the known corrupt files."""
     ground_truth = folder / "paris_120310"
     ground_truth.mkdir(parents=True)
     for number, name in enumerate(PARIS):
@@ -109,7 +109,7 @@ def write_paris(folder: Path) -> None:
 
 
 def write_flickr(folder: Path) -> None:
-    """Write Flickr100K: a folder for each tag; one name comes twice, and one is that of a photo of Oxford5K."""
+    """Write Flickr100K: a folder for each tag; with a duplicate name, and a name of Oxford5K."""
     for tag, names in (
         ("abbey", ("000001", "000002", "all_souls_000013")),
         ("zoo", ("000001", "000003")),
@@ -136,7 +136,7 @@ def write_revisited(root: Path) -> None:
 
 
 def _write_queries(folder: Path, name: str, stems: Sequence[str], prefix: str) -> None:
-    """Write the queries of a landmark: all of its photos but the last show it well, or at least a quarter of it."""
+    """Write the queries of a landmark: all of its photos except the last are good or ok."""
     for number, stem in enumerate(stems[:QUERIES], start=1):
         query = folder / f"{name}_{number}"
         box = " ".join(f"{value:.1f}" for value in _BOX)
@@ -147,7 +147,7 @@ def _write_queries(folder: Path, name: str, stems: Sequence[str], prefix: str) -
 
 
 def views(seed: int) -> list[NDArray[np.uint8]]:
-    """Draw photos of one flat object: a texture, seen from several sides before backgrounds of their own."""
+    """Draw photos of one flat object: a texture, seen from several sides before different backgrounds."""
     generator = np.random.default_rng(seed)
     picture = texture(generator, SIDE)
     corners = np.float32([[20, 20], [SIDE - 20, 20], [SIDE - 20, SIDE - 20], [20, SIDE - 20]])

@@ -1,4 +1,4 @@
-"""Files of rankings, curves and descriptions of patches that other programs write."""
+"""Files of rankings, curves and descriptions of patches by other programs."""
 
 import io
 import tempfile
@@ -29,7 +29,7 @@ def ranking_samples() -> list[Sample]:
 
 
 def read_ranking(folder: Path) -> None:
-    """Read what is there, and score it."""
+    """Read a ranking, and score it."""
     if (folder / "curves.csv").exists():
         for curves in read_curves(folder / "curves.csv").values():
             assert np.isfinite(curves.mean).all()

@@ -1,4 +1,4 @@
-"""Queries that are read from a photo, and searches with them."""
+"""Queries from photos, and searches with them."""
 
 from pathlib import Path
 
@@ -23,11 +23,11 @@ def read_query(
 
 
 def answer_to(query: Query, searcher: Searcher, among: np.ndarray | None = None) -> Ranked:
-    """Search for a query as the command line does."""
+    """Search for a query like the command line."""
     return searcher.search(query.views, among, region=query.region)
 
 
 def ask_for(folder: Path, photo: str, box: Box | None = None, *, options: SearchOptions, top: int = 20) -> Answer:
-    """Search a collection once, as a command does."""
+    """Search a collection once, like a command."""
     with Collection.open(folder) as collection:
         return Searches(collection).search([find_photo(collection, photo, box)], options, top=top)

@@ -1,4 +1,4 @@
-"""Segments as the first format was: arrays as they are, and geometry of ten bytes a feature."""
+"""Segments of the first format: uncompressed arrays, and geometry of ten bytes a feature."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def write_segment_of_format_1(
 
 
 def bring_back_to_format_1(collection: Collection, which: Sequence[int] | None = None) -> None:
-    """Write segments of a collection again as the first format had them: all, or those at some places."""
+    """Rewrite segments of a collection in the first format: all, or some by index."""
     rows = collection.catalogue.read(segments_in)
     for place, (row, segment) in enumerate(zip(rows, collection.segments, strict=True)):
         if which is not None and place not in which:

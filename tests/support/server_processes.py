@@ -1,4 +1,4 @@
-"""Processes of servers, forked from one that has loaded what they need: to load it takes each of them seconds."""
+"""Server processes, forked from one with all modules loaded, which would take each of them seconds."""
 
 import multiprocessing
 import os
@@ -19,16 +19,16 @@ compile_all()
 
 
 class _Context:
-    """What `multiprocessing.get_context("spawn")` gives otherwise."""
+    """Replacement for `multiprocessing.get_context("spawn")`."""
 
     Pipe = staticmethod(multiprocessing.Pipe)
 
     def __init__(self) -> None:
-        # Not where a process is wanted: that is in a thread, and this changes what all threads see for a moment.
+        # Not when a process is started: that happens in a thread, and this changes state of all threads for a moment.
         self._forks = clean_forks(__name__)
 
     def Process(self, target: Callable[..., None], args: tuple[Any, ...], daemon: bool) -> BaseProcess:
-        """A fork with the environment that a new process would have."""
+        """A fork with the environment of a new process."""
         return self._forks.Process(target=_run, args=(dict(os.environ), target, args), daemon=daemon)
 
 
@@ -40,7 +40,7 @@ def _run(environment: dict[str, str], target: Callable[..., None], arguments: tu
 
 @contextmanager
 def started_at_once() -> Iterator[None]:
-    """Let servers of this process fork their processes within a block, where they would spawn them."""
+    """Make servers of this process fork their processes within a block, instead of spawning them."""
     with pytest.MonkeyPatch.context() as patch:
         context = _Context()
         forking = SimpleNamespace(get_context=lambda method: context, Pipe=multiprocessing.Pipe)

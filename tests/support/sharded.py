@@ -1,4 +1,4 @@
-"""A small collection of many segments, with what makes answers hard to share: ties, removed photos, loans."""
+"""A small collection of many segments, with difficulties for sharding: ties, removed photos, borrowed features."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class LocalHolders(Holders):
 
     def __init__(self, number: int) -> None:
         self.there: dict[str, Holder] = {f"holder-{one}": Holder() for one in range(number)}
-        self.seconds: dict[str, float] = dict.fromkeys(self.there, 0.0)  # of processor time that each has taken
+        self.seconds: dict[str, float] = dict.fromkeys(self.there, 0.0)  # processor time of each
         self.messages = 0
 
     def members(self) -> list[str]:
@@ -52,14 +52,14 @@ class LocalHolders(Holders):
         return list(self.there)
 
     def ask(self, calls: Mapping[str, Sequence[Call]], seconds: float) -> dict[str, list[Any] | Exception]:
-        """Ask several, one after another: see `Holders.ask`."""
+        """Call several in turn: see `Holders.ask`."""
         found: dict[str, list[Any] | Exception] = {}
         for member, some in calls.items():
             self.messages += 1
             began = time.process_time()
             try:
                 found[member] = self.there[member].run(some) if member in self.there else Lost([member])
-            except Exception as error:  # as it would come back from another machine
+            except Exception as error:  # pickled, as from another machine
                 found[member] = error
             if member in self.seconds:
                 self.seconds[member] += time.process_time() - began
@@ -67,15 +67,15 @@ class LocalHolders(Holders):
 
 
 def make_album(folder: Path, seed: int, *, borrowing: bool = True) -> Album:
-    """Index photos in a random order of names, remove some, and let others borrow."""
+    """Index photos in a random order of names, remove some, and make others borrow features."""
     rng = np.random.default_rng(seed)
     (folder / "photos").mkdir(parents=True)
     similarity(write_vocabulary(folder / "words")).save(folder / "similarity.npz")
     album = Album(folder, CollectionOptions(batch=BATCH, keep_descriptors=True, signature="hamming-64"))
     names = [f"n{one:03d}" for one in rng.permutation(PHOTOS)]
-    # Some photos are there twice, or thrice: their scores tie.
+    # Some photos occur twice or three times: their scores tie.
     album.put(**dict(zip(names, rng.integers(0, 26, PHOTOS).tolist(), strict=True)))
-    for first in range(0, PHOTOS, BATCH):  # so that there are segments of few photos
+    for first in range(0, PHOTOS, BATCH):  # for small segments
         album.index(*(f"{name}.jpg" for name in names[first : first + BATCH]))
     with album.open() as collection:
         gone = rng.choice(names, 5, replace=False).tolist()
@@ -101,7 +101,7 @@ def lend(collection: Collection, rng: np.random.Generator) -> None:
 
 
 def query_at_turns(collection: Collection, *numbers: int) -> Query:
-    """A query whose views are photos of some numbers: the first upright, the others as if they were turned."""
+    """A query whose views are photos by number: the first upright, the others as if rotated."""
     views = [
         DescribedView(float(turn), frames_of(features, SIDE), features.descriptors)
         for turn, features in enumerate(map(features_of, numbers))
@@ -123,7 +123,7 @@ class SharedAlbum:
     shards: dict[tuple[int, int], Shards] = field(default_factory=dict)
 
     def sharded(self, shards: int, holders: int) -> Shards:
-        """Its shards, on so many holders."""
+        """Its shards, on `holders` holders."""
         if (shards, holders) not in self.shards:
             self.shards[shards, holders] = local_shards(self.collection, shards, holders)
         return self.shards[shards, holders]
@@ -131,7 +131,7 @@ class SharedAlbum:
 
 @pytest.fixture(scope="session", params=[0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2))])
 def shared_album(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedAlbum]:
-    """One of three; nobody may change it."""
+    """One of three read-only albums."""
     with extraction_from_files():
         album = make_album(tmp_path_factory.mktemp("shared") / "album", request.param, borrowing=request.param != 2)
     with album.open() as collection:

@@ -1,4 +1,4 @@
-"""Photos and results to be shown."""
+"""Photos and results for display."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

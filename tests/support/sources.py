@@ -1,4 +1,4 @@
-"""Python files as trees, parsed once: several tests walk through all of the project."""
+"""Python files as syntax trees, parsed once for several tests that walk through the whole project."""
 
 import ast
 from functools import cache
@@ -7,7 +7,7 @@ from pathlib import Path
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """What a file says; nobody may change it."""
+    """The tree of a file; read-only."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 

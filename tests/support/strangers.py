@@ -1,4 +1,4 @@
-"""Collections as a stranger may send them: what is written into them by hand, and whether anything else was touched."""
+"""Collections from untrusted senders: manual changes, and checks that nothing else was touched."""
 
 import contextlib
 import hashlib
@@ -22,7 +22,7 @@ CATALOGUE = "catalogue.sqlite"
 
 
 def write_sql(folder: Path, *statements: str, values: Sequence[Sequence[object]] = ()) -> None:
-    """Have SQL executed on the catalogue of a collection, whatever it says, which its checksum does not tell."""
+    """Execute any SQL on the catalogue of a collection, bypassing its checksum."""
     with closing(sqlite3.connect(folder / CATALOGUE)) as connection:
         for number, statement in enumerate(statements):
             connection.execute(statement, values[number] if values else ())
@@ -33,7 +33,7 @@ def write_sql(folder: Path, *statements: str, values: Sequence[Sequence[object]]
 
 
 def digest_tree(folder: Path) -> dict[str, tuple[int, str]]:
-    """What lies below a folder: the kind, rights and content of each entry, by its path; links are not followed."""
+    """Kind, permissions and contents of each entry below a folder, by path; links are not followed."""
     found = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
@@ -45,14 +45,14 @@ def digest_tree(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def reshape(folder: Path, name: str, change: Callable[[NDArray[Any]], NDArray[Any]], segment: str = "000001") -> None:
-    """Put another array in the place of one of a segment, with checksums that fit everywhere."""
+    """Replace an array of a segment, updating all checksums."""
     where = folder / "segments" / segment
     save_array(where / f"{name}.npy", change(np.array(load_array(where / f"{name}.npy"))))
     describe(folder, segment)
 
 
 def describe(folder: Path, segment: str = "000001", change: Callable[[dict[str, Any]], None] | None = None) -> None:
-    """Write the description of a segment anew, with checksums of what its files are, and let the catalogue know it."""
+    """Rewrite the description of a segment with checksums of its files, and update the catalogue."""
     where = folder / "segments" / segment
     meta = json.loads((where / META).read_bytes())
     del meta["sha256"]

@@ -1,4 +1,4 @@
-"""Pictures, but uploads of one name are never done with: stands for photos that decode for long."""
+"""Pictures where uploads of one name never finish, like photos that take long to decode."""
 
 import time
 from typing import Any
@@ -8,7 +8,7 @@ from retrieval.web.pool.workers import Answer
 
 
 class StuckUploads(PictureJobs):
-    """Decodes photos, but for uploads called ``stuck.jpg``."""
+    """Decodes photos, except uploads named ``stuck.jpg``."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
         if job == "preview" and request["name"] == "stuck.jpg":

@@ -1,4 +1,4 @@
-"""A detector as somebody may add one: its responses and its scale space, and a line in the registry."""
+"""Example of a third-party detector: its responses and scale space, and a line in the registry."""
 
 import cv2
 import numpy as np

@@ -1,4 +1,4 @@
-"""An engine as somebody may add one: a class, and lines in the registry. What was added last comes first."""
+"""Example of a third-party engine: a class, and lines in the registry. It ranks the newest photos first."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +29,6 @@ class Newest(TfIdf):
 
 
 def make_jobs(folder: str) -> SearchJobs:
-    """What a worker process of the server does, where the engine is registered."""
+    """Jobs of a worker process of the server, with the engine registered."""
     ENGINES.update(ENTRIES)
     return SearchJobs(ServedCollection(Path(folder)))

@@ -1,4 +1,4 @@
-"""Extensions as a package may bring them, and what installs such a package for a test."""
+"""Extensions of an example package, and its installation for a test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ class Means:
 
 
 class Lines:
-    """A protocol: a file whose lines are a query, its photo, and what it is to find."""
+    """A protocol: a file whose lines are a query, its photo, and its positives."""
 
     def recognises(self, path: Path) -> bool:
         return path.suffix == ".lines"
@@ -43,7 +43,7 @@ class Lines:
 def install(
     monkeypatch: pytest.MonkeyPatch, folder: Path, entries: dict[str, dict[str, str]], version: str = "1.2"
 ) -> None:
-    """Install a package that declares entry points, by group and name; by `uninstall` it is gone again."""
+    """Install a package that declares entry points, by group and name; `uninstall` removes it."""
     about = folder / f"toy_extensions-{version}.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: toy-extensions\nVersion: {version}\n")
@@ -54,7 +54,7 @@ def install(
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a test begin with what is installed now, and nothing registered."""
+    """Start a test with the packages installed now, and nothing registered."""
     monkeypatch.setattr(extensions, "_registered", {kind: {} for kind in extensions.KINDS})
     extensions._installed.cache_clear()
     extensions._loaded.cache_clear()
@@ -62,7 +62,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_extensions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing that another test has installed or registered: a module that imports this has it in all its tests."""
+    """Nothing installed or registered by other tests, for all tests of a module that imports this."""
     forget(monkeypatch)
     yield
     monkeypatch.undo()
@@ -71,7 +71,7 @@ def no_extensions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Nearest:
-    """A verifier: nearest descriptors, and Cairn's geometry. That is how a network that matches is plugged in, too."""
+    """A verifier: nearest descriptors, and Cairn's geometry. A matching network can be plugged in the same way."""
 
     needs_descriptors = True
 

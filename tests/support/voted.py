@@ -10,6 +10,6 @@ from index.inverted import InvertedIndex
 def vote(
     index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions, features: int = 0
 ) -> NDArray[np.float32]:
-    """Count what matches vote for, and share it: see `count_votes` and `share_votes`."""
+    """Count the votes of matches, and share them: see `count_votes` and `share_votes`."""
     counted = count_votes(index, matches, bits, options, features)
     return share_votes(index, counted, counted.totals)

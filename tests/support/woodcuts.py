@@ -1,4 +1,4 @@
-"""Woodcuts drawn by rules, and what age does to their blocks: lines break, and worms make holes."""
+"""Procedurally drawn woodcuts, and ageing of their blocks: broken lines, and worm holes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 WIDTH, HEIGHT = 620, 460
-_FINE = 2  # how much larger a block is cut than it is shown
+_FINE = 2  # scale of a block relative to its display
 _PAPER, _INK = 232, 28
 
 
@@ -54,7 +54,7 @@ def _line(draw: ImageDraw.ImageDraw, points: object, width: float = 2.5, fill: i
 
 
 def _filled(draw: ImageDraw.ImageDraw, points: object, width: float = 2.5) -> None:
-    """Clear what lies within an outline, and draw that."""
+    """Clear the inside of an outline, and draw it."""
     some = np.asarray(points, float)
     draw.polygon([(x * _FINE, y * _FINE) for x, y in some], 255)
     _line(draw, [*some, some[0]], width)

@@ -1,6 +1,6 @@
-"""Photos whose features are written in them: a file of a few bytes stands for a photo, and extracting costs nothing.
+"""Photos as files of a few bytes that determine their features, so that extraction is free.
 
-Few words, few features and few things that the photos show, so that scores tie and photos verify.
+Few words, features and objects, so that scores tie and photos verify.
 """
 
 import hashlib
@@ -36,8 +36,8 @@ from retrieval.search.views import DescribedView
 from tests.support.searching import answer_to
 
 WORDS, DIM, SIDE = 40, 8, 100
-THINGS, EMPTY = 3, 11  # things that photos show; each photo of number 10 modulo 11 has no features
-_SCALE = 8.0  # of the words' centres: features never lie near the border of two words
+THINGS, EMPTY = 3, 11  # objects in photos; each photo of number 10 modulo 11 has no features
+_SCALE = 8.0  # spacing of the words' centres: features are never near the border of two words
 _CENTRES = (_SCALE * np.random.default_rng(0).normal(size=(WORDS, DIM))).astype(np.float32)
 
 Found = tuple[str, bytes, int]
@@ -52,7 +52,7 @@ def write_photo(path: Path, number: int, mtime_ns: int) -> None:
 
 @cache
 def features_of(number: int) -> Features:
-    """Features of the photo of a number: of the thing that it shows, from somewhere, and some of nothing."""
+    """Features of the photo of a number: of its object, from a random view, and some of clutter."""
     if number % EMPTY == EMPTY - 1:
         return Features(np.zeros((0, 5), np.float32), np.zeros(0, np.float32), np.zeros((0, DIM), np.float16))
     rng, thing = np.random.default_rng(number), np.random.default_rng(1000 + number % THINGS)
@@ -69,7 +69,7 @@ def features_of(number: int) -> Features:
 
 @cache
 def counts_of(number: int) -> np.ndarray:
-    """How many features of a photo have each word, (WORDS,) int64: by the distances to all centres."""
+    """Number of features of a photo with each word, (WORDS,) int64, by the distances to all centres."""
     rows = features_of(number).descriptors.astype(np.float64)
     distances = np.square(rows[:, None, :] - _CENTRES[None].astype(np.float64)).sum(-1)
     return np.bincount(distances.argmin(1), minlength=WORDS) if len(rows) else np.zeros(WORDS, np.int64)
@@ -77,7 +77,7 @@ def counts_of(number: int) -> np.ndarray:
 
 @contextmanager
 def extraction_from_files(fsync: bool = False) -> Iterator[None]:
-    """Let the features of photos be those that are written in them; without `fsync`, nothing waits for the disk."""
+    """Extract features from the files themselves; without `fsync`, nothing waits for the disk."""
 
     def stage(self: Staging, path: Path, key: str) -> Staged:
         try:
@@ -103,7 +103,7 @@ def extraction_from_files(fsync: bool = False) -> Iterator[None]:
 
 
 def write_vocabulary(folder: Path) -> Vocabulary:
-    """Save the vocabulary that all these photos share."""
+    """Save the vocabulary of all these photos."""
     extractor = Extractor(
         find_descriptor(CollectionOptions(signature="none").descriptor), CollectionOptions(signature="none").features
     )
@@ -135,13 +135,13 @@ def query_of(collection: Collection, number: int) -> Query:
 
 
 def query_of_views(collection: Collection, views: Sequence[DescribedView]) -> Query:
-    """A query with some views, which have signatures where the collection has."""
+    """A query with some views, with signatures if the collection has them."""
     found = quantise_views(views, collection.vocabulary, source=collection.signatures, signed=3)
     return Query(Path("query"), SIDE, SIDE, None, found)
 
 
 def rankings(collection: Collection, numbers: Sequence[int], options: SearchOptions) -> list[list[Found]]:
-    """What a collection answers to the photos of some numbers; photos that are found equally well by name."""
+    """Answers of a collection to photos by number, with ties sorted by name."""
     searcher = Searcher(collection, options)
     names = {number: name for number, name, _ in collection.catalogue.places()}
     answers = []
@@ -152,7 +152,7 @@ def rankings(collection: Collection, numbers: Sequence[int], options: SearchOpti
         ]
         nothing = [entry for entry in found if entry[1:] == (bytes(4), 0)]
         assert found[len(found) - len(nothing) :] == nothing
-        # Those that tie stay in the order in which they were added.
+        # Ties stay in the order of adding.
         answers.append([entry for _, tied in groupby(found, key=itemgetter(1, 2)) for entry in sorted(tied)])
     return answers
 
@@ -168,12 +168,12 @@ class Album:
 
     @property
     def photos(self) -> Path:
-        """Where the photos are."""
+        """Folder of the photos."""
         return self.folder / "photos"
 
     @property
     def place(self) -> Path:
-        """Where the collection is."""
+        """Folder of the collection."""
         return self.folder / "c.cairn"
 
     def put(self, **photos: int) -> None:
@@ -191,9 +191,9 @@ class Album:
             return index_photos(collection, paths, vocabulary=vocabulary)
 
     def once(self, name: str, make: Callable[["Album"], object]) -> None:
-        """Do something to this album, which is new, or copy what came of it when a test did the same by this name.
+        """Do something to this new album, or copy the stored result of an earlier test with this name.
 
-        Photos are known by their whole paths, so that a copy is of use in the same place alone: that of
+        Photos are identified by their full paths, so a copy is only usable in the same place, that of
         `album_in_one_place`.
         """
         kept = self.folder.with_name(name)
@@ -202,7 +202,7 @@ class Album:
         else:
             make(self)
             shutil.copytree(self.folder, kept)
-        self.clock = count(2 * 10**18, 10**9)  # later than all that was written
+        self.clock = count(2 * 10**18, 10**9)  # later than all written files
 
     def open(self) -> Collection:
         """Open the collection, or make it."""
@@ -214,7 +214,7 @@ class Album:
             return {str(row.name): row.number for row in collection.catalogue.read(all_indexed)}
 
     def answers(self, *numbers: int) -> list[list[Found]]:
-        """What the collection answers, verified."""
+        """Verified answers of the collection."""
         with self.open() as collection:
             return rankings(collection, numbers or (0, 1, 2, 29), SearchOptions())
 
@@ -237,13 +237,13 @@ def album(tmp_path: Path) -> Iterator[Album]:
 
 @pytest.fixture(scope="module")
 def place_of_album(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where `album_in_one_place` is, beside what `Album.once` keeps."""
+    """Folder of `album_in_one_place`, and of the results stored by `Album.once`."""
     return tmp_path_factory.mktemp("albums") / "album"
 
 
 @pytest.fixture
 def album_in_one_place(place_of_album: Path) -> Iterator[Album]:
-    """An empty one, in the same folder for each test of a module."""
+    """An empty album, in the same folder for each test of a module."""
     shutil.rmtree(place_of_album, ignore_errors=True)
     place_of_album.mkdir()
     with extraction_from_files():

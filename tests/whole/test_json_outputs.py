@@ -87,7 +87,7 @@ def test_what_commands_print_has_the_keys_of_the_page(
         ],
         "cairn group": [[living, "--workers", 1]],
         "cairn annotations": [[living, "--out", tmp_path / "matches.jsonld"]],
-        "cairn impressions": [[living, "page_001.jpg", "page_003.jpg"]],
+        "cairn impressions": [[living, "page_001.jpg", "page_003.jpg", *more] for more in ([], ["--clock", "breaks"])],
         "cairn remove": [[living, "cat_002.jpg"]],
         "cairn compact": [[living]],
         "cairn check": [[living]],

@@ -1,1 +1,1 @@
-"""What people decide about photos, as rows: albums, hidden photos, pairs that are no match, saved searches."""
+"""Decisions on photos, as rows: albums, hidden photos, pairs that are no match, saved searches."""

@@ -1,6 +1,6 @@
-"""Albums as rows: photos under a name, in an order, with a cover. What is not in the collection any more is left out.
+"""Albums as rows: photos under a name, in an order, with a cover. Photos no longer in the collection are left out.
 
-Photos that are hidden stay in their albums, and are neither shown nor counted there.
+Hidden photos stay in their albums, but are neither shown nor counted there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,23 +19,23 @@ _BULK: Mapping[str, Any] = {"synchronize_session": False}
 
 @dataclass(frozen=True)
 class StoredAlbum:
-    """An album, as it is shown."""
+    """An album, as displayed."""
 
-    album: int  # it is given once, and stays
+    album: int  # unique and permanent
     name: str
     created: str  # ISO 8601, UTC
-    cover: int | None  # number of the photo that stands for it: the first if none was chosen; None: it has none
+    cover: int | None  # number of the cover photo; the first by default; None: the album is empty
     photos: int
 
 
 def albums_in(session: Session, only: Sequence[int] | None = None) -> list[StoredAlbum]:
-    """All albums, those that were made last first; or some, by their ids."""
+    """All albums, the newest first; or some, by their ids."""
     there = sa.select(AlbumPhotoRow.album, AlbumPhotoRow.number, AlbumPhotoRow.position)
     there = there.join(ImageRow, ImageRow.number == AlbumPhotoRow.number).where(*_is_shown())
     if only is not None:
         there = there.where(AlbumPhotoRow.album.in_(only))
     members = there.subquery()
-    # The first by position, of equals by number.
+    # The first by position, then by number.
     place = sa.func.row_number().over(partition_by=members.c.album, order_by=(members.c.position, members.c.number))
     placed = sa.select(members, place.label("place")).subquery()
     counted = (
@@ -74,29 +74,29 @@ def in_albums(session: Session, numbers: Sequence[int]) -> frozenset[int]:
 
 
 def album_row(session: Session, album: int) -> AlbumRow | None:
-    """The row of an album, to be changed in a transaction that writes; None if there is none."""
+    """The row of an album, to be changed in a transaction that writes; None if it does not exist."""
     return session.get(AlbumRow, album)
 
 
 def named(session: Session, name: str) -> int | None:
-    """The id of the album that is called so, in upper or lower case of its letters; None if there is none."""
+    """The id of the album of this name, ignoring case; None if it does not exist."""
     rows = session.execute(sa.select(AlbumRow.id, AlbumRow.name))
     return next((album for album, other in rows if other.casefold() == name.casefold()), None)
 
 
 def numbers_in_album(session: Session, album: int) -> list[int]:
-    """Numbers of the photos of an album, in its order, those that are hidden too."""
+    """Numbers of the photos of an album, in its order, including hidden ones."""
     query = sa.select(AlbumPhotoRow.number).join(ImageRow, ImageRow.number == AlbumPhotoRow.number)
     query = query.where(AlbumPhotoRow.album == album, _is_indexed())
     return list(session.scalars(query.order_by(AlbumPhotoRow.position, AlbumPhotoRow.number)))
 
 
 def page_of_album(session: Session, album: int, offset: int, limit: int) -> tuple[int, list[ImageRow]]:
-    """How many photos an album has, and those of one page, in its order."""
+    """Number of photos of an album, and those of one page, in its order."""
     wanted = (AlbumPhotoRow.album == album, *_is_shown())
     joined = sa.join(AlbumPhotoRow, ImageRow, ImageRow.number == AlbumPhotoRow.number)
     total = session.scalar(sa.select(sa.func.count()).select_from(joined).where(*wanted))
-    # Of all photos that are put in order, only the numbers are read: two indexes have them.
+    # Sorting reads only the numbers, which two indexes have.
     query = sa.select(AlbumPhotoRow.number).select_from(joined).where(*wanted)
     query = query.order_by(AlbumPhotoRow.position, AlbumPhotoRow.number).offset(offset).limit(limit)
     return int(total or 0), rows_there(session, list(session.scalars(query)))
@@ -110,7 +110,7 @@ def shown_in_album(session: Session, album: int) -> list[int]:
 
 
 def insert_album(session: Session, name: str) -> int:
-    """Make an album with nothing in it; return its id."""
+    """Create an empty album; return its id."""
     row = AlbumRow(name=name)
     session.add(row)
     session.flush()
@@ -119,13 +119,13 @@ def insert_album(session: Session, name: str) -> int:
 
 
 def delete_album(session: Session, album: int) -> None:
-    """Forget an album; its photos stay in the collection."""
+    """Delete an album; its photos stay in the collection."""
     session.execute(sa.delete(AlbumPhotoRow).where(AlbumPhotoRow.album == album), execution_options=_BULK)
     session.execute(sa.delete(AlbumRow).where(AlbumRow.id == album), execution_options=_BULK)
 
 
 def put_in(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
-    """Put photos at the end of an album; return those that were not in it. What is not indexed is left out."""
+    """Append photos to an album; return those that were not in it. Photos that are not indexed are ignored."""
     wanted = list(dict.fromkeys(int(number) for number in numbers))
     there: set[int] = set()
     for some in chunks(wanted):
@@ -141,7 +141,7 @@ def put_in(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
 
 
 def take_out(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
-    """Take photos out of an album; return those that were in it, in their order there."""
+    """Remove photos from an album; return those that were in it, in their order there."""
     wanted = {int(number) for number in numbers}
     gone = [number for number in numbers_in_album(session, album) if number in wanted]
     for some in chunks(gone):
@@ -151,7 +151,7 @@ def take_out(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
 
 
 def put_in_order(session: Session, album: int, numbers: Sequence[int]) -> None:
-    """Give the photos of an album an order: all of them, each once."""
+    """Set the order of the photos of an album: all of them, each once."""
     rows: Any = AlbumPhotoRow.__table__
     change = sa.update(rows).where(rows.c.album == album, rows.c.number == sa.bindparam("of"))
     places = [{"of": int(number), "at": place} for place, number in enumerate(numbers)]

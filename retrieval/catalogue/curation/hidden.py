@@ -1,4 +1,4 @@
-"""Photos that lists, answers and groups leave out, such as copies of others; they stay in the collection."""
+"""Hidden photos, such as copies: lists, answers and groups leave them out; they stay in the collection."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def hide(session: Session, numbers: Sequence[int], because: str = "") -> list[in
     ----------
     session : Session
     numbers : sequence of int
-        Of the photos; those that are not in the collection are left out.
+        Of the photos; those not in the collection are ignored.
     because : str
         Why, such as "duplicate".
 
@@ -46,7 +46,7 @@ def hide(session: Session, numbers: Sequence[int], because: str = "") -> list[in
 
 
 def show(session: Session, numbers: Sequence[int]) -> None:
-    """Show photos again that were hidden."""
+    """Unhide photos."""
     for some in chunks([int(number) for number in numbers]):
         session.execute(
             sa.delete(HiddenRow).where(HiddenRow.number.in_(some)),

@@ -1,7 +1,6 @@
-"""Photos that people marked as no match: pairs within the collection, and pairs with a photo from elsewhere.
+"""Photos that people marked as no match: pairs within the collection, and pairs with a photo from outside it.
 
-Whatever takes two photos for the same asks `rejected_pairs`: links, groups, what photos borrow of each other, and what
-is learnt from. Whatever answers a query asks `rejected_for`.
+Links, groups, borrowed features and learning respect `rejected_pairs`, answers to queries `rejected_for`.
 """
 
 from collections.abc import Sequence
@@ -34,37 +33,37 @@ def rejected_for(session: Session, number: int | None, sha256: str | None = None
     ----------
     session : Session
     number : int or None
-        Of the query, where it is a photo of the collection.
+        Of the query, if it is a photo of the collection.
     sha256 : str, optional
-        Of its file, if that is known.
+        Of its file, if known.
 
     Returns
     -------
     list of int
         Numbers of indexed photos, ascending.
     """
-    found = _of_photo(session, number) if number is not None else set()
+    rejected = _of_photo(session, number) if number is not None else set()
     if sha256 is not None:
-        found.update(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == sha256)))
-    return _indexed(session, sorted(found)) if found else []
+        rejected.update(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == sha256)))
+    return _indexed(session, sorted(rejected)) if rejected else []
 
 
 def has_rejections(session: Session) -> bool:
-    """Whether anybody ever called a photo no match of another, or of a query."""
-    kept = (RejectionRow.one, QueryRejectionRow.number)
-    return any(session.scalar(sa.select(number).limit(1)) is not None for number in kept)
+    """Whether any photo was ever marked as no match of another, or of a query."""
+    columns = (RejectionRow.one, QueryRejectionRow.number)
+    return any(session.scalar(sa.select(number).limit(1)) is not None for number in columns)
 
 
 def reject(session: Session, query: int | str, numbers: Sequence[int]) -> list[int]:
-    """Remember that photos are no match of a query.
+    """Mark photos as no match of a query.
 
     Parameters
     ----------
     session : Session
     query : int or str
-        Number of a photo of the collection, or the SHA-256 of the file of one from elsewhere.
+        Number of a photo of the collection, or the SHA-256 of the file of another photo.
     numbers : sequence of int
-        Of the photos; those that are not in the collection, and the query itself, are left out.
+        Of the photos; those not in the collection, and the query itself, are ignored.
 
     Returns
     -------
@@ -85,12 +84,12 @@ def reject(session: Session, query: int | str, numbers: Sequence[int]) -> list[i
 
 
 def take_back(session: Session, query: int | str, numbers: Sequence[int]) -> None:
-    """Forget that photos are no match of a query: see `reject`."""
+    """Unmark photos as no match of a query: see `reject`."""
     for some in chunks([int(number) for number in numbers]):
         if isinstance(query, str):
-            kept = QueryRejectionRow
-            meant = sa.and_(kept.sha256 == query, kept.number.in_(some))
-            session.execute(sa.delete(kept).where(meant), execution_options=_BULK)
+            table = QueryRejectionRow
+            meant = sa.and_(table.sha256 == query, table.number.in_(some))
+            session.execute(sa.delete(table).where(meant), execution_options=_BULK)
         else:
             as_one = sa.and_(RejectionRow.one == query, RejectionRow.other.in_(some))
             as_other = sa.and_(RejectionRow.other == query, RejectionRow.one.in_(some))

@@ -1,4 +1,4 @@
-"""Searches that are kept under a name, and what they have found among new photos or all."""
+"""Saved searches, and the photos that they found among new photos or all."""
 
 import json
 import math
@@ -28,19 +28,19 @@ _BULK = {"synchronize_session": False}
 
 @dataclass(frozen=True)
 class StoredSearch:
-    """A search that is kept."""
+    """A saved search."""
 
     id: int
     name: str
-    query: dict[str, Any]  # queries and options, as they were saved
-    has_photo: bool  # whether the pixels of a photo from elsewhere are kept with it
+    query: dict[str, Any]  # queries and options, as saved
+    has_photo: bool  # whether a photo from outside the collection is stored with it
     favourite: bool
-    standing: bool  # whether photos that are added are searched for it
-    tag: str | None  # that these are given
+    standing: bool  # whether added photos are searched
+    tag: str | None  # given to photos that it finds
     created: str  # ISO 8601, UTC
-    asked_to: int  # photos of smaller numbers were asked
-    found: int = 0  # photos that it has found, and that were kept
-    new: int = 0  # those of them not yet viewed
+    asked_to: int  # photos of smaller numbers were searched
+    found: int = 0  # stored finds
+    new: int = 0  # finds not yet viewed
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class Find:
     region: list[list[float]] | None  # corners in pixels of the photo
     found: str = ""  # when: ISO 8601, UTC
     seen: bool = False
-    category: str | None = None  # that somebody put it into
+    category: str | None = None  # chosen by a user
 
 
 class SearchNotFound(CairnError):
-    """There is no saved search of a number."""
+    """There is no saved search of this number."""
 
     _kind = "missing"
 
 
 class TooManySearches(CairnError):
-    """As many searches are kept as may be."""
+    """The number of saved searches is at its limit."""
 
     _kind = "large"
 
@@ -77,7 +77,7 @@ def save_search(
     favourite: bool = False,
     tag: str | None = None,
 ) -> int:
-    """Keep a search; return its number.
+    """Save a search; return its number.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ def save_search(
     name : str
         Up to `LONGEST_NAME` characters.
     query : mapping
-        What is searched for and how, as JSON has it.
+        Query and options, as in JSON.
     photo : bytes, optional
-        The file of a photo from elsewhere that is part of it.
+        The file of a photo from outside the collection that is part of the query.
     standing, favourite : bool
-        Whether photos that are added from now on are searched for it; and whether it is one that people like.
+        Whether photos added from now on are searched; whether it is a favourite.
     tag : str, optional
-        That photos are given which it finds.
+        Given to photos that it finds.
 
     Raises
     ------
@@ -158,14 +158,14 @@ def saved_search(session: Session, search: int) -> StoredSearch:
 
 
 def photo_of_search(session: Session, search: int) -> bytes | None:
-    """The photo from elsewhere that is kept with a search; None if there is none."""
+    """The photo from outside the collection that is stored with a search; None without one."""
     return session.scalar(sa.select(SavedSearchRow.photo).where(SavedSearchRow.id == search))
 
 
 def change_search(session: Session, search: int, values: Mapping[str, Any]) -> None:
     """Change some of `CHANGEABLE` of a search.
 
-    A standing search is asked of photos that are added from then on.
+    A standing search covers photos that are added from then on.
 
     Raises
     ------
@@ -189,15 +189,15 @@ def change_search(session: Session, search: int, values: Mapping[str, Any]) -> N
 
 
 def delete_search(session: Session, search: int) -> None:
-    """Delete a saved search and what it has found; does nothing if there is no such search."""
+    """Delete a saved search and its finds; does nothing if there is no such search."""
     session.execute(sa.delete(SavedFindRow).where(SavedFindRow.search == search), execution_options=_BULK)
     session.execute(sa.delete(SavedSearchRow).where(SavedSearchRow.id == search), execution_options=_BULK)
 
 
 def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: int | None) -> list[int]:
-    """Keep what a search has found; of what it had found before, where and how surely.
+    """Store the finds of a search; update region and probability of earlier ones.
 
-    Photos that were removed meanwhile, and a search that was deleted, are left out.
+    Photos that were removed meanwhile, and a deleted search, are ignored.
 
     Parameters
     ----------
@@ -205,16 +205,16 @@ def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: i
     search : int
     finds : iterable of Find
     asked_to : int or None
-        Of a standing search that was asked of new photos, up to which number: what it finds is new, and given its tag.
-        None: somebody asked it of all photos, and sees what it finds; what it had found before and does not find now is
-        forgotten, unless it has a category.
+        For a standing search of new photos: the number that they were searched up to; its finds are new, and get its
+        tag. None: a user searched all photos, and sees the finds; earlier finds that are no longer found are deleted,
+        unless they have a category.
 
     Returns
     -------
     list of int
-        Numbers of the photos that it had not found before.
+        Numbers of newly found photos.
     """
-    found = {one.number: one for one in finds}
+    by_number = {one.number: one for one in finds}
     row = session.get(SavedSearchRow, search)
     if row is None:
         return []
@@ -222,21 +222,21 @@ def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: i
     if asked_to is None:
         undecided = sa.select(SavedFindRow).where(SavedFindRow.search == search, SavedFindRow.category.is_(None))
         for earlier in session.scalars(undecided):
-            if earlier.number not in found:
+            if earlier.number not in by_number:
                 session.delete(earlier)
     new: list[int] = []
-    for some in chunks(sorted(found)):
+    for some in chunks(sorted(by_number)):
         there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
         known = _kept(session, search, some)
         new += sorted(set(session.scalars(there)) - known.keys())
         for number, kept in known.items():
-            kept.probability, kept.region = found[number].probability, _written(found[number].region)
+            kept.probability, kept.region = by_number[number].probability, _written(by_number[number].region)
     session.add_all(
         SavedFindRow(
             search=search,
             number=number,
-            probability=found[number].probability,
-            region=_written(found[number].region),
+            probability=by_number[number].probability,
+            region=_written(by_number[number].region),
             seen=asked_to is None,
         )
         for number in new
@@ -247,15 +247,14 @@ def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: i
 
 
 def categorise(session: Session, search: int, numbers: Sequence[int], category: str) -> None:
-    """Put photos into a category of what a search has found.
+    """Put photos into a category of the finds of a search.
 
     Parameters
     ----------
     session : Session
     search : int
     numbers : sequence of int
-        Of photos. Those that it has not found are added to what it has; those that are not in the collection are left
-        out.
+        Of photos. Those that it has not found are added to its finds; those not in the collection are ignored.
     category : str
         Any name, up to `LONGEST_TAG` characters; "" for none.
 
@@ -279,7 +278,7 @@ def categorise(session: Session, search: int, numbers: Sequence[int], category: 
 
 
 def finds_of(session: Session, search: int) -> list[Find]:
-    """What a search has found, the last first."""
+    """The finds of a search, the latest first."""
     query = (
         sa.select(SavedFindRow)
         .join(ImageRow, ImageRow.number == SavedFindRow.number)
@@ -293,7 +292,7 @@ def finds_of(session: Session, search: int) -> list[Find]:
 
 
 def mark_seen(session: Session, search: int, numbers: Sequence[int] | None = None) -> None:
-    """Write that somebody has looked at what a standing search has found: at some photos, or at all."""
+    """Mark finds of a standing search as viewed: some photos, or all."""
     of_search = SavedFindRow.search == search
     parts = (
         [of_search]
@@ -305,7 +304,7 @@ def mark_seen(session: Session, search: int, numbers: Sequence[int] | None = Non
 
 
 def _kept(session: Session, search: int, numbers: Sequence[int]) -> dict[int, SavedFindRow]:
-    """What a search has found of a few photos."""
+    """Finds of a search among a few photos."""
     query = sa.select(SavedFindRow).where(SavedFindRow.search == search, SavedFindRow.number.in_(numbers))
     return {row.number: row for row in session.scalars(query)}
 
@@ -327,7 +326,7 @@ def _tag(tag: str | None) -> str | None:
 
 
 def _query(text: str) -> dict[str, Any]:
-    """The query of a row; an empty one where it is damaged."""
+    """The query of a row; empty if it is damaged."""
     try:
         query = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What people decided about photos, written into XMP sidecars beside them, where other programs read it."""
+"""Write metadata that people entered into XMP sidecars next to the photos, for other programs."""
 
 import itertools
 from collections.abc import Sequence
@@ -27,27 +27,27 @@ _AT_ONCE = 500  # photos whose rows are read together
 
 @dataclass
 class SidecarReport:
-    """What writing sidecars did."""
+    """Result of writing sidecars."""
 
-    written: int = 0  # sidecars that are new, or say more now
-    unchanged: int = 0  # photos whose sidecars say all of it already
-    missing: int = 0  # photos whose files have gone
+    written: int = 0  # new or changed sidecars
+    unchanged: int = 0  # photos whose sidecars are up to date
+    missing: int = 0  # photos whose files are missing
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
 
 
 def write_sidecars(
     catalogue: Catalogue, progress: Progress | None = None, below: Sequence[Path] | None = None
 ) -> SidecarReport:
-    """Write what was imported or typed in of photos, and their albums, into their sidecars; no photo is changed.
+    """Write imported or entered metadata of photos, and their albums, into their sidecars; photos do not change.
 
     Parameters
     ----------
     catalogue : Catalogue
         Of the collection.
     progress : callable, optional
-        Told the step "write", how many photos are done, and how many there are.
+        Called with the step "write", and the numbers of photos done and of all photos.
     below : sequence of Path, optional
-        Folders outside which nothing is written, wherever links lead; None: it may be anywhere.
+        Write only in these folders, wherever links lead; None: anywhere.
     """
     tell = progress or (lambda step, done, of: None)
     photos = catalogue.read(count_indexed)
@@ -59,7 +59,7 @@ def write_sidecars(
             decided, albums = _decided(session, numbers), _albums(session, numbers)
             known = metadata_of(session, numbers)
         for number, _, path in some:
-            # One with a sidecar may have been taken out of an album.
+            # A photo with a sidecar may have been removed from an album.
             photo = Path(path)
             if number not in decided and number not in albums and not sidecars_of(photo)[0].exists():
                 continue
@@ -88,23 +88,23 @@ def _write(photo: Path, known: Metadata, decided: Sequence[str], albums: Sequenc
 
 
 def _decided(session: Session, numbers: Sequence[int]) -> dict[int, list[str]]:
-    """Keys of the fields that something was imported for, by photo."""
-    found: dict[int, list[str]] = {}
+    """Keys of fields with imported values, by photo."""
+    keys: dict[int, list[str]] = {}
     query = sa.select(MetadataRow.number, MetadataRow.key).where(
         MetadataRow.source == IMPORTED, MetadataRow.key.in_(list(FIELDS)), MetadataRow.position == 0
     )
     for chunk in chunks(numbers):
         for number, key in session.execute(query.where(MetadataRow.number.in_(chunk))):
-            found.setdefault(number, []).append(key)
-    return found
+            keys.setdefault(number, []).append(key)
+    return keys
 
 
 def _albums(session: Session, numbers: Sequence[int]) -> dict[int, list[str]]:
     """Names of the albums of photos."""
-    found: dict[int, list[str]] = {}
+    albums: dict[int, list[str]] = {}
     query = sa.select(AlbumPhotoRow.number, AlbumRow.name).join(AlbumRow, AlbumRow.id == AlbumPhotoRow.album)
     for chunk in chunks(numbers):
         rows = query.where(AlbumPhotoRow.number.in_(chunk)).order_by(AlbumPhotoRow.number, AlbumRow.name)
         for number, name in session.execute(rows):
-            found.setdefault(number, []).append(name)
-    return found
+            albums.setdefault(number, []).append(name)
+    return albums

@@ -1,7 +1,7 @@
-"""Makes catalogues, and brings those of earlier versions to the present format.
+"""Create catalogues, and migrate those of earlier versions to the current format.
 
 Every change of the tables is a revision of Alembic in `versions/`: revision 0002 leads to format 2, and so on. A
-catalogue is migrated when it is opened, in one transaction: a killed process leaves the old one or the new one.
+catalogue is migrated when it is opened, in one transaction: a killed process leaves either the old or the new one.
 """
 
 import re
@@ -28,10 +28,10 @@ from retrieval.catalogue.schema import (
     count_writing,
 )
 
-# What every catalogue has had from the first format on.
+# Tables of every catalogue since the first format.
 FIRST_TABLES = {row.__tablename__ for row in (ImageRow, SegmentRow, Setting)}
 _COUNTERS = (NEXT_NUMBER_KEY, REVISION_KEY, REVISION_COPY_KEY)
-# PostgreSQL's advisory lock while a catalogue is made or migrated: any number that no other program takes.
+# PostgreSQL's advisory lock while a catalogue is created or migrated: a number that no other program uses.
 LOCK = int.from_bytes(b"cairn", "big")
 
 # Alembic keeps the running migration in global variables.
@@ -39,29 +39,29 @@ _one_at_a_time = threading.Lock()
 
 
 def prepare(database: Database, create: bool, before_migration: Callable[[], None] | None = None) -> None:
-    """Make a database hold a catalogue of the present format: look whether it does, else migrate it, or make one.
+    """Make sure that a database has a catalogue of the current format: migrate an older one, or create one.
 
     Parameters
     ----------
     database : Database
     create : bool
-        Make a catalogue if there is none.
+        Create a missing catalogue.
     before_migration : callable, optional
-        Called before a catalogue of an earlier format is migrated; what it raises leaves that as it is.
+        Called before a catalogue of an earlier format is migrated; if it raises, the catalogue is not changed.
 
     Raises
     ------
     CairnError
-        There is no catalogue, it is damaged or may not be migrated, is another program's, or of a later version.
+        The catalogue is missing, damaged, another program's or of a later version, or may not be migrated.
     """
-    # Of one moment: another process may be migrating it.
+    # In one transaction, as another process may be migrating it.
     with database.transaction() as session:
-        found = format_of(database, session)
-    if found == FORMAT:
+        version = format_of(database, session)
+    if version == FORMAT:
         return
-    if found is None and not create:
+    if version is None and not create:
         raise CairnError("{database} holds no collection: make one with {cairn index|cairn.create}.", database=database)
-    if found is not None and before_migration is not None:
+    if version is not None and before_migration is not None:
         before_migration()
     try:
         with database.transaction(write=True) as session:
@@ -69,22 +69,22 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
                 session.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
                 if create:
                     make_schema(session, database.schema)
-            found = format_of(database, session)  # another process may have come first
-            if found is None:
+            version = format_of(database, session)  # another process may have come first
+            if version is None:
                 _make(session)
-            elif found < FORMAT:
-                _migrate(session, found)
+            elif version < FORMAT:
+                _migrate(session, version)
     except DatabaseError as error:
-        if found is None:
+        if version is None:
             raise
         raise CairnError(
-            f"{database} was written by an earlier version of Cairn (format {found}) and cannot be brought to format "
+            f"{database} was written by an earlier version of Cairn (format {version}) and cannot be brought to format "
             f"{FORMAT} ({error.cause}): open it once where it is writable."
         ) from error
 
 
 def format_of(database: Database, session: Session) -> int | None:
-    """The format of the catalogue that a database holds, or None if it holds nothing of the kind.
+    """The format of the catalogue in a database, or None without one.
 
     Raises
     ------
@@ -97,17 +97,17 @@ def format_of(database: Database, session: Session) -> int | None:
     text = None
     if tables >= FIRST_TABLES:
         text = session.scalars(sa.select(Setting.value).where(Setting.key == FORMAT_KEY)).one_or_none()
-    # SQLite keeps values of any type in any column.
+    # SQLite stores values of any type in any column.
     if not isinstance(text, str) or not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise CairnError(f"{database} holds the tables of another program: choose another place for the collection.")
-    found = int(text)
-    if found > FORMAT:
-        raise LaterVersion(f"{database} was written by a later version of Cairn (format {found}): update Cairn.")
+    version = int(text)
+    if version > FORMAT:
+        raise LaterVersion(f"{database} was written by a later version of Cairn (format {version}): update Cairn.")
     revisions = list(session.scalars(sa.select(REVISIONS.c.version_num))) if REVISIONS.name in tables else []
-    if revisions != [revision_of(found)] and (revisions or found > 1):
+    if revisions != [revision_of(version)] and (revisions or version > 1):
         names = ", ".join(repr(str(name)[:40]) for name in revisions[:5]) or "none"
-        raise CairnError(f"{database} has format {found} but a revision that is not of it ({names}): update Cairn.")
-    return found
+        raise CairnError(f"{database} has format {version} but a revision that is not of it ({names}): update Cairn.")
+    return version
 
 
 def revision_of(number: int) -> str:
@@ -116,13 +116,13 @@ def revision_of(number: int) -> str:
 
 
 def upgrade(connection: sa.Connection, found: int | None) -> None:
-    """Run the revisions that lead to the present format, in the transaction that is open.
+    """Run the revisions that lead to the current format, in the open transaction.
 
     Parameters
     ----------
     connection : sqlalchemy.Connection
     found : int or None
-        The format at present; None for an empty database.
+        The format now; None for an empty database.
     """
     from alembic import command
     from alembic.config import Config
@@ -137,14 +137,14 @@ def upgrade(connection: sa.Connection, found: int | None) -> None:
 
 
 def make_tables(connection: sa.Connection) -> None:
-    """Make the tables of the present format, with nothing in them."""
+    """Create the empty tables of the current format."""
     Base.metadata.create_all(connection)
     REVISIONS.create(connection)
     connection.execute(sa.insert(REVISIONS).values(version_num=revision_of(FORMAT)))
 
 
 def make_schema(session: Session, name: str | None) -> None:
-    """Make the schema that the address of a catalogue names, if it is not there."""
+    """Create the schema that the address of a catalogue names, if it is missing."""
     connection = session.connection()
     if name is not None and not sa.inspect(connection).has_schema(name):
         connection.execute(sa.schema.CreateSchema(name))
@@ -159,7 +159,7 @@ def _make(session: Session) -> None:
 
 
 def _migrate(session: Session, found: int) -> None:
-    # A writer of the earlier format holds one of these rows from beginning to end, and takes them in this order.
+    # A writer of the earlier format locks one of these rows for its whole transaction, and locks them in this order.
     for key in (REVISION_KEY, NEXT_NUMBER_KEY):
         session.execute(sa.select(Setting.value).where(Setting.key == key).with_for_update())
     upgrade(session.connection(), found)

@@ -1,4 +1,4 @@
-"""What Alembic runs before the revisions: they use the connection, and the transaction, that `upgrade` was given."""
+"""Alembic runs this before the revisions: they use the connection and the transaction of `upgrade`."""
 
 from alembic import context
 

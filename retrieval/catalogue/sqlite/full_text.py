@@ -1,4 +1,4 @@
-"""The table of words in an SQLite catalogue: one of SQLite's FTS5, and the tables that this makes for itself.
+"""The table of words in an SQLite catalogue: an FTS5 table, and its shadow tables.
 
 Their SQL is compared letter by letter: see `retrieval.catalogue.sqlite.objects`.
 """

@@ -1,1 +1,1 @@
-"""Tables (CSV, RFC 4180): their one reader, what their columns are for, and metadata in and out of them."""
+"""Tables (CSV, RFC 4180): reader, meanings of columns, import and export of metadata."""

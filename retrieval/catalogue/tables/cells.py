@@ -1,4 +1,4 @@
-"""Cells of a table of metadata: what they look like, column by column, and how degrees are read."""
+"""Cells of a table of metadata: guess their types, column by column, and read degrees."""
 
 import re
 from collections import Counter
@@ -10,11 +10,11 @@ from retrieval.metadata.fields import FIELDS
 from retrieval.metadata.kinds import DATE, LATITUDE, LONGITUDE
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
-_LOOKED_AT = 1000  # cells of a column
-_MOST = 0.8  # share of its cells that look like something where a column does
+_LOOKED_AT = 1000  # cells examined in a column
+_MOST = 0.8  # share of cells of one type from which a column has that type
 _YEAR = re.compile(r"(1[89]|20)\d\d")
 _DIGITS = re.compile(r"\d{1,7}|\d{9,}")  # a date without marks has eight
-# Only what is sure: a sign or a letter, not both. Python writes small numbers as 1e-05.
+# Only if unambiguous: a sign or a letter, not both. Python writes small numbers as 1e-05.
 _DEGREES = re.compile(r"([+-]?)(\d{1,3}(?:[.,]\d*)?(?:e-\d\d)?|[.,]\d+)\s*°?\s*([NSEW]?)", re.ASCII | re.IGNORECASE)
 _LETTERS = {"latitude": "NS", "longitude": "EW", None: "NSEW"}
 _FINE = re.compile(r"[+-]?\d{1,3}[.,]\d{3,}")  # coordinates have such decimals, sizes seldom
@@ -25,10 +25,10 @@ _DOUBTFUL = {key: row for key, row in FIELDS.items() if row.doubtful and row.kin
 
 @dataclass
 class Survey:
-    """What the cells of one column look like; those that are empty do not count."""
+    """Counts of the types of cells of one column, without empty cells."""
 
     filled: int = 0
-    dates: int = 0  # dates, but for bare years
+    dates: int = 0  # dates, except bare years
     years: int = 0
     degrees: int = 0  # numbers from -180 to 180
     latitudes: int = 0  # numbers from -90 to 90
@@ -36,13 +36,13 @@ class Survey:
     pairs: int = 0  # two such numbers in one cell
     days_first: int = 0  # dates such as 31/12/1923, whose first number must be the day; of all cells
     months_first: int = 0  # dates such as 12/31/1923; of all cells
-    files: int = 0  # names that end as those of photos' files do
-    photos: int = 0  # photos of the collection, where these are known
-    fits: Counter[str] = field(default_factory=Counter)  # values of fields whose headers are doubtful, by their keys
+    files: int = 0  # names that end like those of photos' files
+    photos: int = 0  # photos of the collection, if these are known
+    fits: Counter[str] = field(default_factory=Counter)  # values of fields whose headers are ambiguous, by key
     is_photo: Callable[[str], bool] | None = None  # whether a name is that of a photo of the collection
 
     def add(self, cell: str) -> None:
-        """Look at one more cell."""
+        """Count one more cell."""
         cell = cell.strip()
         orders = date_orders(cell)
         if orders is not None and orders.count(None) == 1:
@@ -66,26 +66,25 @@ class Survey:
 
     @property
     def day_first(self) -> bool | None:
-        """Whether dates such as 03/04/1923 begin with the day; None if the other cells do not tell."""
+        """Whether dates such as 03/04/1923 begin with the day; None if the other cells do not decide it."""
         return None if bool(self.days_first) == bool(self.months_first) else bool(self.days_first)
 
     def mostly(self, count: int) -> bool:
-        """Whether a count is that of nearly all cells."""
+        """Whether a count includes nearly all cells."""
         return self.filled > 0 and count >= _MOST * self.filled
 
 
 def read_degrees(text: str, key: str | None = None) -> float | None:
     """Read degrees north or east, with a point or a comma; None if it is something else.
 
-    A letter says north, south, east or west in place of a sign; both together are not clear. O is not read: it is east
+    A letter N, S, E or W may replace the sign; both together are rejected as ambiguous. O is rejected too: it is east
     in German, and west in French.
 
     Parameters
     ----------
     text : str
-        As it was written.
     key : str, optional
-        latitude, where only N and S are understood, or longitude, where only E and W are; None: it may be either.
+        latitude (only N and S are allowed) or longitude (only E and W); None: either.
 
     >>> read_degrees("52,5163"), read_degrees("13.4° W"), read_degrees("Berlin"), read_degrees("13.4 W", "latitude")
     (52.5163, -13.4, None, None)

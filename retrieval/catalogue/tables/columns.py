@@ -1,4 +1,4 @@
-"""Meanings of the columns of a table of metadata, by header and, if that misleads, by cells."""
+"""Meanings of the columns of a table of metadata, by header and, if that is ambiguous, by cells."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,22 +14,20 @@ from retrieval.metadata.fields import FIELDS, WORDS
 from retrieval.metadata.text import LONGEST_KEY, clean
 
 _PLACE = ("latitude", "longitude")
-_SINGLE = [key for key, row in FIELDS.items() if key not in (*_PLACE, TAG)]  # one column says each
+_SINGLE = [key for key, row in FIELDS.items() if key not in (*_PLACE, TAG)]  # fields with one column
 _LISTED = 300  # characters of a list of columns in a sentence
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table are for."""
+    """Meanings of the columns of a table."""
 
-    photo: int  # place of the column that says which photo a row is about
+    photo: int  # place of the column that names the photo of a row
     keys: list[str]  # of each column; "" for the photo's, and for those without a name
-    labels: dict[str, str]  # names of the columns that are kept as they are, by their keys
+    labels: dict[str, str]  # names of the columns that are stored as text, by key
     day_first: bool | None  # the order of dates such as 03/04/1923
     report: dict[str, Any]  # photo, understood, kept and warnings: see `importing.ImportReport`
-    refused: dict[str, str] = field(
-        default_factory=dict
-    )  # under which name a cell of a field is kept that makes no sense
+    refused: dict[str, str] = field(default_factory=dict)  # name under which invalid cells of a field are stored
 
 
 def parse_mapping(text: str) -> tuple[str, str]:
@@ -38,7 +36,7 @@ def parse_mapping(text: str) -> tuple[str, str]:
     Raises
     ------
     CairnError
-        It is something else, or there is no such field.
+        It has another form, or there is no such field.
     """
     word, equals, header = text.partition("=")
     if not equals or not header.strip():
@@ -58,11 +56,11 @@ def understand_columns(
     mapping: Sequence[tuple[str, str]] = (),
     plain: Sequence[str] = (),
 ) -> Columns:
-    """Decide what the columns of a table are for.
+    """Decide the meanings of the columns of a table.
 
-    A header that is mapped counts before all others; then one that names a field better than others do. Headers that
-    mean something else as often count where the cells bear it out. Of several columns that may say which photo a row
-    is about, the one counts whose cells most often are names of photos, or else look like names of files.
+    Mapped headers take precedence, then headers that name a field best. Ambiguous headers count only if the cells
+    confirm them. If several columns may name the photo of a row, the one is chosen whose cells are most often names of
+    photos, or else names of files.
 
     Parameters
     ----------
@@ -71,26 +69,26 @@ def understand_columns(
     names : sequence of str
         Headers, clean.
     surveys : sequence of Survey
-        What the cells of each column look like.
+        Counts of types of cells, for each column.
     name_column : str, optional
-        Header of the column that says which photo a row is about.
+        Header of the column that names the photo of a row.
     mapping : sequence of (str, str)
         Keys of fields and the headers of their columns.
     plain : sequence of str
-        Headers of columns that are kept as they are, whatever they look like.
+        Headers of columns to store as text, without interpretation.
 
     Raises
     ------
     CairnError
-        No column says which photos the rows are about, a header is not in the table, or two columns are for one field.
+        No column names the photos, a header is not in the table, or two columns are for one field.
     """
     chosen = _mapped(path, names, mapping)
     warnings: list[str | Message] = []
     photo = _photo_column(path, names, surveys, name_column, chosen, warnings)
     fields: dict[int, str] = {place: key for key, places in chosen.items() for place in places}
-    left = {_find(names, header) for header in plain}
+    plain_places = {_find(names, header) for header in plain}
     free = [place for place, name in enumerate(names) if name and place != photo and place not in fields]
-    open_places = [place for place in free if place not in left]
+    open_places = [place for place in free if place not in plain_places]
     candidates = {key: _candidates(names, open_places, key) for key in FIELDS}
     for key in _SINGLE:
         candidates[key] = [
@@ -106,7 +104,7 @@ def understand_columns(
         warnings += _beaten(names, winner, candidates[key], key)
     fields |= _places(path, names, surveys, chosen, candidates, warnings)
     labels: dict[str, str] = {}
-    keys, kept = [], []
+    keys, stored = [], []
     for place, name in enumerate(names):
         if place in fields or place == photo or not name:
             keys.append(fields.get(place, ""))
@@ -114,12 +112,12 @@ def understand_columns(
         label = _column_label(name) if folded_key(name) in FIELDS else name
         keys.append(folded_key(label))
         labels.setdefault(keys[-1], label)
-        kept.append(label)
-    warnings += _suspicions(names, surveys, fields, {photo, *left})
+        stored.append(label)
+    warnings += _suspicions(names, surveys, fields, {photo, *plain_places})
     report = {
         "photo": names[photo],
         "understood": [{"column": names[place], "as": fields[place]} for place in sorted(fields)],
-        "kept": list(dict.fromkeys(kept)),
+        "kept": list(dict.fromkeys(stored)),
         "warnings": warnings,
     }
     day_first = next((surveys[place].day_first for place, key in fields.items() if key == "taken"), None)
@@ -128,22 +126,22 @@ def understand_columns(
 
 
 def column_sentences(report: Mapping[str, Any]) -> list[str]:
-    """Tell people what `Columns.report` has."""
+    """Describe `Columns.report` in sentences."""
     understood = ", ".join(f"{one['column']} as {FIELDS[one['as']].word}" for one in report["understood"])
-    kept = ", ".join(report["kept"])
+    stored = ", ".join(report["kept"])
     lines = [f"Columns: {_short(report['photo'])} says which photo; understood: {_short(understood) or 'no other'}."]
-    if kept:
-        lines.append(f"Kept as they are: {_short(kept)}.")
+    if stored:
+        lines.append(f"Kept as they are: {_short(stored)}.")
     return lines + list(report["warnings"])
 
 
 def _bears_out(survey: Survey, key: str) -> bool:
-    """Whether the cells of a column look like values of a field that its header may name."""
+    """Whether the cells of a column confirm a field that its header may name."""
     return survey.mostly(survey.dates + survey.years if key == "taken" else survey.fits[key])
 
 
 def _column_label(name: str) -> str:
-    """The name under which cells are kept as text whose column's own name is that of a field."""
+    """The name under which cells are stored as text if their column has the name of a field."""
     return f"{name[: LONGEST_KEY - 9]} (column)"
 
 
@@ -156,7 +154,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _find(names: Sequence[str], header: str) -> int | None:
-    """The column of a header: exactly, else but for case, else however it is written."""
+    """The column of a header: exact, else ignoring case, else normalised."""
     wanted = clean(header, LONGEST_KEY)
     for normal in (str, str.casefold, normal_header):
         there = [normal(name) for name in names]
@@ -188,7 +186,7 @@ def _photo_column(
     mapped: Mapping[str, Sequence[int]],
     warnings: list[str | Message],
 ) -> int:
-    """Place of the column that says which photo a row is about; a warning where others may say so as well."""
+    """Place of the column that names the photo of a row; warns if there are other candidates."""
     taken = {place for places in mapped.values() for place in places}
     if wanted is not None:
         place = _find(names, wanted)
@@ -207,7 +205,7 @@ def _photo_column(
             path=path,
             names=_listed(names),
         )
-    best = max(candidates, key=lambda place: (surveys[place].photos, surveys[place].files))  # the first of equals
+    best = max(candidates, key=lambda place: (surveys[place].photos, surveys[place].files))  # ties: the first
     if len(candidates) > 1:
         others = [names[place] for place in candidates if place != best]
         warnings.append(
@@ -223,7 +221,7 @@ def _photo_column(
 
 
 def may_say_photo(header: str) -> bool:
-    """Whether a column of this header may say which photo a row is about."""
+    """Whether a column of this header may name the photo of a row."""
     return rank_of(header, PHOTO) is not None
 
 
@@ -248,7 +246,7 @@ def _refuse_equals(path: Path, names: Sequence[str], winner: int, candidates: Se
 
 
 def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int], key: str) -> list[str | Message]:
-    """Return which columns are kept as text because another one says the same."""
+    """Return warnings for columns that are stored as text because another one has the same meaning."""
     return [
         Message(
             "Column {column} is kept as text: {winner} says the {what}; {--map} {map} would choose it.",
@@ -270,46 +268,46 @@ def _places(
     candidates: Mapping[str, Sequence[int]],
     warnings: list[str | Message],
 ) -> dict[int, str]:
-    """Choose the columns of latitude and longitude: headers that may be of sizes count only where both do."""
-    found: dict[str, int] = {}
+    """Choose the columns of latitude and longitude: headers that may mean sizes count only if both are confirmed."""
+    columns: dict[str, int] = {}
     for key in _PLACE:
         sure = [*chosen.get(key, ()), *(place for place in candidates[key] if not is_doubtful(names[place]))]
         both = sure or candidates[key]
         if both:
-            found[key] = both[0]
-    doubtful = [place for key, place in found.items() if key not in chosen and is_doubtful(names[place])]
+            columns[key] = both[0]
+    doubtful = [place for key, place in columns.items() if key not in chosen and is_doubtful(names[place])]
     if doubtful:
-        bears_out = len(found) == 2 and surveys[found["latitude"]].mostly(surveys[found["latitude"]].latitudes)
-        bears_out = bears_out and surveys[found["longitude"]].mostly(surveys[found["longitude"]].degrees)
-        # Sizes of prints are in range as well, but have no such decimals.
+        bears_out = len(columns) == 2 and surveys[columns["latitude"]].mostly(surveys[columns["latitude"]].latitudes)
+        bears_out = bears_out and surveys[columns["longitude"]].mostly(surveys[columns["longitude"]].degrees)
+        # Sizes of prints are also in range, but have fewer decimals.
         if len(doubtful) == 2:
             bears_out = bears_out and all(2 * surveys[place].fine >= surveys[place].filled for place in doubtful)
         if bears_out:
-            shown = " and ".join(repr(names[found[key]]) for key in _PLACE)
-            warnings.append(f"Columns {shown} are read as latitude and longitude, as their values look like places.")
+            headers = " and ".join(repr(names[columns[key]]) for key in _PLACE)
+            warnings.append(f"Columns {headers} are read as latitude and longitude, as their values look like places.")
         else:
-            if len(found) == 2:
-                shown = " and ".join(repr(names[place]) for place in doubtful)
+            if len(columns) == 2:
+                headers = " and ".join(repr(names[place]) for place in doubtful)
                 warnings.append(
                     Message(
                         "{columns}: kept as text, as the values do not look like places; if they are, give {--map} "
                         "LATITUDE=… and {--map} LONGITUDE=….",
-                        columns=shown,
+                        columns=headers,
                     )
                 )
-            found = {key: place for key, place in found.items() if place not in doubtful}
-    for key, place in found.items():
+            columns = {key: place for key, place in columns.items() if place not in doubtful}
+    for key, place in columns.items():
         if key not in chosen:
             _refuse_equals(path, names, place, candidates[key], key)
         rivals = [rival for rival in candidates[key] if not is_doubtful(names[rival])]
         warnings += _beaten(names, place, rivals, key)
-    return {place: key for key, place in found.items()}
+    return {place: key for key, place in columns.items()}
 
 
 def _suspicions(
     names: Sequence[str], surveys: Sequence[Survey], fields: Mapping[int, str], known: Collection[int | None]
 ) -> list[str | Message]:
-    """Warn of columns that are kept as text and look like dates or coordinates, if no other column says these."""
+    """Warn of columns that are stored as text and look like dates or coordinates, if no other column has these."""
     filled = set(fields.values())
     free = [place for place, name in enumerate(names) if name and place not in known and place not in fields]
     warnings: list[str | Message] = []
@@ -329,12 +327,12 @@ def _suspicions(
     if not filled.issuperset(_PLACE):
         fine = [place for place in free if surveys[place].mostly(min(surveys[place].fine, surveys[place].degrees))]
         if len(fine) + len(filled.intersection(_PLACE)) > 1:
-            shown = " and ".join(repr(names[place]) for place in fine[:4])
+            headers = " and ".join(repr(names[place]) for place in fine[:4])
             warnings.append(
                 Message(
                     "{columns}: kept as text, though the values look like coordinates; if they are, give {--map} "
                     "LATITUDE=… and {--map} LONGITUDE=….",
-                    columns=shown,
+                    columns=headers,
                 )
             )
         warnings += [

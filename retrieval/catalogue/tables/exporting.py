@@ -12,25 +12,25 @@ from retrieval.metadata.fields import FIELDS
 
 
 def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
-    """Write what was imported into a new table, which `importing.import_table` reads.
+    """Write imported values into a new table, for `importing.import_table`.
 
     Parameters
     ----------
     catalogue : Catalogue
         Of the collection.
     path : Path
-        The table, which must not be there yet. Its first column names the photos, and of a key with several values
-        there are several columns; tags are parted by semicolons.
+        The table, which must not exist. Its first column names the photos. Keys with several values have several
+        columns; tags are separated by semicolons.
 
     Returns
     -------
     photos, keys : int
-        How many photos something was imported for, and how many keys these values have.
+        Numbers of photos with imported values, and of different keys.
 
     Raises
     ------
     CairnError
-        The table is there, or cannot be written.
+        The table exists, or cannot be written.
     """
     if path.exists():
         raise CairnError(f"{path} already exists: choose another name for the table.")
@@ -53,7 +53,9 @@ def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
                 row += [*cells, *[""] * (widths[key] - len(cells))]
             writer.writerow(row)
     try:
-        save_bytes(path, text.getvalue().encode("utf-8-sig"))  # marked as UTF-8, or spreadsheets take it for another
+        save_bytes(
+            path, text.getvalue().encode("utf-8-sig")
+        )  # with a byte order mark, so that spreadsheets detect UTF-8
     except OSError as error:
         raise CairnError(f"{path} cannot be written ({error.strerror or error}): choose another place.") from error
     return len(imported), len(keys)

@@ -1,4 +1,4 @@
-"""Tables of metadata (CSV, RFC 4180): which photo each row is about, and what it says of it."""
+"""Import of tables of metadata (CSV, RFC 4180): the photo of each row, and its values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,10 +26,10 @@ _LONGEST_SHOWN = 200  # characters of a name or a cell in a report
 class TableOptions:
     """How a table is read."""
 
-    name_column: str | None = None  # the column that says which photo; None: name, path, file and their like
-    delimiter: str = "auto"  # ",", ";", "tab", or auto: the one that parts the most lines into cells
-    mapping: tuple[tuple[str, str], ...] = ()  # keys of fields and the headers of their columns, which count first
-    plain: tuple[str, ...] = ()  # headers of columns that are kept as they are, whatever they look like
+    name_column: str | None = None  # the column that names the photo; None: name, path, file and the like
+    delimiter: str = "auto"  # ",", ";", "tab", or auto: the one that splits the most lines into cells
+    mapping: tuple[tuple[str, str], ...] = ()  # keys of fields and the headers of their columns, which take precedence
+    plain: tuple[str, ...] = ()  # headers of columns to store as text, without interpretation
 
     def __post_init__(self) -> None:
         if self.delimiter not in ("auto", *DELIMITERS):
@@ -40,19 +40,19 @@ class TableOptions:
 class TableRow:
     """A row of a table."""
 
-    line: int  # on which it begins, counted from 1
-    name: str  # which photo
+    line: int  # of its beginning, counted from 1
+    name: str  # of the photo
     values: dict[str, tuple[str, ...]]  # by key, clean; no key without a value
 
 
 @dataclass
 class ImportedTable:
-    """What a table says."""
+    """Contents of a table."""
 
     columns: Columns
     rows: list[TableRow] = field(default_factory=list)
-    unmatched: list[dict[str, str | int]] = field(default_factory=list)  # line, name, reason: rows that say of nothing
-    warnings: list[dict[str, str | int]] = field(default_factory=list)  # line, column, reason: what was left out
+    unmatched: list[dict[str, str | int]] = field(default_factory=list)  # line, name, reason: rows without a photo
+    warnings: list[dict[str, str | int]] = field(default_factory=list)  # line, column, reason: ignored values
     notes: list[str | Message] = field(default_factory=list)  # sentences
 
 
@@ -62,12 +62,12 @@ class ImportReport:
 
     rows: int
     matched: int  # rows
-    photos: int  # which these rows are about
+    photos: int  # photos of these rows
     unmatched: list[dict[str, str | int]]
     warnings: list[dict[str, str | int]]
     notes: list[str | Message]
     # "photo": the column of the photos' names; "understood": [{"column", "as"}], with the keys of the catalogue;
-    # "kept": columns that are kept as they are; "warnings": sentences.
+    # "kept": columns stored as text; "warnings": sentences.
     columns: dict[str, Any] = field(default_factory=dict)
 
 
@@ -79,9 +79,9 @@ def import_table(
     replace: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
-    """Import a table into a catalogue: all of it, or nothing where it cannot be read.
+    """Import a table into a catalogue: all of it, or nothing if it cannot be read.
 
-    Of several rows about one photo, later values win, and tags count together.
+    If several rows are about one photo, later values win, and tags are combined.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def import_table(
     options : TableOptions, optional
         How it is read.
     replace : bool
-        Forget what was imported earlier, of all photos.
+        Delete earlier imported values of all photos.
     dry_run : bool
         Change nothing.
 
@@ -103,7 +103,7 @@ def import_table(
     Raises
     ------
     CairnError
-        The table cannot be read, or names no photos; with `replace`, none of them is in the collection.
+        The table cannot be read, or names no photos; with `replace`, also if no named photo is in the collection.
     """
     photos = PhotoLookup(list(catalogue.places()), near=(path.parent,))
     table = read_table(path, options, photos)
@@ -112,19 +112,19 @@ def import_table(
     unmatched, warnings = list(table.unmatched), list(table.warnings)
     matched = 0
     for row in table.rows:
-        found = photos.find(row.name)
-        if isinstance(found, str):
-            unmatched.append({"line": row.line, "name": clean(row.name, _LONGEST_SHOWN), "reason": found})
+        photo = photos.find(row.name)
+        if isinstance(photo, str):
+            unmatched.append({"line": row.line, "name": clean(row.name, _LONGEST_SHOWN), "reason": photo})
             continue
         matched += 1
-        known = values.setdefault(found, {})
-        if found in lines:
-            reason = f"line {lines[found]} is about the same photo"
+        known = values.setdefault(photo, {})
+        if photo in lines:
+            reason = f"line {lines[photo]} is about the same photo"
             warnings.append({"line": row.line, "column": "", "reason": reason})
-        lines[found] = row.line
+        lines[photo] = row.line
         tags = clean_tags((*known.get(TAG, ()), *row.values.get(TAG, ())))
         known.update(row.values | ({TAG: tags} if tags else {}))
-        # What an earlier row or table said in vain is forgotten where this row says it well.
+        # A valid value replaces an invalid one of an earlier row or table, which was stored as text.
         for key, label in table.columns.refused.items():
             if key in row.values and folded_key(label) not in table.columns.keys:
                 known[folded_key(label)] = ()
@@ -145,9 +145,9 @@ def import_table(
                 column=repr(table.columns.report["photo"]),
             )
         )
-    kept = {number: one for number, one in values.items() if one}
+    nonempty = {number: one for number, one in values.items() if one}
     if not dry_run:
-        catalogue.write(import_values, kept, replace=replace, labels=table.columns.labels)
+        catalogue.write(import_values, nonempty, replace=replace, labels=table.columns.labels)
     unmatched.sort(key=lambda one: one["line"])
     warnings.sort(key=lambda one: one["line"])
     rows = len(table.rows) + len(table.unmatched)
@@ -157,18 +157,17 @@ def import_table(
 def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLookup | None = None) -> ImportedTable:
     """Read a table whose first line names its columns.
 
-    What columns are for is decided by `columns.understand_columns`; those that are not understood are kept under
-    their own names. An empty cell is skipped. The photos of the collection, if given, help to find the column that
-    names them.
+    `columns.understand_columns` decides the meanings of columns; unknown columns are stored under their own names.
+    Empty cells are skipped. The photos of the collection, if passed, help to find the column that names them.
 
     Raises
     ------
     CairnError
-        It cannot be read as a table, no column says which photos the rows are about, or two are the same.
+        It cannot be read as a table, no column names the photos, or two columns are the same.
     """
     options = options or TableOptions()
     file = open_csv(path, DELIMITERS.get(options.delimiter))
-    # Twice: what a column is for may depend on all that is in it.
+    # Read twice: the meaning of a column may depend on all its cells.
     table = ImportedTable(_columns(path, file.records(), options, photos))
     _read_rows(file.records(), table)
     if file.encoding == "cp1252":
@@ -179,7 +178,7 @@ def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLoo
 def _columns(
     path: Path, records: Iterator[tuple[int, list[str]]], options: TableOptions, photos: PhotoLookup | None
 ) -> Columns:
-    """Decide what the columns are for."""
+    """Decide the meanings of the columns."""
     names = [clean(name, LONGEST_KEY) for name in next(records, (1, []))[1][:_MOST_COLUMNS]]
     is_photo = None if photos is None else lambda name: not isinstance(photos.find(name), str)
     surveys = [Survey(is_photo=is_photo if may_say_photo(name) else None) for name in names]
@@ -212,15 +211,15 @@ def _read_rows(records: Iterator[tuple[int, list[str]]], table: ImportedTable) -
 
 
 def _understood(texts: dict[str, list[str]], line: int, table: ImportedTable) -> dict[str, tuple[str, ...]]:
-    """Values as they are kept; a warning for each that makes no sense, which is kept as text."""
+    """Values as stored; invalid ones are stored as text, with a warning for each."""
 
     def warn(key: str, reason: str) -> None:
         table.warnings.append({"line": line, "column": table.columns.labels.get(key, key), "reason": reason})
 
     def refuse(reason: str, *keys: str) -> None:
-        shown = ", ".join(cell for key in keys for cell in texts.get(key, [""]))
+        cells = ", ".join(cell for key in keys for cell in texts.get(key, [""]))
         labels = " and ".join(repr(table.columns.refused[key]) for key in keys if key in texts)
-        warn(keys[0], f"{clean(shown, _LONGEST_SHOWN)!r} is {reason}; kept as text under {labels}")
+        warn(keys[0], f"{clean(cells, _LONGEST_SHOWN)!r} is {reason}; kept as text under {labels}")
         refused.extend((key, texts[key][0]) for key in keys if key in texts)
 
     refused: list[tuple[str, str]] = []
@@ -247,11 +246,11 @@ def _understood(texts: dict[str, list[str]], line: int, table: ImportedTable) ->
             values[key] = tuple(clean(cell, longest) for cell in cells)
             if any(len(cell) > longest for cell in cells):
                 warn(key, f"the value is cut off after {longest} characters")
-    given = {key: next(iter(texts.get(key, ())), "") for key in _PLACE}
-    if any(given.values()):
-        latitude, longitude = clean_position(*(read_degrees(cell, key) for key, cell in given.items()))
+    place = {key: next(iter(texts.get(key, ())), "") for key in _PLACE}
+    if any(place.values()):
+        latitude, longitude = clean_position(*(read_degrees(cell, key) for key, cell in place.items()))
         if latitude is None:
-            refuse("no place in degrees north and east", *given)
+            refuse("no place in degrees north and east", *place)
         else:
             values["latitude"], values["longitude"] = (str(latitude),), (str(longitude),)
     for key, cell in refused:

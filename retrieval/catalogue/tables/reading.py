@@ -1,4 +1,4 @@
-"""The one reader of tables (CSV, RFC 4180): in UTF-8, UTF-16 or Windows-1252, with commas, semicolons or tabs."""
+"""The reader of tables (CSV, RFC 4180): in UTF-8, UTF-16 or Windows-1252, with commas, semicolons or tabs."""
 
 import codecs
 import contextlib
@@ -14,7 +14,7 @@ LARGEST = 512 << 20
 """Bytes of a table."""
 
 DELIMITERS = {",": ",", ";": ";", "tab": "\t"}
-_SAMPLE = 1 << 16  # characters of a table that tell its delimiter
+_SAMPLE = 1 << 16  # characters of a table used to find its delimiter
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class CsvFile:
     delimiter: str
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Lines on which records begin, counted from 1, and their cells; blanks before a cell do not count.
+        """First lines of records, counted from 1, and their cells; blanks before a cell are ignored.
 
         Raises
         ------
@@ -51,13 +51,13 @@ class CsvFile:
 
 
 def open_csv(path: Path, delimiter: str | None = None) -> CsvFile:
-    """Find out how a table is written.
+    """Detect the encoding and delimiter of a table.
 
     Parameters
     ----------
     path : Path
     delimiter : str, optional
-        A character; where it is left out, the one that parts the most lines into cells.
+        A character; by default the one that splits the most lines into cells.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _open(path: Path) -> io.BufferedReader:
 
 
 def _encoding(path: Path) -> str:
-    """UTF-16 where it begins so, as what Excel calls Unicode text does; UTF-8 if all of it is; else Windows-1252."""
+    """UTF-16 by its byte order mark, as Excel's Unicode text; UTF-8 if all of it is valid; else Windows-1252."""
     with _open(path) as file:
         if file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"
@@ -104,18 +104,18 @@ def _encoding(path: Path) -> str:
 
 
 def _delimiter(sample: str) -> str:
-    """The delimiter that parts the most lines, and the first line into the most cells.
+    """The delimiter that splits the most lines, and the first line into the most cells.
 
-    (`csv.Sniffer` misreads quoted names of unusual characters, and takes seconds where quotes do not pair.)
+    (`csv.Sniffer` misreads quoted names of unusual characters, and takes seconds if quotes do not pair.)
     """
 
     def parted(delimiter: str) -> tuple[int, int]:
         reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=True)
         lengths: list[int] = []
-        with contextlib.suppress(csv.Error):  # a cell is too long: `CsvFile.records` says so
+        with contextlib.suppress(csv.Error):  # a cell is too long, which `CsvFile.records` reports
             lengths.extend(len(cells) for cells in reader)
         return sum(length > 1 for length in lengths), next(iter(lengths), 0)
 
-    # Of equals, a tab or a semicolon was hardly meant as a part of a name, where a comma may be one of a text.
+    # Ties: a comma may be part of a text, a tab or a semicolon hardly.
     best = max(reversed(DELIMITERS.values()), key=parted)
     return best if parted(best)[0] else ","

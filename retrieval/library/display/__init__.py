@@ -1,1 +1,1 @@
-"""How results are shown: HTML that stands by itself, for notebooks, and figures by matplotlib."""
+"""Display of results: self-contained HTML for notebooks, and matplotlib figures."""

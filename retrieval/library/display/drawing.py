@@ -11,7 +11,7 @@ from retrieval.library.display.pictures import Box, Picture
 OUTLINE = "#e03131"
 """Colour of boxes and regions: it stands out from most photos, on light and on dark pages."""
 
-_SMALLEST = 2.5  # half an axis of an ellipse as it is drawn, in units of the drawing
+_SMALLEST = 2.5  # smallest half axis of a drawn ellipse, in units of the drawing
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class DrawnPhoto:
     scale: tuple[float, float]
 
     def place(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Take points (N, 2) of the original, whose first pixel's centre is (0, 0), to the drawing."""
+        """Map points (N, 2) of the original, whose first pixel's centre is (0, 0), to the drawing."""
         return np.asarray((np.asarray(points, np.float64) + 0.5) * self.scale + (self.x, self.y))
 
 
 def fitted(picture: Picture, across: float, down: float) -> tuple[float, float]:
-    """Width and height of a photo that fills a space of a given width and height; at least one unit each."""
+    """Width and height of a photo that fills a space of this width and height; at least one unit each."""
     width, height = picture.size
     factor = min(across / width, down / height)
     return max(1.0, width * factor), max(1.0, height * factor)
@@ -69,7 +69,7 @@ def box_corners(box: Box) -> NDArray[np.float64]:
 def ellipse_axes(
     ellipses: NDArray[np.floating], placed: DrawnPhoto
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Take regions of a photo to a drawing: centres, half axes and angles of ellipses.
+    """Map regions of a photo to a drawing: centres, half axes and angles of ellipses.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def ellipse_axes(
     -------
     centres : ndarray, shape (N, 2)
     halves : ndarray, shape (N, 2)
-        The longer half axis first, neither too small to be seen.
+        The longer half axis first, both large enough to be visible.
     angles : ndarray, shape (N,)
         Of the longer axis, degrees from x towards y.
     """

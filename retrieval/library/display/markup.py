@@ -1,4 +1,4 @@
-"""Results as HTML that stands by itself: no script, no other file; text takes the colours of the page around it."""
+"""Results as self-contained HTML: no script, no other files; text has the colours of the surrounding page."""
 
 import base64
 from collections.abc import Iterable, Sequence, Sized
@@ -45,7 +45,7 @@ _GREY = "rgba(128,128,128,.25)"
 
 
 class PhotoList(Sized, Iterable[ShownPhoto], Protocol):
-    """Photos of a collection: anything like a list of them."""
+    """Photos of a collection, such as a list of them."""
 
 
 def answer_html(
@@ -56,25 +56,25 @@ def answer_html(
     seconds: float | None = None,
     most: int = MOST,
 ) -> str:
-    """Show an answer: the query, and the photos that were found, each with what was found outlined.
+    """Show an answer: the query, and the photos found, each with the outline of the query.
 
     Parameters
     ----------
     results : sequence of ResultPicture
         The best first.
     queries : sequence of Picture
-        What was searched for.
+        The query photos.
     boxes : sequence of box or None, optional
         Of each query, in its pixels.
     seconds : float, optional
-        How long the search took.
+        Time of the search.
     most : int
         Photos that are shown, at most.
 
     Returns
     -------
     str
-        HTML. A photo whose file has gone is a grey tile.
+        HTML. A photo whose file is missing is a grey tile.
 
     Examples
     --------
@@ -117,9 +117,9 @@ def photos_html(photos: PhotoList, said: str | None = None, *, most: int = MOST)
     Parameters
     ----------
     photos : list-like of photos
-        Of which no more are looked at than are shown.
+        Only photos that are shown are accessed.
     said : str, optional
-        What stands above them; how many they are where it is left out.
+        Text above them; by default their number.
     most : int
         Photos that are shown, at most.
 
@@ -137,16 +137,15 @@ def photos_html(photos: PhotoList, said: str | None = None, *, most: int = MOST)
 
 
 def match_html(match: MatchPicture, query: Picture, photo: Picture, box: Box | None = None) -> str:
-    """Show what two photos have in common: both side by side, matched regions in equal colours, joined by lines.
+    """Show the match of two photos: both side by side, matched regions in equal colours, joined by lines.
 
     Parameters
     ----------
     match : MatchPicture
-        What they have in common.
     query, photo : Picture
         The two photos.
     box : box, optional
-        What was searched for in the query, in its pixels.
+        Box of the search in the query, in its pixels.
 
     Returns
     -------
@@ -177,7 +176,7 @@ def match_html(match: MatchPicture, query: Picture, photo: Picture, box: Box | N
 
 
 def said_of(match: MatchPicture) -> str:
-    """In a sentence what two photos have in common."""
+    """Describe the match of two photos in a sentence."""
     if not match.inliers and not match.found:
         return f"Nothing confirms that these photos show the same: {strength(match)}."
     return f"These photos show the same: {strength(match)}, {counted(match.inliers, 'inlier')}."
@@ -226,7 +225,7 @@ def _tile(
 
 
 def _thumbnail(picture: Picture, alt: str, width: float, height: float) -> str:
-    """A photo as an image in the text itself; a grey tile where it cannot be shown."""
+    """A photo as an inline image; a grey tile if it cannot be displayed."""
     try:
         source = _data(picture.tile())
     except CairnError as error:
@@ -241,7 +240,7 @@ def _thumbnail(picture: Picture, alt: str, width: float, height: float) -> str:
 
 
 def _image(picture: Picture, placed: DrawnPhoto) -> str:
-    """A photo in a drawing; a grey area where it cannot be shown."""
+    """A photo in a drawing; a grey area if it cannot be displayed."""
     place = f'x="{placed.x:.1f}" y="{placed.y:.1f}" width="{placed.width:.1f}" height="{placed.height:.1f}"'
     try:
         return (

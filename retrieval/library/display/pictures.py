@@ -1,4 +1,4 @@
-"""What is shown of a photo: its pixels, small, where there are any; and in words how sure a result is."""
+"""Display of a photo: a thumbnail if available, and the certainty of a result in words."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -25,20 +25,19 @@ Box = Sequence[float]
 
 @dataclass(frozen=True)
 class Picture:
-    """A photo to be shown.
+    """A photo to display.
 
     Attributes
     ----------
     name : str
-        What it is called.
     width, height : int or None
-        Pixels of the upright original, in which boxes, regions and ellipses are; None if they are not known.
+        Pixels of the upright original, the units of boxes, regions and ellipses; None if unknown.
     path : str, path or None
-        Its file; None if it is in memory alone.
+        Its file; None if it is only in memory.
     pixels : array_like or None
-        Its pixels, as `as_image` takes them, where they are in memory: no file is read then.
+        Its pixels, as for `as_image`, if they are in memory: then no file is read.
     kept : callable, optional
-        Gives a small JPEG of a size, such as a collection keeps; raises CairnError if there is none.
+        Returns a stored thumbnail (JPEG) of a size; raises CairnError if it is missing.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Picture:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height, those of a square where they are not known."""
+        """Width and height; those of a square if unknown."""
         return (self.width, self.height) if self.width and self.height else (1, 1)
 
     @property
@@ -64,7 +63,7 @@ class Picture:
         Raises
         ------
         CairnError
-            It cannot be shown. The message is the reason alone.
+            It cannot be displayed. The message is only the reason.
         """
         if self.pixels is not None:
             return as_colour(self.pixels, side)
@@ -81,13 +80,13 @@ class Picture:
             As `thumbnail`.
         """
         if self.kept is not None:
-            with contextlib.suppress(CairnError):  # whose file says why
+            with contextlib.suppress(CairnError):  # reading the file then gives the reason
                 return self.kept(_TILE)
         return encode_jpeg(self.thumbnail(_TILE))
 
 
 class ShownPhoto(Protocol):
-    """A photo of a collection, as far as it is shown."""
+    """The attributes of a photo of a collection that are displayed."""
 
     @property
     def name(self) -> str:
@@ -107,7 +106,7 @@ class ShownPhoto(Protocol):
 
 
 class MatchSummary(Protocol):
-    """How sure it is that two photos show the same, and where the one lies in the other."""
+    """Certainty that two photos show the same, and the region of one in the other."""
 
     @property
     def inliers(self) -> int:
@@ -123,7 +122,7 @@ class MatchSummary(Protocol):
 
     @property
     def region(self) -> Sequence[Sequence[float]] | None:
-        """Corners [x, y] of where the query, or its box, lies in the photo, in the photo's pixels."""
+        """Corners [x, y] of the query, or its box, in the photo, in the photo's pixels."""
 
 
 class ResultPicture(ShownPhoto, MatchSummary, Protocol):
@@ -139,7 +138,7 @@ class ResultPicture(ShownPhoto, MatchSummary, Protocol):
 
 
 class MatchPicture(MatchSummary, Protocol):
-    """What two photos have in common."""
+    """A match of two photos."""
 
     @property
     def query_ellipses(self) -> NDArray[np.float32]:
@@ -156,9 +155,9 @@ def picture_of(photo: ShownPhoto) -> Picture:
     return Picture(photo.name, photo.width, photo.height, path, kept=getattr(photo, "thumbnail", None))
 
 
-def strength(told: MatchSummary) -> str:
+def strength(match: MatchSummary) -> str:
     """In words how sure a result is: "sure (98%)" or "perhaps (63%)"."""
-    return f"{'sure' if told.found else 'perhaps'} ({likely(told.probability)})"
+    return f"{'sure' if match.found else 'perhaps'} ({likely(match.probability)})"
 
 
 def counted(number: int, noun: str) -> str:

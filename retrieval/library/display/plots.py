@@ -33,18 +33,17 @@ _NAME = 24  # characters of a name that a tile has room for
 def plot_match(
     match: MatchPicture, query: Picture, photo: Picture, box: Box | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw what two photos have in common: both side by side, matched regions in equal colours, joined by lines.
+    """Draw the match of two photos: both side by side, matched regions in equal colours, joined by lines.
 
     Parameters
     ----------
     match : MatchPicture
-        What they have in common.
     query, photo : Picture
         The two photos; one that cannot be read is a grey area.
     box : box, optional
-        What was searched for in the query, in its pixels.
+        Box of the search in the query, in its pixels.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw in; a new figure otherwise.
+        Axes to draw in; by default a new figure.
 
     Returns
     -------
@@ -114,11 +113,11 @@ def plot_answer(
     results : sequence of ResultPicture
         The best first.
     queries : sequence of Picture
-        What was searched for.
+        The query photos.
     boxes : sequence of box or None, optional
         Of each query, in its pixels.
     most : int
-        Photos that are drawn, at most; the last tile says how many more there are.
+        Photos that are drawn, at most; the last tile shows the number of others.
     columns : int
         Photos in a row, at most.
 
@@ -173,7 +172,7 @@ def _frame(ax: "Axes", width: float, height: float) -> None:
 
 
 def _draw_photo(ax: "Axes", picture: Picture, placed: DrawnPhoto) -> None:
-    """Draw a photo where it is placed; a grey area with the reason where it cannot be read."""
+    """Draw a photo at its place; if it cannot be read, a grey area with the reason."""
     x, y, right, bottom = placed.x, placed.y, placed.x + placed.width, placed.y + placed.height
     try:
         ax.imshow(picture.thumbnail(_SIDE), extent=(x, right, bottom, y), interpolation="antialiased")
@@ -194,5 +193,5 @@ def _draw_outline(ax: "Axes", corners: NDArray[np.float64]) -> None:
 
 
 def _short(name: str, most: int = _NAME) -> str:
-    """The end of a name, which tells photos of one folder apart."""
+    """The end of a name, which distinguishes photos of one folder."""
     return name if len(name) <= most else f"…{name[1 - most :]}"

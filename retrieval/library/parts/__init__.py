@@ -1,1 +1,1 @@
-"""The parts that a search is made of, on plain arrays: regions, descriptors, words, scores, matches, verification."""
+"""The steps of a search, on plain arrays: regions, descriptors, words, scores, matches, verification."""

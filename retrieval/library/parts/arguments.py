@@ -1,4 +1,4 @@
-"""Arrays that callers give, checked once: what does not fit is refused in one sentence."""
+"""Validation of callers' arrays, with one-sentence errors."""
 
 from numbers import Integral
 from typing import Any
@@ -20,7 +20,7 @@ def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.flo
     regions : array_like, shape (N, 5)
         Rows x, y, a, b, c; N may be 0.
     name : str
-        What the message calls them.
+        Name in the error message.
     """
     rows = checked_rows(regions, name, width=5)
     a, b, c = rows[:, 2:].astype(np.float64).T
@@ -32,7 +32,7 @@ def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.flo
 
 
 def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArray[np.float32]:
-    """Rows of finite numbers (N, D) as float32, of that length if it is given; raises CairnError if they are not.
+    """Rows of finite numbers (N, D) as float32, of length `width` if that is passed; raises CairnError otherwise.
 
     An empty list counts as no rows.
     """

@@ -18,7 +18,7 @@ from retrieval.regions.patches import resample_patches
 
 
 class Descriptor:
-    """What turns patches into rows of numbers that are near each other where the patches show the same.
+    """Converts patches to rows of numbers, which are near each other if the patches show the same.
 
     Made by `load`.
 
@@ -49,7 +49,7 @@ class Descriptor:
 
     @classmethod
     def load(cls, name: "str | PathLike[str]") -> "Descriptor":
-        """Look a descriptor up, or read it from its file.
+        """Look up a descriptor by name, or read it from its file.
 
         Parameters
         ----------
@@ -73,14 +73,14 @@ class Descriptor:
         text = fspath(name)
         if not isinstance(text, str):
             raise CairnError(f"A descriptor is named by text, not {text!r}.")
-        found = find_descriptor(text)
-        if isinstance(found, ForeignDescriptor):
-            found.describe(np.empty((0, 1, 1), np.float32))  # refuses
-        return Descriptor(found)  # of what was learnt before, no more is known
+        contract = find_descriptor(text)
+        if isinstance(contract, ForeignDescriptor):
+            contract.describe(np.empty((0, 1, 1), np.float32))  # refuses
+        return Descriptor(contract)  # the record of how it was learnt may be missing
 
     @property
     def contract(self) -> DescriptorContract:
-        """The same as the rest of Cairn takes it."""
+        """The internal object, for the rest of Cairn."""
         return self._made
 
     @property
@@ -105,12 +105,12 @@ class Descriptor:
 
     @property
     def bytes(self) -> int:
-        """Bytes that one row takes where it is kept in its own form, such as a code."""
+        """Bytes of one stored row, for example of a code."""
         return self._made.bytes
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what shapes its rows: those of equal fingerprints can be compared."""
+        """SHA-256 of all data that determines rows: those of equal fingerprints can be compared."""
         return self._made.fingerprint
 
     def describe(self, patches: ArrayLike) -> NDArray[np.float32]:
@@ -119,8 +119,7 @@ class Descriptor:
         Parameters
         ----------
         patches : array_like, shape (N, S, S)
-            Grey values of any scale, as `patches` gives them; N may be 0. Patches of another side than `side` are
-            resampled.
+            Grey values of any scale, as from `patches`; N may be 0. Patches of another side than `side` are resampled.
 
         Returns
         -------
@@ -163,7 +162,7 @@ class Descriptor:
         Raises
         ------
         CairnError
-            The rows have another length than this descriptor's, or another number.
+            The rows have another length than this descriptor's, or their numbers differ.
 
         Examples
         --------
@@ -181,18 +180,18 @@ class Descriptor:
             )
         signs = signs_of(self._made)
         if signs is not None:
-            found = -(rows[0] * rows[1]) @ signs
+            distances = -(rows[0] * rows[1]) @ signs
         else:
             difference = rows[0] - rows[1]
-            found = np.sqrt(np.einsum("nd,nd->n", difference, difference))
-        return np.asarray(found[0] if all(side.ndim == 1 for side in sides) else found, np.float32)
+            distances = np.sqrt(np.einsum("nd,nd->n", difference, difference))
+        return np.asarray(distances[0] if all(side.ndim == 1 for side in sides) else distances, np.float32)
 
     def __repr__(self) -> str:
         return f"Descriptor({self.name!r}, dim={self.dim}, side={self.side})"
 
 
 def contract_of(descriptor: "str | PathLike[str] | Descriptor | DescriptorContract") -> DescriptorContract:
-    """A descriptor as the rest of Cairn takes it: by its name or file, or one that keeps the contract."""
+    """The internal descriptor of a name, a file, a `Descriptor` or an object that fulfils the contract."""
     if isinstance(descriptor, str | PathLike):
         return Descriptor.load(descriptor).contract
     if isinstance(descriptor, Descriptor):

@@ -1,4 +1,4 @@
-"""Regions of an image, their patches, and what describes them: as indexing finds them, step by step."""
+"""Regions of an image, their patches and descriptors: the steps of indexing."""
 
 from dataclasses import replace
 from os import PathLike
@@ -29,16 +29,16 @@ AnyDescriptor = str | PathLike[str] | Descriptor | contract.Descriptor
 
 
 def detect(image: ArrayLike, *, detector: str | object = "dog-affine", max_features: int = 0) -> NDArray[np.float32]:
-    """Detect affine-covariant regions: those that will be found again in another photo of the same thing.
+    """Detect affine-covariant regions, which can be detected again in another photo of the same object.
 
     Parameters
     ----------
     image : array_like, shape (H, W) or (H, W, 3)
-        uint8 (0 to 255), uint16, or floats from 0 to 1. It is taken at its size: `cairn index` reduces photos to a
-        longer side of 1024 pixels first.
+        uint8 (0 to 255), uint16, or floats from 0 to 1. It is not resized: `cairn index` reduces photos to a longer
+        side of 1024 pixels first.
     detector : str or object
         ``dog-affine`` (extrema of the difference of Gaussians; Lowe, IJCV 2004) or ``hessian-affine`` (of the
-        determinant of the Hessian; Mikolajczyk & Schmid, IJCV 2004), both with affine adaptation; or one of your own.
+        determinant of the Hessian; Mikolajczyk & Schmid, IJCV 2004), both with affine adaptation; or your own detector.
     max_features : int
         Largest number, strong and spread over the image; 0: all, 8,000 at most.
 
@@ -46,7 +46,7 @@ def detect(image: ArrayLike, *, detector: str | object = "dog-affine", max_featu
     -------
     ndarray, shape (N, 5), float32
         Rows x, y, a, b, c, the strongest first: the ellipse a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1 in pixels, the centre
-        of the top-left pixel at (0, 0). None if the image shows nothing, or is smaller than 16 pixels.
+        of the top-left pixel at (0, 0). Empty if the image shows nothing, or is smaller than 16 pixels.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def detect(image: ArrayLike, *, detector: str | object = "dog-affine", max_featu
     regions = RegionOptions(
         detector=named("detector", detector), max_features=checked_count(max_features, "max_features", 0)
     )
-    extractor = Extractor(contract_of("sift"), FeatureOptions(regions))  # detection asks no descriptor
+    extractor = Extractor(contract_of("sift"), FeatureOptions(regions))  # detection does not use the descriptor
     return extractor.detect(as_photo(image, _WHOLE)).ellipses
 
 
@@ -78,7 +78,7 @@ def patches(
     measurement_scale: float | None = None,
     detector: str | object = "dog-affine",
 ) -> NDArray[np.float32]:
-    """Cut regions out of an image, each mapped to a square: what descriptors are made of.
+    """Cut regions out of an image, each mapped to a square, as input of descriptors.
 
     Parameters
     ----------
@@ -89,17 +89,17 @@ def patches(
     size : int
         Samples along a side, S: at least 2.
     upright : bool
-        Keep "down" down; False: turn each patch to its dominant orientation.
+        Keep "down" down; False: rotate each patch to its dominant orientation.
     measurement_scale : float, optional
-        Size of what is cut out over that of the region; the detector's own where it is left out (12.5 for
-        ``dog-affine``, whose regions are small).
+        Ratio of the size of the patch to that of the region; by default the detector's own (12.5 for ``dog-affine``,
+        whose regions are small).
     detector : str or object
-        That found the regions: its scale space is what is sampled.
+        Detector of the regions, whose scale space is sampled.
 
     Returns
     -------
     ndarray, shape (N, S, S), float32
-        Grey values, 0 to 255, smoothed as the sampling asks for; beyond the border the image's border goes on.
+        Grey values, 0 to 255, smoothed to avoid aliasing; the border of the image is repeated beyond it.
 
     Raises
     ------
@@ -152,17 +152,17 @@ def describe(
         A name, such as ``rootsift``, ``sift``, ``surf`` or ``cairn``; a file (.npz); a `Descriptor`; or an object with
         the attributes and methods of `retrieval.descriptors.contract.Descriptor`.
     upright : bool
-        Keep "down" down; False: turn each patch to its dominant orientation (see `orientations`).
+        Keep "down" down; False: rotate each patch to its dominant orientation (see `orientations`).
     measurement_scale : float, optional
-        See `patches`; times as large where the descriptor asks for more.
+        See `patches`; multiplied by the factor of the descriptor.
     detector : str or object
-        That found the regions.
+        Detector of the regions.
 
     Returns
     -------
     ndarray, shape (N, D), float32
-        Rounded to half precision, in which indexing keeps them: the same as of an indexed photo of that size, but for
-        what `cairn.as_image` says of a JPEG's grey values.
+        Rounded to half precision, as stored by indexing: equal to those of an indexed photo of that size, except that
+        grey values of a JPEG may differ (see `cairn.as_image`).
 
     Raises
     ------
@@ -179,8 +179,8 @@ def describe(
     >>> rows.shape == (len(regions), 128)
     True
     """
-    found = _described(image, regions, descriptor, upright, measurement_scale, detector)
-    return found.descriptors.astype(np.float32)
+    rows = _described(image, regions, descriptor, upright, measurement_scale, detector)
+    return rows.descriptors.astype(np.float32)
 
 
 def orientations(
@@ -191,7 +191,7 @@ def orientations(
     measurement_scale: float | None = None,
     detector: str | object = "dog-affine",
 ) -> NDArray[np.float32]:
-    """Find the dominant orientation of regions: the angle by which ``describe(..., upright=False)`` turns each patch.
+    """Find the dominant orientation of regions: the angle by which ``describe(..., upright=False)`` rotates each patch.
 
     Parameters
     ----------
@@ -222,9 +222,9 @@ def features_fingerprint(
     upright: bool = True,
     measurement_scale: float | None = None,
 ) -> str:
-    """Fingerprint of how features are made: descriptors compare only with those of the same.
+    """Fingerprint of how features are made: only descriptors of the same fingerprint can be compared.
 
-    A vocabulary that a collection is to take is trained with the fingerprint of the collection's options.
+    To use a vocabulary in a collection, train it with the fingerprint of the collection's options.
 
     Parameters
     ----------
@@ -260,8 +260,8 @@ def _described(
     extractor = _extractor(descriptor, upright, measurement_scale, detector)
     rows, photo = checked_regions(regions), as_photo(image, _WHOLE)
     with one_thread():
-        found = known_regions(photo.grey, rows, extractor.options.regions)
-    return extractor.describe(photo, found)
+        known = known_regions(photo.grey, rows, extractor.options.regions)
+    return extractor.describe(photo, known)
 
 
 def _extractor(

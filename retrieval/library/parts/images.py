@@ -1,4 +1,4 @@
-"""Images of callers: arrays of any usual type, as the grey values that all features are made of."""
+"""Conversion of callers' images, arrays of any usual type, to the grey values that features are made from."""
 
 import io
 from os import PathLike
@@ -14,7 +14,7 @@ from retrieval.photos.decoding import Photo, colour_of_image, photo_of_image, re
 from retrieval.photos.options import ImageOptions
 
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # Rec. 601, as Pillow converts colours
-_ROUNDING = 1e-4  # by which values of floats may leave 0 to 1, as those of an image that was resampled do
+_ROUNDING = 1e-4  # by which floats may exceed 0 to 1, as after resampling
 
 
 def read_image(path: "str | PathLike[str]", max_side: int = 1024) -> NDArray[np.uint8]:
@@ -25,7 +25,7 @@ def read_image(path: "str | PathLike[str]", max_side: int = 1024) -> NDArray[np.
     path : str or path
         The file: JPEG, PNG, TIFF, WebP, GIF, BMP, PPM or AVIF; HEIC with an optional package.
     max_side : int
-        Longest side, pixels: a larger photo is reduced, with no aliasing; 0: none is. `cairn index` takes 1024.
+        Longest side, pixels: larger photos are reduced, without aliasing; 0: no limit. `cairn index` uses 1024.
 
     Returns
     -------
@@ -52,11 +52,11 @@ def read_image(path: "str | PathLike[str]", max_side: int = 1024) -> NDArray[np.
 
 
 def as_image(image: ArrayLike | Image.Image) -> NDArray[np.float32]:
-    """Take an image as `cairn index` takes that of a file: grey values of single precision.
+    """Convert an image to grey values of single precision, as `cairn index` does with a file.
 
-    Colours become Rec. 601 luma, transparency is laid over white, more than 8 bits are scaled and not rounded. The
-    pixels of a PNG give exactly what indexing sees at the same size; of a JPEG, the decoder gives indexing the stored
-    luma, which rounding sets apart from that of its colours by a grey value or so.
+    Colours become Rec. 601 luma, transparency is blended with white, more than 8 bits are scaled without rounding. The
+    pixels of a PNG give exactly the grey values of indexing at the same size. For a JPEG, indexing uses the stored
+    luma, which differs from the luma of its colours by about one grey value, due to rounding.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def as_image(image: ArrayLike | Image.Image) -> NDArray[np.float32]:
 
 
 def as_photo(image: ArrayLike | Image.Image, options: ImageOptions | None = None) -> Photo:
-    """Take an image in memory as `read_photo` takes a file: see `as_image`; reduced where it is larger than asked for.
+    """Convert an image in memory like a file in `read_photo`: see `as_image`; reduced if larger than the limit.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def as_photo(image: ArrayLike | Image.Image, options: ImageOptions | None = None
 
 
 def as_colour(image: ArrayLike | Image.Image, max_side: int = 0) -> NDArray[np.uint8]:
-    """Take an image in memory as a picture to show: see `as_image`.
+    """Convert an image in memory to a picture for display: see `as_image`.
 
     Parameters
     ----------
     image
         See `as_image`.
     max_side : int
-        Longest side, pixels: a larger one is reduced; 0: none is.
+        Longest side, pixels: larger images are reduced; 0: no limit.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def as_colour(image: ArrayLike | Image.Image, max_side: int = 0) -> NDArray[np.u
 
 
 def encode_image(image: ArrayLike | Image.Image) -> bytes:
-    """Encode an image in memory as PNG: without loss, but for values between those of uint8.
+    """Encode an image in memory as PNG: without loss, except of fractions of uint8 values.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def _as_pillow(pixels: NDArray[Any]) -> Image.Image:
     """A checked array as an image of a mode that decoding knows: L, RGB, RGBA, I;16, or F of values from 0 to 1."""
     if pixels.dtype == np.uint8 or (pixels.dtype == np.uint16 and pixels.ndim == 2):
         return Image.fromarray(np.ascontiguousarray(pixels))
-    # Decoding tells 0 to 1 from 0 to 255 by the largest value.
+    # Decoding distinguishes 0 to 1 from 0 to 255 by the largest value.
     parts = pixels / np.float32(65535) if pixels.dtype == np.uint16 else _parts_of_one(pixels)
     if parts.ndim == 3:
         grey = parts[:, :, :3] @ _LUMA
@@ -207,7 +207,7 @@ def _as_pillow(pixels: NDArray[Any]) -> Image.Image:
 
 
 def _parts_of_one(pixels: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Floats as they are, where all are from 0 to 1 but for rounding."""
+    """Return floats unchanged, if all are from 0 to 1, up to rounding."""
     low, high = float(pixels.min()), float(pixels.max())
     if not (np.isfinite(low) and np.isfinite(high)):
         raise CairnError("The image has values that are not finite: give each pixel a number.")

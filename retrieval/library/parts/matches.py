@@ -32,21 +32,21 @@ _KEPT = 0.95  # of the inliers that a map fitted to them explains, at least
 
 @dataclass(frozen=True, eq=False)
 class Verified:
-    """What verification found between two images.
+    """Result of verifying two images.
 
     Attributes
     ----------
     inliers : ndarray, shape (M, 2), int32
         Matches that agree on one map, each feature at most once: number of the region in the first image, and in the
-        second. None if the images are not verified.
+        second. Empty if the images are not verified.
     transform : ndarray, shape (2, 3), float64, or None
         Affine map of the first image's pixels to the second's; None: not verified.
     homography : ndarray, shape (3, 3), float64, or None
-        The same as a homography, which follows a plane at a slant more closely where the inliers fix one.
+        The same as a homography, which fits a plane at a slant more closely, if the inliers determine one.
     log_odds : float
-        Logarithm of the odds that both images show the same, by the matches alone; -inf if nothing speaks for it.
+        Log odds that both images show the same, only by the matches; -inf without evidence.
     unsure : int
-        Matches that agree on a map, where that may well be by chance, or by a line of text; 0 where verified.
+        Matches that agree on a map, perhaps by chance or as a line of text; 0 if verified.
     """
 
     inliers: NDArray[np.int32]
@@ -57,12 +57,12 @@ class Verified:
 
     @property
     def verified(self) -> bool:
-        """Whether both images show the same, as far as the matches tell."""
+        """Whether both images show the same, judging by the matches."""
         return self.transform is not None
 
     @property
     def probability(self) -> float:
-        """Probability that both images show the same, by the matches alone: 0 to 1."""
+        """Probability that both images show the same, only by the matches: 0 to 1."""
         return probability(self.log_odds) if np.isfinite(self.log_odds) else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def nearest_matches(descriptors_a: ArrayLike, descriptors_b: ArrayLike, ratio: f
     Returns
     -------
     ndarray, shape (K, 2), int32
-        Row of the first, row of the second; each at most once. None if the second image has fewer than two.
+        Row of the first, row of the second; each at most once. Empty if the second image has fewer than two.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def word_matches(words_a: ArrayLike, words_b: ArrayLike, most: int = 1500) -> ND
     words_a, words_b : array_like, shape (N,) and (M,), int
         From `Vocabulary.assign`; N and M may be 0.
     most : int
-        Largest number of matches; where there are more, those of the words with the fewest of them are given.
+        Largest number of matches; if there are more, those of the words with the fewest are returned.
 
     Returns
     -------
@@ -166,26 +166,26 @@ def verify(
     threshold: float = 0.025,
     min_inliers: int = 4,
 ) -> Verified:
-    """Verify matches by geometry: is there a map of the plane that explains many of them?
+    """Verify matches by geometry: find a map of the plane that explains many of them.
 
-    Every match is a hypothesis of its own, since two ellipses fix a map of the plane up to a turn (Philbin et al., CVPR
-    2007); the best are refined (Chum, Matas & Kittler, DAGM 2003). What so many matches would agree on by chance is no
-    map. A collection asks more: it knows which words are rare.
+    Every match defines a hypothesis, as two ellipses determine a map of the plane up to a rotation (Philbin et al.,
+    CVPR 2007); the best are refined (Chum, Matas & Kittler, DAGM 2003). Maps that as many matches would agree on by
+    chance are rejected. Searches of a collection are stricter, as the rarity of words is known.
 
     Parameters
     ----------
     regions_a, regions_b : array_like, shape (N, 5) and (M, 5)
         Regions of the two images, see `detect`.
     matches : array_like, shape (K, 2), int
-        Tentative matches, such as `nearest_matches` gives: row of `regions_a`, row of `regions_b`.
+        Tentative matches, such as those of `nearest_matches`: row of `regions_a`, row of `regions_b`.
     shape_a, shape_b : tuple of int
         Of the images: ``image.shape``, height and width first. Thresholds are parts of the longer side.
     angles_a, angles_b : array_like, shape (N,) and (M,), optional
-        From `orientations`, where patches were turned; "down" is taken to be down in both images otherwise.
+        From `orientations`, if patches were rotated; by default "down" is assumed to be down in both images.
     hypotheses : str
-        What one match fixes: ``affine`` (5 degrees of freedom, "down" kept, or turned by the angles), ``similarity``
-        (scale, turn and shift), ``scale`` (scale and shift); or ``places``: two matches fix a similarity, whatever
-        their regions look like.
+        Map defined by one match: ``affine`` (5 degrees of freedom, "down" kept, or rotated by the angles),
+        ``similarity`` (scale, rotation and shift), ``scale`` (scale and shift); or ``places``: two matches define a
+        similarity, whatever the shapes of their regions.
     threshold : float
         Largest symmetric transfer error of an inlier, as a part of the images' longer sides.
     min_inliers : int
@@ -198,8 +198,8 @@ def verify(
     Raises
     ------
     CairnError
-        An array has another shape or values that are not finite, a match names a region that is not there, or an
-        option is out of range.
+        An array has another shape or values that are not finite, a match names a missing region, or an option is out
+        of range.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def verify(
     options = VerificationOptions(
         freedom=_FREEDOMS[hypotheses], threshold=threshold, min_inliers=checked_count(min_inliers, "min_inliers", 3)
     )
-    if hypotheses == "places":  # regions tell nothing then
+    if hypotheses == "places":  # the shapes of regions are not used
         evidence = replace(options.evidence, log_scale=np.inf, shape=np.inf)
         options = replace(options, scale_ratio=np.inf, evidence=evidence)
     frames = [
@@ -234,19 +234,19 @@ def verify(
         for place, (rows, turned, side) in enumerate(zip(regions, angles, sides, strict=True))
     ]
     with one_thread():
-        found = verify_frames(frames[0], frames[1], pairs, options)
-    if found.transform is None:
-        return Verified(np.zeros((0, 2), np.int32), None, None, float(found.log_odds), found.unsure)
-    inliers = found.matches.astype(np.int32)
+        verification = verify_frames(frames[0], frames[1], pairs, options)
+    if verification.transform is None:
+        return Verified(np.zeros((0, 2), np.int32), None, None, float(verification.log_odds), verification.unsure)
+    inliers = verification.matches.astype(np.int32)
     source = _frames(regions[0], angles[0], sides[0], inliers[:, 0]).centres
     target = _frames(regions[1], angles[1], sides[1], inliers[:, 1]).centres
-    affine = np.vstack([_fitted(found.transform, source, target, threshold), [0, 0, 1]])
+    affine = np.vstack([_fitted(verification.transform, source, target, threshold), [0, 0, 1]])
     projective = projective_map(source, target)
     return Verified(
         inliers,
         in_pixels(affine, *sides)[:2],
         in_pixels(affine if projective is None else projective, *sides),
-        float(found.log_odds),
+        float(verification.log_odds),
         0,
     )
 
@@ -254,10 +254,10 @@ def verify(
 def _fitted(
     found: NDArray[np.float64], source: NDArray[np.floating], target: NDArray[np.floating], threshold: float
 ) -> NDArray[np.float64]:
-    """Fit a map to its inliers by least squares; the one that was found where that explains too few of them.
+    """Fit a map to its inliers by least squares; return the original if the fit explains too few of them.
 
-    Verification takes the map that most matches agree on, and one stray match keeps the map of a single region from
-    being refined.
+    Verification chooses the map with most inliers, and one stray match can keep the map of a single region from being
+    refined.
     """
     fitted = fit_affine(source.astype(np.float64), target.astype(np.float64))
     if fitted is None:

@@ -13,16 +13,16 @@ from retrieval.library.parts.arguments import as_array, checked_count, checked_i
 class Index:
     """Images by their visual words, scored by the cosine of tf-idf vectors (Sivic & Zisserman, ICCV 2003).
 
-    The weight of word w in image d is ``tf(n_dw) ln(N / df(w))``. It scores as a collection's engine ``tf-idf`` does,
-    in memory: about twenty bytes for each distinct word of an image. The first `score` after images were added looks at
-    all of them again: add many before asking.
+    The weight of word w in image d is ``tf(n_dw) ln(N / df(w))``. Scores are those of a collection's engine ``tf-idf``,
+    in memory: about twenty bytes for each distinct word of an image. The first `score` after images were added rebuilds
+    the index: add many before scoring.
 
     Parameters
     ----------
     words : int
         Size of the vocabulary.
     tf : str
-        Term frequency of a count n: ``linear`` (n) or ``sqrt``, which discounts what is repeated in one image.
+        Term frequency of a count n: ``linear`` (n) or ``sqrt``, which discounts repetition in one image.
 
     Raises
     ------
@@ -78,12 +78,12 @@ class Index:
         words : array_like, shape (m,), int
             With repeats.
         weights : array_like, shape (m,), optional
-            What each counts for, at least 0, such as shares of soft assignment; 1 each otherwise.
+            Weight of each, at least 0, such as shares of soft assignment; by default 1.
 
         Returns
         -------
         ndarray, shape (images,), float32
-            Cosines, 0 to 1, by number. All are 0 where the query has no word that is in some images and not in others.
+            Cosines, 0 to 1, by number. All are 0 if the query has no word that is in some images but not in all.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Index:
         return self._ready().weights.idf
 
     def _ready(self) -> "_Built":
-        """Postings of the images as they are now."""
+        """Postings of the current images."""
         if self._built is None:
             self._built = _Built(self.words, self._options, self._images)
         return self._built
@@ -135,8 +135,7 @@ class Index:
 class _Built:
     """Postings and norms of some images.
 
-    Sums run over words in ascending order, as those of `index.inverted.InvertedIndex` do: scores are the same to the
-    last bit.
+    Sums run over words in ascending order, as in `index.inverted.InvertedIndex`: scores are equal to the last bit.
     """
 
     def __init__(

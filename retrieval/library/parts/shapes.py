@@ -1,4 +1,4 @@
-"""Regions as shapes: their sizes, their outlines, and where a homography takes them."""
+"""Regions as shapes: sizes, outlines, and mapping by homographies."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,14 +36,14 @@ def radii(regions: ArrayLike) -> NDArray[np.float64]:
 
 
 def outlines(regions: ArrayLike, scale: float = 1.0, points: int = 41) -> NDArray[np.float64]:
-    """Return the outlines of regions, to be drawn.
+    """Return the outlines of regions, for drawing.
 
     Parameters
     ----------
     regions : array_like, shape (N, 5)
-        Rows x, y, a, b, c, as `cairn.detect` gives them.
+        Rows x, y, a, b, c, as from `cairn.detect`.
     scale : float
-        Times as large as they are: what is cut out and described is larger than what is detected.
+        Factor of size: patches are larger than detected regions.
     points : int
         Points of an outline, at least 4.
 
@@ -77,14 +77,14 @@ def map_regions(regions: ArrayLike, homography: ArrayLike) -> NDArray[np.float64
     Parameters
     ----------
     regions : array_like, shape (N, 5)
-        Rows x, y, a, b, c, as `cairn.detect` gives them.
+        Rows x, y, a, b, c, as from `cairn.detect`.
     homography : array_like, shape (3, 3)
-        Takes pixels of the regions' image to pixels of the other.
+        Maps pixels of the regions' image to pixels of the other.
 
     Returns
     -------
     ndarray, shape (N, 5), float64
-        Rows x, y, a, b, c; NaN where a centre is mapped to infinity.
+        Rows x, y, a, b, c; NaN if a centre is mapped to infinity.
 
     Raises
     ------

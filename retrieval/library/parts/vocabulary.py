@@ -17,9 +17,9 @@ from retrieval.library.progress import INDEXING, Telling, telling
 
 
 class Vocabulary:
-    """Visual words: centres of descriptors, each of which stands for those nearest to it.
+    """Visual words: cluster centres of descriptors, each of which represents those nearest to it.
 
-    Made by `train` or `load`. The folder that `save` writes is one that a collection takes, and the other way round.
+    Made by `train` or `load`. Collections can use the folder that `save` writes, and `load` that of a collection.
 
     Examples
     --------
@@ -55,16 +55,15 @@ class Vocabulary:
         descriptors : array_like, shape (N, D)
             Such as those of several images, one below the other.
         words : int, optional
-            How many; one for 30 descriptors where it is left out. It has as many or, if those are less, one for each
-            distinct descriptor.
+            Number of words; by default one for 30 descriptors. At most one for each distinct descriptor.
         seed : int
-            Of all that is random. The same descriptors and the same seed give the same words.
+            Random seed. The same descriptors and the same seed give the same words.
         passes : int
             Of k-means over the descriptors.
         search : str
             Back-end of nearest-neighbour search: ``ivf``, ``faiss``, ``flann`` or ``pyflann``.
         features : str
-            Fingerprint of how the descriptors were made, from `features_fingerprint`: a collection takes only a
+            Fingerprint of how the descriptors were made, from `features_fingerprint`: a collection accepts only a
             vocabulary that was made for its own features.
         trained_on : str
             Source of the descriptors, for people to read.
@@ -93,7 +92,7 @@ class Vocabulary:
             seed=checked_count(seed, "seed", 0),
             backend=search,
         )
-        from index.clustering.sources import ArraySource  # k-means alone needs it
+        from index.clustering.sources import ArraySource  # only k-means needs it
 
         source = ArraySource(rows)
         with telling(progress, INDEXING) as tell, one_thread():
@@ -121,7 +120,7 @@ class Vocabulary:
         return cls(vocabulary.Vocabulary.load(find_vocabulary(Path(folder))))
 
     def save(self, folder: "str | PathLike[str]") -> None:
-        """Write it to a new folder, which is there whole or not at all.
+        """Write it to a new folder atomically.
 
         Parameters
         ----------
@@ -131,7 +130,7 @@ class Vocabulary:
         Raises
         ------
         CairnError
-            The folder exists and has something in it, or the one above it is not there.
+            The folder exists and is not empty, or its parent does not exist.
 
         Examples
         --------
@@ -151,7 +150,7 @@ class Vocabulary:
 
     @property
     def contract(self) -> vocabulary.Vocabulary:
-        """The same as the rest of Cairn takes it."""
+        """The internal object, for the rest of Cairn."""
         return self._made
 
     @property
@@ -171,12 +170,12 @@ class Vocabulary:
 
     @property
     def features(self) -> str:
-        """Fingerprint of how the descriptors that it is made for were made; empty if unknown."""
+        """Fingerprint of how its descriptors were made; empty if unknown."""
         return self._made.descriptor
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what decides which word a descriptor gets."""
+        """SHA-256 of all data that determines the assignment of words."""
         return self._made.fingerprint
 
     @property
@@ -185,7 +184,7 @@ class Vocabulary:
         return self._made.quantisation_error
 
     def assign(self, descriptors: ArrayLike) -> NDArray[np.int32]:
-        """Give each descriptor its word: the nearest centre, as far as approximate search finds it.
+        """Assign each descriptor its word: the nearest centre, by approximate search.
 
         Parameters
         ----------
@@ -212,7 +211,7 @@ class Vocabulary:
         ----------
         descriptors : array_like, shape (N, D)
         k : int
-            Words a descriptor; all if there are no more.
+            Words for each descriptor; at most all.
 
         Returns
         -------

@@ -14,7 +14,7 @@ class Asmk(SignedEngine):
     """Ranks by words and their aggregated signatures (Tolias, Avrithis, Jégou, ICCV 2013 and IJCV 2016)."""
 
     name = "asmk"
-    scores_borrowed = False  # aggregates of own and borrowed features would have to be kept
+    scores_borrowed = False  # aggregates of own and borrowed features would have to be stored
 
     def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
         """Score every photo: see `Engine.score_many`."""

@@ -24,19 +24,19 @@ from retrieval.search.views import View
 
 
 class Searchable(Protocol):
-    """What an engine needs of a collection, or of the part of one that it scores."""
+    """The interface of a collection, or of a part of one, that an engine uses."""
 
     @property
     def folder(self) -> Path:
-        """What messages call it."""
+        """Its name in messages."""
 
     @property
     def options(self) -> CollectionOptions:
-        """How it was made."""
+        """Options that it was made with."""
 
     @property
     def signature(self) -> SignatureKind | None:
-        """The kind of signature that features have; None if they have none."""
+        """The kind of signature that features have; None without signatures."""
 
     def scored_index(
         self, scoring: ScoringOptions | None = None, similarity: Path | None = None, *, augmented: bool = False
@@ -47,8 +47,8 @@ class Searchable(Protocol):
 class Engine(ABC):
     """One way to rank the photos of a collection, and to verify one of them, for one view of a query.
 
-    Turns, the choice of the photos that are verified, the order of the ranking and expansion are the same for all: see
-    `Searcher`. An engine may keep what it reads; a collection that changes is searched by a new one.
+    `Searcher` does the rest for all engines: turns, choice of photos to verify, order of the ranking, and expansion. An
+    engine may cache what it reads; a new engine is made if the collection changes.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ class Engine(ABC):
 
     @classmethod
     def prepared(cls, options: CollectionOptions) -> CollectionOptions:
-        """Return options of a collection that the engine can search: those given, and what it needs beyond."""
+        """Return options of a collection that the engine can search: the given ones, extended as needed."""
         return options
 
     @classmethod
     def refusal(cls, collection: Searchable) -> str | None:
-        """Say what a collection lacks that the engine needs, and what to do, in a sentence; None if it has it."""
+        """Return a sentence that says what the collection lacks for the engine and what to do; None if nothing."""
         return None
 
     @abstractmethod
@@ -119,8 +119,8 @@ class Engine(ABC):
         Returns
         -------
         ndarray, shape (views, N), float32
-            Of the photos in the order of `index.image_numbers`: 0 for what has nothing in common with the view, more
-            for what is more like it. The score of a photo depends on no other view and no other search.
+            In the order of `index.image_numbers`: 0 for a photo that has nothing in common with the view, larger for a
+            more similar one. The score of a photo depends on no other view and no other search.
         """
 
     def score(self, view: View) -> NDArray[np.float32]:
@@ -131,18 +131,18 @@ class Engine(ABC):
     def begin(self, views: Sequence[View]) -> Begun:
         """Begin to score the photos of a part of a collection, where a score depends on those of other parts.
 
-        With what `Begun.totals` of all parts add up to, `Begun.finish` gives what `score_many` gives of all photos. An
-        engine that scores each photo by itself, given what `index` knows of the whole collection, leaves it as it is.
+        Given the sums of `Begun.totals` over all parts, `Begun.finish` returns what `score_many` returns for all
+        photos. An engine that scores each photo separately need not override this.
         """
         return Begun([], lambda _: self.score_many(views))
 
     def scoreboard(self, views: int, among: NDArray[np.integer] | None = None) -> Scoreboard:
-        """Return a scoreboard of a search with several views, among all photos or those of some numbers."""
+        """Return the scoreboard of a search with several views, among all photos or the given numbers."""
         return LocalScoreboard(self, views, among)
 
     @abstractmethod
     def verify(self, view: View, number: int) -> Verification:
-        """Verify one photo of the index by geometry; `NOTHING` where no map is found.
+        """Verify one photo of the index by geometry; `NOTHING` if no map is found.
 
         Parameters
         ----------
@@ -153,9 +153,9 @@ class Engine(ABC):
         """
 
     def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
-        """Verify some photos of the index, in the order given: each as `verify` does, whatever the others are.
+        """Verify some photos of the index, in the given order: each result is that of `verify`.
 
-        An engine that verifies many at once in less time does so here.
+        Override it if several photos can be verified together in less time.
 
         Parameters
         ----------
@@ -168,9 +168,9 @@ class Engine(ABC):
 
 
 def settle(options: SearchOptions, collection: Searchable) -> SearchOptions:
-    """Name the engine if the options leave it open, and adapt verification to the collection's keypoints.
+    """Choose the engine if the options leave it open, and adapt verification to the collection's keypoints.
 
-    What only words can do (a learnt similarity, soft assignment, another term frequency) is done by words.
+    Options that only words support (a learnt similarity, soft assignment, another term frequency) select tf-idf.
     """
     verification = suited(options.verification, collection.options.features.regions.detector)
     options = replace(options, verification=verification)

@@ -31,12 +31,12 @@ _COUNTED_AT_ONCE = 16  # photos whose matches are computed in full
 
 @dataclass(frozen=True)
 class Tentative:
-    """Tentative matches of a view with some photos, one photo's after the other's."""
+    """Tentative matches of a view with some photos, photo by photo."""
 
     pairs: NDArray[np.int32]  # (K, 2) int32: feature of the view, feature of the photo
     starts: NDArray[np.int64]  # (B + 1,) int64: first pair of each photo
     ambiguity: NDArray[np.int64]  # (K,) int64: how many pairs the word of each pair has in its photo
-    left_out: NDArray[np.bool_]  # (B,) bool: whether a photo has more than are given
+    left_out: NDArray[np.bool_]  # (B,) bool: whether a photo has more matches than these
 
 
 class MatchingEngine(Engine):
@@ -49,7 +49,7 @@ class MatchingEngine(Engine):
 
     def _tentative(self, view: View, images: Sequence[ImageFeatures], most: int) -> Tentative:
         """Match features of a view with those of some photos that have the same word. `most`: largest number of matches
-        of one photo; where there are more, those of the least ambiguous words are given.
+        of one photo; if there are more, those of the least ambiguous words are returned.
         """
         offsets = np.concatenate([[0], np.cumsum([len(image.words) for image in images])]).astype(np.int64)
         words = np.concatenate([image.words for image in images]) if images else np.zeros(0, np.int32)
@@ -63,16 +63,16 @@ class MatchingEngine(Engine):
     def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
         """Verify photos by their tentative matches: see `Engine.verify_many`."""
         images = self.index.images.features_of(numbers)
-        found = [self._identify(view, image) for image in images]
-        others = [place for place, same in enumerate(found) if not same.inliers]
+        results = [self._identify(view, image) for image in images]
+        others = [place for place, same in enumerate(results) if not same.inliers]
         for start in range(0, len(others), _AT_ONCE):
             some = others[start : start + _AT_ONCE]
             for place, verification in self._verify_some(view, some, images):
-                found[place] = verification.in_sides(view.elongation, images[place].elongation)
-        return found
+                results[place] = verification.in_sides(view.elongation, images[place].elongation)
+        return results
 
     def _identify(self, view: View, image: ImageFeatures) -> Verification:
-        """Verify a photo by being the query itself; `NOTHING` where it is another."""
+        """Verify a photo that is the query itself; `NOTHING` for any other."""
         if not view.lookup.equal(image.words):
             return NOTHING
         every = decode_geometry(image.columns, np.arange(len(image.words)))
@@ -89,7 +89,7 @@ class MatchingEngine(Engine):
             return _Matches(view, some, self._tentative(view, some, most))
 
         matches = match(places, options.max_matches)
-        if options.freedom == TWO_MATCHES:  # a shortlist judges maps of single matches
+        if options.freedom == TWO_MATCHES:  # a shortlist assesses maps of single matches
             for number, place in enumerate(places):
                 rarity = self.rarity(view, images[place].words)
                 yield place, verify(*matches.of(number), options, rarity=rarity, extent=view.extent)
@@ -119,7 +119,7 @@ class MatchingEngine(Engine):
         matches: "_Matches",
         known: Mapping[int, Verification],
     ) -> Iterator[tuple[int, Verification]]:
-        """Verify some photos without a single map piece by piece; return those with more matches than before."""
+        """Verify some photos piece by piece, without a single map; return those with more matches than before."""
         options = self.verification
         so_far = [known.get(place, NOTHING) for place in places]
         wanted = np.array([one.transform is None for one in so_far], np.bool_)
@@ -135,14 +135,14 @@ class MatchingEngine(Engine):
     def _recounts(
         self, places: Sequence[int], match: Callable[[Sequence[int], int], "_Matches"]
     ) -> Iterator[tuple[Frames, Frames, NDArray[np.int32]]]:
-        """Match the photos at some places by as many features as inliers are counted among, some at a time."""
+        """Match the photos at some places, in batches, by as many features as inliers are counted among."""
         for start in range(0, len(places), _COUNTED_AT_ONCE):
             some = places[start : start + _COUNTED_AT_ONCE]
             matches = match(some, self.verification.max_counted)
             yield from (matches.of(number) for number in range(len(some)))
 
     def rarity(self, view: View, words: NDArray[np.integer]) -> float:
-        """Rarity of a query's words or of a photo's, given by its `words`, whichever are the commoner: see `weigh`."""
+        """Rarity of the words of the query or of a photo (`words`), whichever are commoner: see `weigh`."""
         own = self._mean_idf.get(view)
         if own is None:
             own = self._mean_idf[view] = self._mean(view.words)
@@ -156,16 +156,16 @@ class MatchingEngine(Engine):
 class _Matches:
     """Tentative matches of a view with some photos, and the regions of both."""
 
-    def __init__(self, view: View, images: Sequence[ImageFeatures], found: Tentative) -> None:
-        self.starts, self.ambiguity, self.left_out = found.starts, found.ambiguity, found.left_out
-        self.query = view.frames.at(found.pairs[:, 0]).enlarged(view.elongation)
-        self.image = decode_geometries([image.columns for image in images], found.pairs[:, 1], self.starts)
+    def __init__(self, view: View, images: Sequence[ImageFeatures], tentative: Tentative) -> None:
+        self.starts, self.ambiguity, self.left_out = tentative.starts, tentative.ambiguity, tentative.left_out
+        self.query = view.frames.at(tentative.pairs[:, 0]).enlarged(view.elongation)
+        self.image = decode_geometries([image.columns for image in images], tentative.pairs[:, 1], self.starts)
         for number, image in enumerate(images):
             if image.elongation != 1:
                 some = slice(self.starts[number], self.starts[number + 1])
                 self.image.centres[some] *= np.float32(image.elongation)
                 self.image.linear[some] *= np.float32(image.elongation)
-        self._pairs = found.pairs
+        self._pairs = tentative.pairs
 
     def of(self, number: int) -> tuple[Frames, Frames, NDArray[np.int32]]:
         """Return the matched features of one photo, and their pairs, as `verify` takes them."""

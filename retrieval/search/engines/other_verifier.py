@@ -1,4 +1,4 @@
-"""An engine whose best photos another verifier verifies: see `retrieval.matching.verifiers`."""
+"""An engine with another verifier for its best photos: see `retrieval.matching.verifiers`."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from retrieval.search.views import View
 
 
 class OtherVerifier(Engine):
-    """Scores as an engine does, and verifies by the verifier that its options name."""
+    """Scores by another engine, and verifies by the verifier that the options name."""
 
     def __init__(self, engine: Engine, collection: Collection) -> None:
         self.options, self.index = engine.options, engine.index
@@ -56,13 +56,13 @@ class OtherVerifier(Engine):
         images = self.index.images.features_of(numbers)
         rows = self._collection.catalogue.read(rows_of, numbers)
         query = self._features(view.frames, view.words, view.descriptors, view.size)
-        found = []
+        results = []
         for image, row in zip(images, rows, strict=True):
             frames = decode_geometry(image.columns, np.arange(len(image.words)))
             size = row.width or 1, row.height or 1
             photo = self._features(frames, image.words, image.columns.get("descriptor"), size)
-            found.append(verification_of(self._verifier, query, photo, self.options.verification))
-        return found
+            results.append(verification_of(self._verifier, query, photo, self.options.verification))
+        return results
 
     def _features(
         self,

@@ -15,7 +15,7 @@ from retrieval.search.views import View
 
 
 class Raw(Engine):
-    """Verifies every photo by its descriptors; words put those in order that do not pass."""
+    """Verifies every photo by its descriptors; photos that fail are ranked by words."""
 
     needs_descriptors = True
 

@@ -1,4 +1,4 @@
-"""The engines and expansions by name. It imports none of them: the names are known at once, as for `cairn --help`."""
+"""The engines and expansions by name, without importing them, so that `cairn --help` is quick."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,26 +18,26 @@ DEFAULT = BEST
 
 
 class VerifiedPhotos(Enum):
-    """Which photos are verified by geometry: those that pass come first in the ranking."""
+    """Which photos are verified by geometry; those that pass come first in the ranking."""
 
     NONE = "none"
     BEST = "best"  # those of the best scores, `VerificationOptions.depth` of them
-    ALL = "all"  # so that visual words decide next to nothing
+    ALL = "all"  # visual words then decide almost nothing
 
 
 @dataclass(frozen=True)
 class EngineEntry:
-    """What is known of an engine before it is imported."""
+    """Description of an engine, available before it is imported."""
 
     name: str  # of --engine
     place: str  # module:class; the class is an `Engine`
     label: str  # in the search page's list
-    note: str = ""  # what --help says of it, in brackets
-    needs: str = ""  # what the API's description says that it needs
+    note: str = ""  # shown by --help in brackets
+    needs: str = ""  # its requirements, for the description of the API
     verified: VerifiedPhotos = VerifiedPhotos.NONE
     expands: bool = True  # whether a query can be expanded by words: its scores follow the terms of a `View`
     signed: bool = False  # whether it looks features up by signatures
-    explained_by: str = ""  # the engine that shows the geometry of its matches; its own name where it is left out
+    explained_by: str = ""  # the engine that shows the geometry of its matches; by default itself
 
 
 _ENTRIES = (
@@ -108,7 +108,7 @@ EXPANSIONS = {
 
 
 def find_engine(name: str) -> EngineEntry:
-    """Look an engine up by name, or an extension by its place too; raises CairnError if there is none."""
+    """Look an engine up by name, or an extension also by its place; raises CairnError if there is no such engine."""
     if name in ENGINES:
         return ENGINES[name]
     extension = extensions.find("engine", name)
@@ -122,12 +122,12 @@ def find_engine(name: str) -> EngineEntry:
 
 
 def every_engine() -> list[EngineEntry]:
-    """Cairn's own engines, and the extensions that can be loaded."""
-    found = list(ENGINES.values())
+    """Built-in engines, and the extensions that can be loaded."""
+    entries = list(ENGINES.values())
     for one in extensions.extensions("engine"):
         with suppress(CairnError):
-            found.append(find_engine(one.name))
-    return found
+            entries.append(find_engine(one.name))
+    return entries
 
 
 def describe_engines() -> str:

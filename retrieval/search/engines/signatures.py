@@ -1,4 +1,4 @@
-"""Engines by signatures: what they share, and the one that ranks by votes of features that nearly agree."""
+"""Engines by signatures: their base class, and the engine that ranks by votes of features that nearly agree."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,8 +22,8 @@ _LEAST = 1e-9  # votes of a view whose words are in every photo
 class SignedEngine(MatchingEngine):
     """An engine that scores photos by signatures, and verifies them by features of equal words like any other.
 
-    A third of the matches that geometry agrees with differ in more bits than chance allows: signatures tell which
-    photos to verify, and words which features to verify them by.
+    A third of the true matches differ in more bits than chance allows. So signatures choose the photos to verify, but
+    words the features to match.
     """
 
     name: ClassVar[str]
@@ -32,7 +32,7 @@ class SignedEngine(MatchingEngine):
     def __init__(self, collection: Searchable, options: SearchOptions) -> None:
         super().__init__(collection, options)
         kind = collection.signature
-        assert kind is not None  # else it would have been refused
+        assert kind is not None  # `refusal` has checked it
         self._bits = kind.bits
 
     @classmethod
@@ -61,7 +61,7 @@ def signed_of(view: View) -> SignedFeatures:
 class Signatures(SignedEngine):
     """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009): see `voting.count_votes`.
 
-    A true match may differ in more bits than chance allows, and votes for nothing. So the words alone count a little.
+    True matches that differ in more bits than chance allows cast no vote, so words alone count a little as well.
     """
 
     name = "signatures"
@@ -74,7 +74,7 @@ class Signatures(SignedEngine):
         return self._joined(views, scores)
 
     def begin(self, views: Sequence[View]) -> Begun:
-        """Count votes: what those of a feature add up to over all photos decides how they are shared."""
+        """Count votes: the total of a feature over all photos decides how its votes are shared."""
         counted = [self._count(view) for view in views]
 
         def finish(totals: Sequence[NDArray[np.float64]]) -> NDArray[np.float32]:
@@ -84,12 +84,12 @@ class Signatures(SignedEngine):
 
     def _count(self, view: View) -> Votes:
         options = self.options.voting
-        asked = without_common(self.index, signed_of(view), options.beside)
-        matches = match(self.index, asked, round(options.radius * self._bits))
-        return count_votes(self.index, matches, self._bits, options, len(asked.words))
+        features = without_common(self.index, signed_of(view), options.beside)
+        matches = match(self.index, features, round(options.radius * self._bits))
+        return count_votes(self.index, matches, self._bits, options, len(features.words))
 
     def _joined(self, views: Sequence[View], votes: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Scores (views, N): the part of each view's own votes that photos have, and weighed, the cosine of words."""
+        """Scores (views, N): votes of photos relative to each view's own votes, plus the weighted cosine of words."""
         if not votes:
             return np.zeros((0, len(self.index.image_numbers)), np.float32)
         own = np.array([self._own_votes(view) for view in views], np.float32)[:, None]
@@ -97,6 +97,6 @@ class Signatures(SignedEngine):
         return np.asarray(np.stack(votes) / own + np.float32(self.options.voting.words) * cosines, np.float32)
 
     def _own_votes(self, view: View) -> float:
-        """Votes of a photo that has exactly the features of a view, and shares none of them with other photos."""
+        """Votes of a photo with exactly the features of a view that shares no feature with other photos."""
         squares = np.square(self.index.idf.take(view.words))
         return max(float(squares.sum() / np.sqrt(max(len(squares), 1))), _LEAST)

@@ -28,6 +28,7 @@ PAGES = {
     "/saved": "saved",
     "/motif": "motif",
     "/books": "books",
+    "/clock": "clock",
     "/map": "map",
     "/work": "work",
     "/improve": "improve",

@@ -9,13 +9,16 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.web.access.limits import SEARCHING
+from retrieval.web.access.rights import WRITING
 from retrieval.web.models import (
+    ClockDecided,
     HowToExplain,
     HowToSearch,
     ImpressionsAnswer,
     MatchAnswer,
     MatchRequest,
     Number,
+    PrintClockAnswer,
     QueryPhoto,
     SearchAnswer,
     SearchRequest,
@@ -23,7 +26,8 @@ from retrieval.web.models import (
 from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes.exports import attached
-from retrieval.web.service import describe_photos, service_of
+from retrieval.web.routes.saved import table_file
+from retrieval.web.service import changing, describe_photos, service_of
 from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api", tags=["search"])
@@ -35,6 +39,8 @@ Asked = Annotated[
     ),
 ]
 Format = Annotated[Literal["json", "csv", "jpg"], Query(description="csv and jpg are files to keep.")]
+_CLOCK_SECONDS = 300.0  # that 24 impressions may take
+_TABLE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}}}}
 _FILES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, "image/jpeg": {}}}}
 COLUMNS = (
     *("query_x", "query_y", "photo_x", "photo_y"),
@@ -100,6 +106,40 @@ async def impressions(request: Request, asked: Annotated[MatchParameters, Query(
     """Compare impressions of a block or plate in one frame: a photo, or a box in one, and another photo."""
     answer, _ = await _have_done(request, "impressions", {"expand": "none", **_job(asked.request(), None)})
     return answer
+
+
+@router.get("/impressions/clock", dependencies=SEARCHING, response_model=PrintClockAnswer, responses=_TABLE)
+async def print_clock(
+    request: Request,
+    q: Annotated[Asked, Query(description="The reference: NUMBER or NUMBER:x0,y0,x1,y1, a box in a photo.")],
+    photo: Annotated[list[Number], Query(max_length=100, description="Impressions of one block or plate.")],
+    decisions: Annotated[
+        str | None,
+        Query(max_length=20_000, description="JSON of `ClockDecided`; left out: those that are kept."),
+    ] = None,
+    format: Annotated[Literal["json", "csv"], Query(description="csv is a file to keep.")] = "json",
+) -> Any:
+    """Tell in which order impressions of a block or plate were printed, and when, by breaks or widths of lines."""
+    said = None if decisions is None else ClockDecided.model_validate_json(decisions).model_dump()
+    asked = _job(MatchRequest(queries=_parse([q]), photo=photo[0]), None)
+    job = {"expand": "none", **asked, "photos": photo, "decisions": said, "table": format == "csv"}
+    answer, _ = await service_of(request).search(request, "print clock", job, seconds=_CLOCK_SECONDS)
+    return table_file(answer["rows"], "clock.csv") if format == "csv" else answer
+
+
+@router.put("/impressions/clock", dependencies=WRITING, status_code=204)
+async def keep_clock(request: Request, q: Asked, asked: ClockDecided) -> None:
+    """Keep what is decided about the print clock with its reference, q."""
+    (query,) = _parse([q])
+    row = await service_of(request).row(query.photo or 0)
+
+    def keep() -> None:
+        from retrieval.library.print_clock import clock_key, decisions_of, keep_decisions  # they import OpenCV
+
+        with changing(request, 422) as session:
+            keep_decisions(session, clock_key(row.number, query.box), decisions_of(asked.model_dump()))
+
+    await run_in_threadpool(keep)
 
 
 @router.post(

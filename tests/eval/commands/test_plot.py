@@ -1,4 +1,4 @@
-"""The commands that draw: what they read, what they write, what they refuse."""
+"""The plotting commands: input, output, and refusals."""
 
 import json
 import sys
@@ -48,7 +48,7 @@ def draw(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Any, ...]]:
-    """What each plotting function is given, by its name."""
+    """Arguments of each plotting function, by its name."""
     given: dict[str, tuple[Any, ...]] = {}
 
     def listen(name: str) -> None:

@@ -1,4 +1,4 @@
-"""`cairn evaluate ranking` and `cairn plot pr`: what they print, write and refuse."""
+"""`cairn evaluate ranking` and `cairn plot pr`: output, files and refusals."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `cairn reproduce` says of a run: table by table, as each has a unit of its own."""
+"""Summary of a run by `cairn reproduce`: table by table, as units differ."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The demonstration on somebody's own photos: it searches for what many of them show, and draws no other photo."""
+"""The demonstration on the user's own photos: it searches for an object of many photos, and draws only these."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The demo collection: the same for the same seed, and its ground truth and homographies tell the truth."""
+"""The demo collection: reproducible by seed, with correct ground truth and homographies."""
 
 import json
 from pathlib import Path
@@ -55,14 +55,14 @@ def test_homographies_map_the_photograph_onto_each_view(demo: DemoCollection) ->
     assert len(record["views"]) == 8 * len(demo.objects)
     for stem, view in record["views"].items():
         if view["recipe"]["occluders"]:
-            continue  # what covers the object fits nothing
+            continue  # occluders do not fit
         thing = record["objects"][view["object"]]
         x0, y0, x1, y1 = thing["box"]
         source = _grey(photograph(thing["file"]))
         with Image.open(demo.images / f"{stem}.jpg") as picture:
             photo = _grey(np.asarray(picture))
         homography = np.array(view["homography"])
-        # Blurred so that what is compared is where things are, not how sharp the view is.
+        # Blurred to compare positions, not sharpness.
         source = cv2.GaussianBlur(source, (0, 0), max(source.shape) / 512)
         inside = np.zeros(source.shape, np.uint8)
         inside[y0 + 8 : y1 - 8, x0 + 8 : x1 - 8] = 1

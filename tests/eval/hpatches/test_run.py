@@ -1,4 +1,4 @@
-"""HPatches on tiny sequences: every figure as the definitions of the benchmark give it, gone through one by one."""
+"""HPatches on tiny sequences: every figure compared with the benchmark's definitions, item by item."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ Table = dict[str, dict[str, np.ndarray]]
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    """Descriptions by sequence and image: whole numbers, so that many distances are equal; the tougher the noisier."""
+    """Descriptions by sequence and image: integers, so that many distances are equal; noisier for tougher images."""
     rng = np.random.default_rng(2)
     table: Table = {}
     for name, count in COUNTS.items():

@@ -1,4 +1,4 @@
-"""Experiments of papers in Python: each with its page and tables, and a sentence where its data are not there."""
+"""Experiments of papers in Python: pages and tables, and an error for missing data."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A small part of the panel: no kind of photo is found less than when this was written."""
+"""A small part of the panel: no kind of photo is found less often than when this was written."""
 
 import os
 from dataclasses import replace
@@ -16,8 +16,8 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions
 
-OTHERS = 30  # photos that show nothing of what is asked for
-# Queries that find something, and not all.
+OTHERS = 30  # distractor photos
+# Queries with partial success.
 ASKED = (
     *("solid/glandm:big_ben_3", "solid/nepal:Nyatapola_3", "solid/nepal:VatshalaDevi_2"),  # façades
     *("paintings/2019_qsd1_w3_00016", "paintings/2019_qsd1_w5_00003", "solid/magsach:LePoint2_2"),  # flat prints
@@ -43,13 +43,13 @@ LEAST = {
 
 
 class Few(RetrievalSet):
-    """Photos without a ground truth of their own."""
+    """Photos without a ground truth."""
 
     asked = ()
 
 
 def small_part(root: Path) -> PanelPart:
-    """The queries, the photos that they are to find, and others."""
+    """The queries, their positives, and others."""
     paths: dict[str, Path] = {}
     queries: list[PanelQuery] = []
     for part in find_parts(root):

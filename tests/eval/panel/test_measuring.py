@@ -1,4 +1,4 @@
-"""Queries of the panel find what searching finds, with views that are kept; a run goes on where it stopped."""
+"""Queries of the panel give the results of searches, with stored views; a stopped run can be resumed."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def test_kept_views_find_what_searching_finds(part: PanelPart, tmp_path: Path, m
             told = {(hit.probability, hit.verification.inliers) for hit in answer.hits[:50]}
             assert {(probability, inliers) for probability, inliers, _ in one.photos} <= told
             assert any(right for *_, right in one.photos)
-    monkeypatch.setattr(measuring, "_ask", None)  # nothing is asked again
+    monkeypatch.setattr(measuring, "_ask", None)  # no query is repeated
     assert measure([part], tmp_path, SEARCH, collection=SMALL) == found
     assert not list(tmp_path.glob("views/*/*/*.png"))
 

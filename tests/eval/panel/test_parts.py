@@ -1,4 +1,4 @@
-"""Queries of the panel: boxes of turned photos show the same, strips lie in the box they are of, kinds are known."""
+"""Queries of the panel: boxes of rotated photos show the same part, strips are inside their boxes, kinds are known."""
 
 import os
 from pathlib import Path

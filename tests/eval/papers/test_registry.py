@@ -1,4 +1,4 @@
-"""The experiments of the papers: their numbers, and that their command lines are ones that Cairn takes."""
+"""The experiments of the papers: their numbers, and valid command lines."""
 
 import pytest
 import typer
@@ -78,7 +78,7 @@ def test_published_numbers_stand_where_the_papers_have_them(name: str, row: str,
 
 @pytest.mark.parametrize("name", ["simonyan14/table1", "simonyan14/table2", "simonyan14/table3"])
 def test_printed_means_are_those_of_the_printed_numbers(name: str) -> None:
-    """The paper's own arithmetic finds a number that was read wrongly, to the last digit that it prints."""
+    """The paper's own arithmetic detects a misread number, to the last printed digit."""
     table = next(part for part in ALL[name].parts if isinstance(part, Table))
     for column in table.columns:
         cells = {cell.row: cell.published for cell in table.cells if cell.column == column}
@@ -95,7 +95,7 @@ def test_printed_means_are_those_of_the_printed_numbers(name: str) -> None:
     ("name", "base", "better"), [("simonyan14/table5", "SIFT", None), ("yan13/table2", "tf-idf", "learnt")]
 )
 def test_printed_gains_are_those_of_the_printed_numbers(name: str, base: str, better: str | None) -> None:
-    """Three digits of mAP tell a gain to about 0.15 percent."""
+    """Three digits of mAP determine a gain to about 0.15 percent."""
     known, gains = (part for part in ALL[name].parts if isinstance(part, Table))
     maps = {(cell.row, cell.column): cell.published for cell in known.cells}
     for cell in gains.cells:

@@ -1,4 +1,4 @@
-"""Pickles of plain data are read as Python reads them, and nothing else is: no name in one is ever called."""
+"""Pickles of plain data are read as by Python, all others are refused, and no name is ever called."""
 
 import copyreg
 import os
@@ -83,7 +83,7 @@ def _within_itself() -> list[Any]:
 
 
 def _swollen(shape: tuple[int, ...]) -> bytes:
-    """An array that says it is larger than its bytes are."""
+    """An array with a shape larger than its bytes."""
     return pickle.dumps(np.zeros(3, np.uint8), 2).replace(b"K\x03\x85", b"J" + shape[0].to_bytes(4, "little") + b"\x85")
 
 
@@ -136,7 +136,7 @@ def test_what_is_no_plain_data_is_refused_in_one_sentence(
 
 
 def test_an_extension_that_the_process_knows_is_not_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's reader looks these up by number, and asks nobody for those that it has found before."""
+    """Python's reader looks these up by number, bypassing checks for cached ones."""
     monkeypatch.chdir(tmp_path)
     module = os.system.__module__
     copyreg.add_extension(module, "system", 250)
@@ -161,7 +161,7 @@ def test_a_large_file_and_a_missing_one_are_refused(tmp_path: Path, monkeypatch:
 
 
 def test_what_is_shared_is_read_once(tmp_path: Path) -> None:
-    """A reader that followed every way through lists that hold the next one twice would never be done."""
+    """Following every path through lists that hold the next one twice would take forever."""
     value: list[Any] = [1]
     for _ in range(30):
         value = [value, value]
@@ -176,7 +176,7 @@ def test_what_is_shared_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_damage_is_told_or_harmless(tmp_path: Path) -> None:
-    """Whatever byte is changed, there is data or one sentence."""
+    """Any changed byte gives data or one sentence."""
     sound = pickle.dumps({"gnd": [{"easy": np.arange(4), "bbx": [1.0, 2]}], "imlist": ["a", "b"]}, 2)
     path = tmp_path / "damaged.pkl"
     chance = random.Random(0)

@@ -1,4 +1,4 @@
-"""The ground truth of Revisited is read as published, and each protocol takes the photos for what it says."""
+"""The ground truth of Revisited is read as published, and each protocol uses the right photos."""
 
 import pickle
 from pathlib import Path

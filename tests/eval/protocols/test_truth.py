@@ -1,4 +1,4 @@
-"""One form of all ground truths; and photos of one camera that search those of another."""
+"""One form of all ground truths; and queries of one camera for photos of another."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_photos_of_one_camera_search_those_of_another(folder: Path) -> None:
     truth = one_right_answer(read_truth(folder), "q_", "r_")
-    assert [query.name for query in truth.queries] == ["q_1", "q_2"]  # q_3 is to find a photo that asks
+    assert [query.name for query in truth.queries] == ["q_1", "q_2"]  # a query photo is a positive of q_3
     first = truth.queries[0].labels[PLAIN]
     assert (first.positives, first.junk) == ({"r_1"}, {"r_2"})
     assert (truth.database, truth.cutoffs) == ({"r_1", "r_2"}, (1,))

@@ -1,4 +1,4 @@
-"""Rankings of a benchmark that was run here: what is saved scores the same, whatever photos are called."""
+"""Rankings of a benchmark run here: saved ones score the same, with any names of photos."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Precision against recall: as it is defined, and through the table that keeps it."""
+"""Precision against recall: by definition, and through a table."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files of rankings: every form is read alike, what is written is read back, and what is wrong is said."""
+"""Files of rankings: every form is read equally, round trips, and errors."""
 
 import json
 from pathlib import Path

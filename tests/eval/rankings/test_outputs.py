@@ -1,4 +1,4 @@
-"""What is kept of a benchmark's rankings: written where it is named, refused at once where it cannot be."""
+"""Output files of a benchmark's rankings: written on request, refused early if impossible."""
 
 import json
 from collections.abc import Callable

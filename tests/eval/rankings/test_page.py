@@ -1,4 +1,4 @@
-"""The page of rankings: what it shows and in which order, and that nothing in a name becomes markup."""
+"""The page of rankings: contents and order, and escaping of names."""
 
 import re
 from html.parser import HTMLParser
@@ -66,7 +66,7 @@ def test_the_page_shows_the_worst_first_with_right_wrong_and_junk(tmp_path: Path
     assert kinds[0] == ["junk", "wrong", *["wrong"] * 3, "junk", *["wrong"] * 14, "right", "right", "right"]
     assert kinds[1] == ["right", "right", "junk", *["wrong"] * (SHOWN - 3)]
     assert "<b>✓ 30</b> photo29" in bad and bad.count("<b>✓ not ranked</b>") == 1 and "<b>✗ 1</b> broken" in bad
-    # Photo 18, of rank 19, is behind two of junk: it is told among those that come later, where it is shown.
+    # Photo 18, of rank 19, comes after two junk photos: it is listed among the later ones, where it is shown.
     assert "2 of 3 positives in a ranking of 32, 0 among the first 20; 2 junk" in bad
     assert '<rect class="box" x="10.0" y="5.0" width="60.0" height="45.0"' in good
     assert text.count("url(data:image/jpeg;base64,") == 21  # each photo once: 0 to 19, and 29

@@ -1,4 +1,4 @@
-"""Scores of rankings: those of the published program, whatever names are written with; what is wrong is said."""
+"""Scores of rankings: equal to the published program, with any spelling of names; errors."""
 
 import pickle
 import random
@@ -15,7 +15,7 @@ from learning.labels.ground_truth import GroundTruthQuery
 
 
 def compute_ap(ranked: list[str], positives: set[str], junk: set[str]) -> float:
-    """Average precision, as the program `compute_ap` of Oxford5K goes through a list (its loop, written anew)."""
+    """Average precision, computed like the program `compute_ap` of Oxford5K (its loop, rewritten)."""
     old_recall, old_precision, area, found, rank = 0.0, 1.0, 0.0, 0, 0
     for photo in ranked:
         if photo in junk:

@@ -1,4 +1,4 @@
-"""Numbers that follow from what steps printed."""
+"""Numbers computed from the output of steps."""
 
 import pytest
 

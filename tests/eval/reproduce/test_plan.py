@@ -1,4 +1,4 @@
-"""What an experiment is: its steps in order, its data, its tables."""
+"""Plans of experiments: steps in order, data, tables."""
 
 from eval.reproduce.measures import Mean, Measure, Spread, Value
 from eval.reproduce.plan import Cell, Experiment, Table, repeated
@@ -19,7 +19,7 @@ def test_steps_come_after_what_they_build_on_and_each_once() -> None:
 
 
 def error(measure: Measure | None, *errors: float) -> float | None:
-    """The value of a measure, where its steps printed these numbers in their order."""
+    """The value of a measure whose steps printed these numbers in order."""
     assert measure is not None
     keys = dict.fromkeys(step.key for step in measure.steps)
     return measure.of({key: {"x": value} for key, value in zip(keys, errors, strict=True)})

@@ -1,4 +1,4 @@
-"""Running steps: each once, in order, and going on where a run was stopped."""
+"""Running steps: each once, in order, and resuming."""
 
 import json
 import shlex
@@ -22,7 +22,7 @@ STEPS = (LEARN, TEST, DRAW)
 
 
 class Commands:
-    """Notes what is asked for, and answers."""
+    """Records calls, and answers."""
 
     def __init__(self) -> None:
         self.ran: list[list[str]] = []

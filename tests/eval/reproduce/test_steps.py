@@ -1,4 +1,4 @@
-"""Steps: what they are known by, and how many things of a share are run."""
+"""Steps: their keys, and numbers at a smaller scale."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Queries are answered alike, however many processes ask them."""
+"""Answers to queries do not depend on the number of processes."""
 
 from pathlib import Path
 

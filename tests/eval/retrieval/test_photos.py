@@ -1,4 +1,4 @@
-"""Which photos are searched, and which of them a ground truth names."""
+"""Photos of the database, and their names in a ground truth."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What papers say of their experiments is set, and nothing else may stand beside it."""
+"""Settings stated in papers are set, and cannot be overridden."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_what_is_published_otherwise_is_refused(name: str, option: str, value: A
 def test_the_command_knows_which_options_were_given(cairn: Callable[..., Ran], tmp_path: Path) -> None:
     command = ("evaluate", "retrieval", "--images", tmp_path, "--gt", tmp_path, "--as-published")
     assert "simonyan14, simonyan14/table5 or yan13" in cairn(*command, "lowe04").refused()
-    assert "--turns is 1" in cairn(*command, "yan13", "--turns", 8).refused()  # the default, but given
+    assert "--turns is 1" in cairn(*command, "yan13", "--turns", 8).refused()  # the default, but explicit
     assert "--words is 500000" in cairn(*command, "yan13", "--words", 10).refused()
     for more in ((), ("--turns", 1), ("--words", 10, "--share", 0.5)):  # it goes on, and finds no ground truth
         assert "ground truth" in cairn(*command, "yan13", *more).refused()

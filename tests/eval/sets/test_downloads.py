@@ -1,4 +1,4 @@
-"""Downloads that are cut, refused, changed or wrong, from servers on this machine."""
+"""Interrupted, refused, changed or wrong downloads, from local servers."""
 
 import errno
 import hashlib
@@ -51,7 +51,7 @@ def test_a_cut_connection_goes_on_where_it_ended(server: FileServer, tmp_path: P
     assert got.path.read_bytes() == CONTENT and got.address == url
     assert [asked for _, asked in server.asked] == [None, None, *["bytes=100000-"] * 2, "bytes=200000-"]
     assert told[-1] == (len(CONTENT), len(CONTENT)) and told == sorted(told)
-    assert fetch("set.tgz", (address(url),), tmp_path).address is None  # it is there: nobody is asked
+    assert fetch("set.tgz", (address(url),), tmp_path).address is None  # it exists: no request
     assert len(server.asked) == 5
 
 
@@ -90,13 +90,13 @@ def test_a_file_that_has_changed_meanwhile_is_taken_from_the_start(server: FileS
         fetch("set.tgz", (address(url),), tmp_path, wait=0)
     server.add("a", CONTENT, state='"two"')
     assert get(tmp_path, address(url)) == CONTENT
-    # Without a state that says so, a wrong hash does: once more from the start.
+    # Without a state, a wrong hash shows the change: restart.
     (tmp_path / "set.tgz").unlink()
     server.add("a", CONTENT, state=None)
     (tmp_path / "set.tgz.part").write_bytes(bytes(100_000))
     (tmp_path / "set.tgz.part.json").write_text(json.dumps({"url": url, "state": "", "total": len(CONTENT)}))
     assert get(tmp_path, address(url)) == CONTENT
-    # A part longer than the file is thrown away, and so is one without a note.
+    # A partial file longer than the file is deleted, and so is one without a note.
     for note in (json.dumps({"url": url}), "damaged"):
         (tmp_path / "set.tgz").unlink()
         (tmp_path / "set.tgz.part").write_bytes(bytes(400_000))
@@ -121,7 +121,7 @@ def test_mirrors_are_tried_in_turn(server: FileServer, tmp_path: Path) -> None:
         f"set.tgz cannot be downloaded: {missing} answers 404 Not Found, and {other} has a file of 299,999 bytes, "
         f"where 300,000 were published, and {other} gives a file that has not the published SHA-256, which was removed."
     )
-    assert list(tmp_path.iterdir()) == []  # the next run does not trip over it
+    assert list(tmp_path.iterdir()) == []  # the next run is not disturbed by it
 
 
 def test_a_mirror_goes_on_with_what_another_gave_only_if_it_has_the_same_file(
@@ -132,7 +132,7 @@ def test_a_mirror_goes_on_with_what_another_gave_only_if_it_has_the_same_file(
     assert get(tmp_path, address(first, len(CONTENT)), address(second, len(CONTENT))) == CONTENT
     assert server.asked[-1] == ("second", "bytes=100000-")
     (tmp_path / "set.tgz").unlink()
-    server.add("first", bytes(200_000), cuts=[100_000] * 9)  # packed anew, and no hash is known
+    server.add("first", bytes(200_000), cuts=[100_000] * 9)  # repacked, without a known hash
     assert get(tmp_path, address(first, sha=None), address(second, sha=None)) == CONTENT
     assert server.asked[-1] == ("second", None)
 

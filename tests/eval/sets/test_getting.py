@@ -1,4 +1,4 @@
-"""The command that gets sets: from a server on this machine, with the layouts of the published archives made small."""
+"""The command that gets sets, from a local server with small archives in the published layouts."""
 
 import errno
 import hashlib
@@ -30,7 +30,7 @@ BAD_PARIS = "paris/louvre/paris_louvre_000136.jpg"
 
 
 def truth(landmark: str, photo: str) -> dict[str, bytes]:
-    """The ground truth of one landmark, one photo of which each query names."""
+    """The ground truth of one landmark; each query names one photo."""
     kinds = {"query": f"{photo} 1 2 3 4\n", "good": f"{photo.removeprefix('oxc1_')}\n", "ok": "", "junk": ""}
     return {f"{landmark}_{n}_{kind}.txt": text.encode() for n in range(1, 6) for kind, text in kinds.items()}
 
@@ -57,7 +57,7 @@ PATCHES = {
     **{f"m50_{pairs}_{pairs}_0.txt": b"" for pairs in (100000, 500000)},
 }
 SEQUENCES = {f"{name}/{file}": b"x" for name in ("i_ski", "v_wall") for file in checks._PATCHES}
-SMALL: dict[str, tuple[dict[str, int], list[bytes]]] = {  # what its layout wants of a set, and its archives
+SMALL: dict[str, tuple[dict[str, int], list[bytes]]] = {  # required files of a set, and its archives
     "oxford5k": (
         {"images": 5, "ground_truth": 20},
         [pack(OXFORD), pack(truth("all_souls", "oxc1_all_souls_000001"))],
@@ -159,7 +159,7 @@ def test_every_set_is_got_found_and_left_alone_then(
 
 
 def test_only_what_is_missing_is_downloaded(data: Callable[..., Ran], server: FileServer, tmp_path: Path) -> None:
-    """The folder of the set itself is given, with photos where revisitop's own download puts them."""
+    """The root is the folder of the set itself, with photos where revisitop's own download puts them."""
     root = tmp_path / "root"
     (root / "jpg").mkdir(parents=True)
     for name in OXFORD:
@@ -190,7 +190,7 @@ def test_photos_that_are_missing_are_named_and_filled_in(data: Callable[..., Ran
     ]
     assert data("get", "oxford5k").code == 0
     assert [(images / name).read_bytes() for name in OXFORD[1:4]] == [b"photo", b"photo", b"other"]
-    # One that is named is missing, and others make up the number.
+    # A named photo is missing, though others make up the number.
     (images / OXFORD[1]).rename(images / "other.jpg")
     assert data("check", "oxford5k", "--json").json["sets"][0]["found"]["images"] == 6
     assert data("get", "oxford5k").code == 0
@@ -212,7 +212,7 @@ def test_an_archive_that_is_refused_is_kept_aside(
     assert not (root / "ukbench").exists() and not list(tmp_path.rglob("evil.jpg"))
     server.add("ukbench.zip", SMALL["ukbench"][1][0])
     assert data("get", "ukbench").code == 0
-    # An archive with less than the set is unpacked, and what is missing is told.
+    # An incomplete archive is unpacked, and missing files are reported.
     server.add("ukbench.zip", pack(["full/ukbench00001.jpg"], "zip"))
     (root / "ukbench" / "full" / "ukbench00000.jpg").unlink()
     ran = data("get", "ukbench")

@@ -1,4 +1,4 @@
-"""Where the published sets lie, in whichever common layout they were unpacked."""
+"""Locations of the published sets in common layouts."""
 
 import re
 import shlex

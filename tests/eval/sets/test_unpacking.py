@@ -1,4 +1,4 @@
-"""Archives that are sound, damaged or hostile: all below one folder, or nothing."""
+"""Valid, damaged or hostile archives: unpacked completely below one folder, or not at all."""
 
 import gzip
 import io
@@ -44,7 +44,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz", "zip"])
 @pytest.mark.parametrize("strip", [False, True])
 def test_an_archive_of_any_kind_is_unpacked(tmp_path: Path, mode: str, strip: bool) -> None:
-    """The name does not say what it is: mirrors pack anew."""
+    """The name does not determine the type: mirrors repack."""
     members = {**FILES, "__MACOSX/._a.jpg": b"x", "set/.DS_Store": b"x"}
     make: Callable[..., Path] = zipped if mode == "zip" else tar
     archive = make(tmp_path / "set.tar.gz", members, mode=mode)

@@ -1,4 +1,4 @@
-"""What a search is charged for of a query that others search for, too."""
+"""Costs of a search for a query shared with others."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class Clock:
         self.described: list[tuple[float, int]] = []
 
     def describe(self, turn: float) -> View:
-        """A view with all features that are worth it."""
+        """A view with all useful features."""
         most = TURNED_REGIONS
         self.now += most
         self.described.append((turn, most))
@@ -33,7 +33,7 @@ class Clock:
         return View(turn, frames, np.zeros((most, 0), np.float16), words, words, None, signed)
 
     def query(self) -> Query:
-        """A query that takes 1,000 seconds to be made."""
+        """A query that takes 1,000 seconds to make."""
         self.now += 1000
         turns = 2 * np.pi * np.arange(TURNS) / TURNS
         views = LazyViews(self.describe(0.0), turns, lambda some: [self.describe(turn) for turn in some])
@@ -48,7 +48,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_every_search_pays_for_turns_what_it_would_pay_alone(clock: Clock) -> None:
-    """Be it the first or not, and however often it looks at a turn."""
+    """Whether first or not, and for repeated use of a turn."""
     query, costs = clock.query(), dict[float, float]()
     for looks in ((1,), (2, 1, 1), (2,), ()):
         views, start = ChargedViews(query.views, costs), clock.now

@@ -1,4 +1,4 @@
-"""Cross-validation: each fold is measured with what was learnt for it, and nothing is done twice."""
+"""Cross-validation: each fold is measured with its own descriptor, and nothing is done twice."""
 
 import json
 import os
@@ -31,7 +31,7 @@ RECIPE = Recipe("quick", QUICK, MiningOptions(least=50))
 
 
 def no_progress(step: str, done: int, of: int) -> None:
-    """Tell nobody."""
+    """No progress."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def photos(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Retrie
 
 @pytest.mark.slow
 def test_each_fold_is_measured_with_what_was_learnt_for_it(photos: RetrievalSet, tmp_path: Path) -> None:
-    """One fold learns nothing, the other what is shipped: their queries have the figures of the whole set so."""
+    """One fold uses rootSIFT, the other the shipped descriptor, so figures equal those of the whole set."""
     cell = Measurement(photos, photos, SMALL, "tf-idf", turns=1)
     folds = make_folds(find_scenes([photos]), 2)
     learnt_for = []
@@ -86,7 +86,7 @@ def test_a_fold_is_learnt_once_from_its_photos(tmp_path: Path, monkeypatch: pyte
         for step in ("mine_matches", "learn_unlabelled"):
             patch.setattr(cross_validation, step, refuse)
         assert learn_fold(RECIPE, fold, work, 1, no_progress).read_bytes() == written
-    # Another way of learning takes the matches that are there; other photos do not.
+    # Another recipe reuses the matches; other photos do not.
     monkeypatch.setattr(cross_validation, "mine_matches", refuse)
     other = replace(RECIPE, learning=replace(QUICK, base="rootsift", stage="projection"))
     assert learn_fold(other, fold, work, 1, no_progress) != file

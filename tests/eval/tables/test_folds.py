@@ -1,4 +1,4 @@
-"""Folds: what is learnt from shows no scene that is measured, every query is measured once, scenes count alike."""
+"""Folds: training photos show no test scene, every query is measured once, scenes have equal weights."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,12 @@ from eval.tables.folds import Scene, compare, find_scenes, make_folds
 from eval.tables.sets import RetrievalSet, find_set
 from index.errors import CairnError
 
-# Queries of a set: the photo, what it finds, and what neither earns nor costs.
+# Queries of a set: the photo, positives, and ignored photos.
 TOWERS = {"tower_1": ("a", "b", "c"), "tower_2": ("c", "d", ""), "gate_1": ("e", "f", "")}
 
 
 def write_set(folder: Path, queries: dict[str, tuple[str, str, str]], photos: str = "abcdefx") -> RetrievalSet:
-    """Write a set of photos that are no photos."""
+    """Write a set of fake photos."""
     (folder / "images").mkdir(parents=True)
     (folder / "gt").mkdir()
     for stem in photos:
@@ -29,7 +29,7 @@ def write_set(folder: Path, queries: dict[str, tuple[str, str, str]], photos: st
 
 
 def test_queries_that_share_a_photo_are_of_one_scene(tmp_path: Path) -> None:
-    """In one set, by what neither earns nor costs too, and over sets that share photos."""
+    """In one set, also by ignored photos, and over sets with common photos."""
     photos = write_set(tmp_path / "towers", TOWERS)
     twin = replace(photos, name="twin", box=0.5)
     other = write_set(tmp_path / "other", {"gate_1": ("a", "b", "")}, "ab")
@@ -87,7 +87,7 @@ def test_each_scene_counts_as_much_as_the_others(tmp_path: Path) -> None:
 
 
 def test_the_solid_set_asks_with_photos_of_groups(tmp_path: Path) -> None:
-    """A few of each group of two and more, for the others; groups of another kind are searched among alone."""
+    """A few of each group of at least two, for the others; groups of another kind are only distractors."""
     lines = ["folder\tfile\tgroup"]
     for name, group in (("fox_1", "fox:images"), ("front_1", "front:front"), ("turtle_1", "turtle:turtle")):
         lines += [f"unlabelled\t{name}{letter}.jpg\t{group}" for letter in "abcdefgh"]

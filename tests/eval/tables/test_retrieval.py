@@ -1,4 +1,4 @@
-"""Tables of retrieval figures: each is the benchmark's own, nothing is measured twice, and the scripts print them."""
+"""Tables of retrieval figures: equal to the benchmark's, nothing is measured twice, and printed by the scripts."""
 
 import itertools
 import json
@@ -52,7 +52,7 @@ TURNS = 3
 
 @pytest.fixture(scope="module")
 def datasets(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sets: ``all``, and ``few`` with its queries in a folder of their own."""
+    """Two sets: ``all``, and ``few`` with its queries in a separate folder."""
     root = tmp_path_factory.mktemp("datasets")
     whole, few = root / "all", root / "few"
     shutil.copytree(indexed.photos, whole / "images")
@@ -103,7 +103,7 @@ def test_figures_are_those_of_the_benchmark(
     cells: list[Measurement], measured: tuple[Path, list[MeasurementResult]], tmp_path: Path
 ) -> None:
     for cell, result in zip(cells, measured[1], strict=True):
-        # Kept, so that no cell indexes what another one has indexed.
+        # Kept, so that cells share indexes.
         vocabulary = None if cell.own else tmp_path / f"{cell.origin.name}-{cell.origin.name}.cairn"
         if vocabulary is not None:
             source = cell.origin
@@ -182,7 +182,7 @@ def test_figures_of_other_code_are_told_apart_and_measured_again_where_that_is_a
     assert [result.is_stale for result in measure(some, tmp_path / "work")] == [True, True]
     again = measure(some[:1], tmp_path / "work", again=True)[0]
     assert (again.is_stale, again.about["code"], again.scores) == (False, "other", measured[1][0].scores)
-    # What was measured of a cell by half is no half of another code's.
+    # A partial result is not completed by another version of the code.
     half = read_result(some[1], tmp_path / "work")
     name = next(iter(half.scores))
     half.scores = {name: -1.0}
@@ -254,7 +254,7 @@ def test_an_interrupted_measurement_goes_on_where_it_stopped(
     )
     assert measure([cell], tmp_path)[0].scores == whole.scores
     assert sorted(asked) == sorted(whole.scores)
-    # Both collections are left: that whose vocabulary others may take, and that which other engines may search.
+    # Both collections remain: one for its vocabulary, one for other engines.
     names = sorted(path.name for path in tmp_path.glob("collections/*-1/*"))
     assert names == sorted([f"{cell.origin.key}.cairn", f"{cell.photos.key}-by-{cell.origin.key}.cairn"])
 
@@ -345,7 +345,7 @@ def test_scripts_print_tables_and_draw(datasets: Path, tmp_path: Path) -> None:
     )
     assert [len(row) for row in rows] == [10] * (1 + 16)
     assert all("±" in row[4] and " / " in row[5] and "–" not in row for row in rows[1:])
-    # What was chosen is measured, all else is told to be missing; and what is measured stays.
+    # Selected cells are measured, all others are reported missing; and measured ones stay.
     # Words of "few" are its own and independent ones at once.
     assert [("–" in row[4]) for row in first[1:]] == [place % 8 > 0 for place in range(16)]
     assert first[1] == rows[1]
@@ -355,7 +355,7 @@ def test_scripts_print_tables_and_draw(datasets: Path, tmp_path: Path) -> None:
 
     lines = _script("retrieval_table.py", datasets, *table, *only, "--json", "--only", "turns=1").splitlines()
     found = [json.loads(line) for line in lines]
-    assert len(found) == 2 * 2 * 2 * 2 * 2 * 2 * 2  # of all that was measured: the last factor are the seeds
+    assert len(found) == 2 * 2 * 2 * 2 * 2 * 2 * 2  # of all measurements: the last factor is the number of seeds
     assert {one["stale"] for one in found} == {False}
 
     arguments = ("--set", "few", "--set", "all", "--turns", 1, *work)
@@ -375,7 +375,7 @@ def _rows(printed: str) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_goes_on(datasets: Path, tmp_path: Path) -> None:
-    """SIGKILL again and again, a little later each time, at whatever the run is."""
+    """Repeated SIGKILL, slightly later each time, at any point of the run."""
     ways = ("--engine", "tf-idf", "--engine", "signatures-sp", "--expand", "none", "--words-of", "few", "--words", 100)
     table = (*SETS, "--descriptor", "rootsift", *ways, "--turns", 1)
     killed, whole = tmp_path / "killed", tmp_path / "whole"

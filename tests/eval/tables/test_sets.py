@@ -1,4 +1,4 @@
-"""Sets of tables: the hard one is landmarks, with boxes that shrink about their centres and answers that stay."""
+"""Sets of tables: the hard one is landmarks, with boxes shrunk about their centres and unchanged answers."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_the_hard_set_is_landmarks_among_others(tmp_path: Path) -> None:
     assert hard.query_files == easy.query_files
     assert hard.key != easy.key
     assert find_photos(tmp_path, "hard") == hard
-    # Photos alone are enough for a vocabulary; those of a set are known to be its own.
+    # Photos are enough for a vocabulary; photos of a set have its name.
     assert [path.name for path in find_photos(tmp_path, "matching").photos] == ["a.png"]
     assert find_photos(tmp_path, "landmarks") == easy
     with pytest.raises(CairnError, match="'nowhere'"):

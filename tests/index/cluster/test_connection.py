@@ -1,10 +1,10 @@
-"""A cluster: its addresses, versions and tasks, and what happens when workers or the scheduler die."""
+"""A cluster: addresses, versions, tasks, and deaths of workers or the scheduler."""
 
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -172,3 +172,26 @@ def test_a_worker_of_other_versions_is_refused(cluster: Cluster, monkeypatch: py
     monkeypatch.setattr("index.cluster.tasks.own_versions", lambda: other)
     with pytest.raises(VersionsDiffer, match="install the same version on all machines"):
         list(cluster.run([partial(int, 1)]))
+
+
+class Joining:
+    """A connection to a cluster in which one worker joins, and one is lost, during the query of versions."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def nthreads(self) -> dict[str, int]:
+        return {"tcp://first:1": 1, "tcp://lost:1": 1}
+
+    def run(
+        self, function: Callable[[], str], workers: list[str] | None = None, on_error: str = ""
+    ) -> dict[str, object]:
+        self.asked += 1
+        there = workers or ["tcp://first:1", "tcp://late:1"][: self.asked]
+        return {one: OSError("lost") if "lost" in one and self.asked > 1 else function() for one in there}
+
+
+def test_workers_that_come_or_go_while_versions_are_compared_are_accepted() -> None:
+    cluster = Cluster("tcp://host:8786")
+    cluster._client = Joining()  # type: ignore[assignment]
+    cluster.check_versions()

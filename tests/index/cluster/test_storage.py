@@ -1,4 +1,4 @@
-"""Storage: a folder, an object store in memory, and S3 over HTTP keep one contract."""
+"""Storage: a folder, an object store in memory, and S3 over HTTP have one contract."""
 
 import errno
 import socket
@@ -15,7 +15,7 @@ BUCKET = "photos"
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
-    """The address of a bucket of a server that speaks S3."""
+    """The address of a bucket of an S3 server."""
     server = pytest.importorskip("moto.server")
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     running.start()
@@ -32,7 +32,7 @@ def s3() -> Iterator[str]:
 
 @pytest.fixture(params=["folder", "memory", "s3"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Storage]:
-    """Open one storage as some machine does."""
+    """Open one storage, as on one of several machines."""
     if request.param == "folder":
         place = str(tmp_path / "shared")
     elif request.param == "memory":
@@ -68,7 +68,7 @@ def test_what_one_machine_sends_another_fetches(opened: Callable[[str], Storage]
     one.send("options", source / "a")
     assert other.has("segments/000001")
     assert other.has("segments/000001/meta")
-    assert not other.has("segments/00000")  # a part of a name is no name
+    assert not other.has("segments/00000")  # a prefix of a name does not exist
     assert read(other.fetch("segments/000001")) == {"a": "1", "b/c": "2", "meta": "3"}
     assert other.fetch("options").read_text() == "1"
     assert other.fetch("segments/000001/b/c").read_text() == "2"
@@ -89,7 +89,7 @@ def test_what_is_removed_is_gone(opened: Callable[[str], Storage], tmp_path: Pat
     one.send("it", written(tmp_path / "made", a="1"))
     other.fetch("it")
     one.remove("it")
-    one.remove("it")  # once more does no harm
+    one.remove("it")  # removing again is harmless
     assert not other.has("it")
     with pytest.raises(StorageError, match="is not there"):
         other.fetch("it")

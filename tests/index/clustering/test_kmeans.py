@@ -32,7 +32,7 @@ def test_it_ends_where_lloyds_algorithm_stands_still():
     np.testing.assert_allclose(result.centres, means, atol=1e-6)
     errors = ((points - result.centres[nearest]) ** 2).sum(axis=1, dtype=np.float64)
     assert result.errors[-1] == pytest.approx(errors.mean(), rel=1e-5)
-    # With no more words than lists of neighbours hold, each pass is exact, and exact passes never raise the error.
+    # If lists of neighbours hold all words, each pass is exact, and exact passes never raise the error.
     assert (np.diff(result.errors) <= 1e-7).all()
 
 
@@ -69,7 +69,7 @@ def test_no_word_is_ever_empty_however_often_points_repeat(points, words, iterat
 
 
 def test_an_emptied_cluster_is_given_the_point_of_largest_error():
-    # A collection whose third pass, from the first centres that seed 0 gives, leaves a cluster without points.
+    # Descriptors whose third pass, from the first centres of seed 0, leaves a cluster without points.
     points = np.array([[8, 5], [3, 4], [0, 2], [1, 7], [7, 7], [2, 7], [2, 4], [0, 4]], np.float32)
     result = approximate_kmeans(ArraySource(points), KMeansOptions(words=5, iterations=3))
     assert result.reseeded == 1

@@ -1,4 +1,4 @@
-"""Collections of many segments open where the system allows few files unless it is asked."""
+"""Collections of many segments open even if the system's default limit of open files is low."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ resource = pytest.importorskip("resource")
 
 @pytest.fixture
 def few() -> Iterator[int]:
-    """A limit that is soon reached; given is what the system allows."""
+    """A low soft limit; yields the hard limit."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     if before[1] != resource.RLIM_INFINITY and before[1] < 1024:
         pytest.skip("no more files are allowed")

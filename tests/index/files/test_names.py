@@ -1,4 +1,4 @@
-"""Which names are plain, and which links lead out of a folder."""
+"""Plain names, and links that lead out of a folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Nothing but regular files is opened, and nothing is waited for."""
+"""Only regular files are opened, without blocking."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Folders are for their owner alone, unless the owner has given the first of them to others."""
+"""Folders are private to their owner, unless the owner has opened the top folder."""
 
 import os
 import stat

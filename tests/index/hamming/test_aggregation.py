@@ -152,7 +152,7 @@ def test_a_query_is_aggregated_by_several_words_a_feature() -> None:
     words = np.array([[2, 5, 7], [5, 2, -1], [7, 5, 2], [5, 7, 2], [8, -1, -1]])
     signatures = rng.integers(0, 256, (5, 3, 8), np.uint8)
     for nearest in (1, 2, 3):
-        # By rank, then by feature, those of no word left out.
+        # By rank, then by feature, without features of no word.
         listed = [
             (int(words[feature, rank]), signatures[feature, rank])
             for rank in range(nearest)

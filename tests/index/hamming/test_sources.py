@@ -1,4 +1,4 @@
-"""Signatures of descriptors: their bits, their random vectors, and what is told of them without the descriptor."""
+"""Signatures of descriptors: their bits, random vectors, and estimates without the descriptor."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_vectors_are_orthonormal_or_a_parseval_frame(vectors: int, dim: int) -> 
 
 
 def test_a_frame_is_uniformly_distributed() -> None:
-    """A QR decomposition whose signs are not made unique would prefer some orientations."""
+    """A QR decomposition without unique signs would prefer some orientations."""
     rng = np.random.default_rng(3)
     corners = np.array([parseval_frame(3, 3, rng)[0, 0] for _ in range(400)])
     assert abs(corners.mean()) < 0.1 and abs((corners > 0).mean() - 0.5) < 0.1
@@ -88,9 +88,9 @@ def test_descriptors_are_signed_one_by_one(source: SignatureSource) -> None:
 
 
 def test_a_descriptor_that_is_its_words_centre_is_on_no_side(kind: SignatureKind, centres: np.ndarray) -> None:
-    """Not on one that rounding decides: alone, among others, and with a vocabulary of another size."""
+    """Rounding must not decide: alone, among others, and with a vocabulary of another size."""
     if kind.source == "frame":
-        return  # the same for every word, whose centre is nothing to it
+        return  # the same for every word, as it does not depend on centres
     halves = centres.astype(np.float16)
     words = np.arange(WORDS)
     for some in (words, words[:1], words[::-7]):
@@ -103,7 +103,7 @@ def test_a_descriptor_that_is_its_words_centre_is_on_no_side(kind: SignatureKind
 def test_what_is_recalled_is_true_of_a_descriptor_that_lies_as_assumed(
     kind: SignatureKind, centres: np.ndarray
 ) -> None:
-    """At one and a half times the spread from the word in each dimension, on the side that its bit says."""
+    """At one and a half times the spread from the word in each dimension, on the side of its bit."""
     source, spread = make_source(kind, centres, 5), 0.6
     rng = np.random.default_rng(8)
     words, beside = rng.integers(0, WORDS, 12), rng.integers(0, WORDS, (12, 4))

@@ -1,4 +1,4 @@
-"""Votes by signatures, against a plain loop that follows the papers photo by photo and feature by feature."""
+"""Votes by signatures, compared with a plain loop over photos and features, as in the papers."""
 
 import itertools
 import math
@@ -48,7 +48,7 @@ def segment_of(folder: Path, numbers: Sequence[int], photos: Sequence[Photo]) ->
 
 
 def near(rng: np.random.Generator, features: int, length: int, flips: float) -> np.ndarray:
-    """Signatures (n, B), of which many differ in few bits: some bits of two are flipped."""
+    """Signatures (n, B), many of them similar: two base signatures with some bits flipped."""
     bits = rng.integers(0, 2, (2, 8 * length))[rng.integers(0, 2, features)] ^ (
         rng.random((features, 8 * length)) < flips
     )
@@ -100,7 +100,7 @@ def scores_of(
         for j, word, i, distance in matches_of(photo, query, round(options.radius * bits), of_a_word):
             idf = math.log(len(photos) / frequency[word])
             votes.append((math.exp(-((distance / (options.sigma * bits)) ** 2)) * idf**2, j, word, i))
-        # Of several that are as good the first counts: `max` gives it.
+        # Ties go to the first, as with `max`.
         by_query = {
             j: max(some, key=lambda one: round(one[0], 12))
             for j, some in ((j, list(some)) for j, some in itertools.groupby(votes, key=lambda one: one[1]))
@@ -179,7 +179,7 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
     kept = sorted((int(number), k) for k, number in enumerate(numbers) if number not in removed)
     there = [photos[k] for _, k in kept]
 
-    # The matches are all that there are, in their order.
+    # All matches are found, in order.
     expected_matches = []
     for place, photo in enumerate(there):
         firsts = np.searchsorted(photo.words, photo.words)
@@ -193,7 +193,7 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
     assert scores.dtype == np.float32 and (scores >= 0).all()
     np.testing.assert_allclose(scores, scores_of(there, query, bits, options, of_a_word), rtol=1e-5, atol=1e-7)
 
-    # In one segment, and added in another order, not a bit of a score differs.
+    # In one segment, and added in another order, scores are equal to the bit.
     again = rng.permutation(len(there))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(voting, "_OF_A_WORD", of_a_word)
@@ -266,7 +266,7 @@ def test_a_texture_votes_once(tmp_path: Path) -> None:
     assert vote(index, found, 64, VotingOptions()) == pytest.approx([shared / math.sqrt(40), shared, 0])
 
 
-# Where none are alike, there is less to count.
+# Without similar signatures there is less to count.
 @pytest.mark.slow
 @pytest.mark.parametrize("alike", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_many_features_of_one_word_take_bounded_time_and_memory(tmp_path: Path, alike: bool) -> None:

@@ -1,4 +1,4 @@
-"""Compiled functions take what they are declared for, and are kept where the user says."""
+"""Compiled functions accept their declared types, and are cached where the user says."""
 
 import ast
 import os
@@ -64,7 +64,7 @@ print(decode_frames(np.zeros((1, 5), np.uint8)).centres.tolist())
 
 
 def run_decoding(variable: str, folder: Path, damage: str = "") -> bool:
-    """Decode in another process, which keeps what it compiles in the folder that a variable names; say if it has."""
+    """Decode in another process, with the cache folder in a variable; return whether it compiled."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     command = [sys.executable, "-c", PROGRAM, damage]
     done = subprocess.run(
@@ -76,7 +76,7 @@ def run_decoding(variable: str, folder: Path, damage: str = "") -> bool:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What was compiled, in the folder that NUMBA_CACHE_DIR names; nobody may change it."""
+    """The cache of compiled code, in the folder of NUMBA_CACHE_DIR; read-only."""
     folder = tmp_path_factory.mktemp("compiled")
     run_decoding("NUMBA_CACHE_DIR", folder)
     return folder
@@ -151,7 +151,7 @@ def test_parts_that_count_nothing_keep_no_array_and_lose_none() -> None:
 
 
 def test_parts_that_count_nothing_return_no_array() -> None:
-    """It would be given away without being counted, and let go once too often."""
+    """Without reference counting it would be freed once too often."""
     seen = 0
     for path in [path for room in ("index", "retrieval") for path in (ROOT / room).rglob("*_kernels.py")]:
         for function in ast.parse(path.read_text(encoding="utf-8")).body:

@@ -1,4 +1,4 @@
-"""Products and distances: to the bit what a plain loop in the order that is promised gives, on every machine."""
+"""Products and distances: equal to the bit to a plain loop in the documented order, on every machine."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ Rows = NDArray[np.float32]
 
 
 def drawn(seed: int, *shape: int) -> Rows:
-    """Numbers of many sizes, so that each order of a sum has a result of its own."""
+    """Numbers of many sizes, so that each order of a sum has a different result."""
     rng = np.random.default_rng(seed)
     return (rng.standard_normal(shape) * 10 ** rng.uniform(-3, 3, shape)).astype(np.float32)
 

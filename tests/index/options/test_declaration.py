@@ -1,4 +1,4 @@
-"""Options that dataclasses declare: their names, what they take, and what is refused."""
+"""Options declared by dataclasses: names, accepted values, and refusals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

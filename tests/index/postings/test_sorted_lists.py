@@ -1,4 +1,4 @@
-"""Sorted lists are read back as they were, in the room that their numbers call for."""
+"""Sorted lists survive a round trip, in the expected size."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Codes as they are laid out, and the scan of them, beside NumPy on the same whole numbers."""
+"""Layout and scan of codes, compared with NumPy on the same integers."""
 
 import os
 import subprocess
@@ -89,11 +89,11 @@ def test_the_nearest_lists_are_chosen(number, wanted):
         those = lists[query, : chosen[query]]
         assert len(set(those.tolist())) == len(those) >= min(wanted, number)
         assert scores[query, those[0]] == scores[query].max()
-        # Whatever is chosen, nothing nearer is left out.
+        # No nearer list is left out.
         assert (np.sort(scores[query])[::-1][: len(those)] == np.sort(scores[query, those])[::-1]).all()
 
 
-# All is compiled anew. `scripts/test --everywhere` runs the other tests of this module on such a processor.
+# Everything is recompiled. `scripts/test --everywhere` runs the other tests of this module on such a processor.
 @pytest.mark.slow
 def test_processors_without_the_instruction_find_the_same(tmp_path):
     script = """

@@ -1,4 +1,4 @@
-"""Files of a segment, made again from the others: byte for byte, and in little memory."""
+"""Files of a segment rebuilt from the others, byte for byte and in little memory."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(folder: Path, form: int, images: int, features: int, words: int, *, has_signatures: bool = False) -> str:
-    """Write a segment, some of whose words are much more frequent than others; give the checksum of meta.json."""
+    """Write a segment with some very frequent words; return the checksum of meta.json."""
     rng = np.random.default_rng(1)
     each = [(words * rng.random(features if number % 5 else 0) ** 3).astype(np.int32) for number in range(images)]
     WRITERS[form](
@@ -96,7 +96,7 @@ def test_lost_signatures_are_made_from_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", [1, 2])
 @pytest.mark.parametrize("which", [1, 2])
 def test_lists_are_made_again_in_little_memory(tmp_path: Path, form: int, which: int) -> None:
-    """A merged segment has 40 million features: of those it is to take some gigabyte."""
+    """A merged segment has 40 million features, for which about a gigabyte is allowed."""
     folder = tmp_path / "segment"
     sha256 = write(folder, form, 80, 1500, 100_000)
     for name in LISTS[form][which]:

@@ -1,4 +1,4 @@
-"""Segments: what is written is read back by word and by image, and damage is noticed."""
+"""Segments: data are read back by word and by image, and damage is detected."""
 
 import itertools
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_hand_made_segment(tmp_path: Path, form: int) -> None:
     assert segment.feature_frequency(11).tolist() == [0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0]
     first = segment.image(0)
     assert first.words.tolist() == [4, 9, 9]
-    # Features of one word stay in the order they were given in.
+    # Features of one word stay in input order.
     assert first.columns["position"].tolist() == [[3, 4], [1, 2], [5, 6]]
     assert segment.image(1).columns["position"].shape == (0, 2)
     assert segment.image(2).columns["position"].tolist() == [[7, 8]]
@@ -166,7 +166,7 @@ def test_both_parts_hold_every_feature(
 @pytest.mark.parametrize("form", [1, 2])
 @pytest.mark.parametrize("vectors", [1, 3])
 def test_products_are_those_of_the_vectors_by_hand(tmp_path: Path, form: int, vectors: int) -> None:
-    """A sum over words in the order of the words, with term frequencies of what each image has."""
+    """A sum over words in order, with term frequencies of each image's counts."""
     rng = np.random.default_rng(vectors)
     rows = [rng.integers(0, 60, rng.integers(0, 50)).tolist() for _ in range(9)]
     segment = write_as(form, tmp_path / "s", rows)
@@ -186,7 +186,7 @@ def test_products_are_those_of_the_vectors_by_hand(tmp_path: Path, form: int, ve
     ("words", "per_image", "images"), [(20, 500, 40), (5_000, 50, 60), (10**6, 30, 2), (3, 200, 1)]
 )
 def test_many_words_or_few_give_the_same_postings(tmp_path: Path, words: int, per_image: int, images: int) -> None:
-    """Words are put together in lists where each is in few images."""
+    """Rare words share lists."""
     rng = np.random.default_rng(words)
     rows = [rng.integers(0, words, per_image).tolist() for _ in range(images)]
     segment = write(tmp_path / "s", rows)
@@ -353,7 +353,7 @@ def test_images_without_any_feature(tmp_path: Path) -> None:
 
 
 def signed(data: list[list[int]], length: int = 4) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Words of images, and signatures that tell image and feature."""
+    """Words of images, and signatures that encode image and feature."""
     rows = [
         np.array([[i, k, 7, 9][:length] for k in range(len(row))], np.uint8).reshape(-1, length)
         for i, row in enumerate(data)
@@ -382,7 +382,7 @@ def test_signatures_stay_with_their_features(
     for some in (positions, np.arange(len(images)), *(np.array([k]) for k in range(len(images)))):
         for position, found in zip(some.tolist(), segment.signatures_of(some), strict=True):
             np.testing.assert_array_equal(found, expected[position])
-    # By word: a list of each, its images ascending, its features as they were given.
+    # By word: a list of each, its images ascending, its features in input order.
     asked = np.unique(np.concatenate([np.zeros(0, np.int64), *words]))
     for wanted, long in itertools.product((None, asked, asked[::2]), (0, word_lists.LONG)):
         listed_ = []
@@ -447,7 +447,7 @@ def test_signatures_that_do_not_fit_are_damage(tmp_path: Path, what: str) -> Non
 def test_near_entries_are_all_those_that_differ_in_few_bits(
     tmp_path: Path, vocabulary: int, per_image: int, images: int, length: int
 ) -> None:
-    """Of long lists of a word, and of short ones that several words share."""
+    """In long lists of one word, and in short ones shared by several words."""
     rng = np.random.default_rng(vocabulary)
     data = [rng.integers(0, vocabulary, rng.integers(0, per_image)).tolist() for _ in range(images)]
     patterns = rng.integers(0, 256, (3, length))
@@ -495,7 +495,7 @@ def test_what_rots_in_lists_is_refused_or_a_place_in_the_segment(tmp_path: Path)
         path.write_bytes(damaged)
         opened = Segment.open(tmp_path / "s")
         total = np.zeros((30, 1))
-        # One bit more or less in the unary bits is no code of so many entries.
+        # One bit more or less in the unary bits changes the number of entries.
         if at in range(unary, len(whole) - 1):
             with pytest.raises(CairnError):
                 opened.near(AskedSignatures(words, words, np.ones(40, np.int64), np.zeros((40, 1), np.uint64), 64))

@@ -1,4 +1,4 @@
-"""Learning building blocks: every pipeline, what is chosen, and that all of it is repeatable."""
+"""Learning building blocks: every pipeline, model selection, and reproducibility."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,7 +50,7 @@ def validation(sources: list[PatchFolder]) -> BlockPairs:
 
 
 def error_of(learnt: LearntBlocks, pairs: BlockPairs) -> float:
-    """False positives of the whole descriptor, its rows described as anyone would."""
+    """False positives of the whole descriptor, by its public interface."""
     rows = LearntDescriptor(learnt.model).describe(pairs.patches)
     distances = np.square(rows[pairs.first] - rows[pairs.second]).sum(axis=1)
     return fpr95(distances, pairs.match)
@@ -160,7 +160,7 @@ class TestPipelines:
         assert {record.dim for record in learnt.embeddings} == {*range(8, 100, 4), 100}
         best = min(learnt.embeddings, key=lambda record: (record.fpr95, record.dim))
         assert rows.shape[1] == best.dim and learnt.fpr95 == error_of(learnt, validation)
-        # What is projected has its mean taken off.
+        # Rows are centred before the projection.
         blocks = learnt.model.base_model
         assert isinstance(blocks, Blocks) and blocks.mean is not None
         train = load_pairs(sources, "train", 16)

@@ -1,4 +1,4 @@
-"""E-blocks beside direct, dense solutions of the paper's equations."""
+"""E-blocks compared with direct, dense solutions of the paper's equations."""
 
 import numpy as np
 import pytest
@@ -136,7 +136,7 @@ class TestOrthogonal:
         values, vectors = eigh(b)
         regular = (vectors * regularised(values[::-1], 0.05)[::-1]) @ vectors.T
         for k in range(5):
-            # Within what is orthogonal to those before: a generalised problem of its own.
+            # A generalised problem in the subspace orthogonal to earlier directions.
             inside = np.linalg.svd(np.vstack([found[:k], np.zeros((1, 230))]))[2][k:].T
             best = inside @ eigh(inside.T @ a @ inside, inside.T @ regular @ inside)[1][:, -1]
             assert same_direction(found[k], best) > 1 - 1e-5
@@ -173,7 +173,7 @@ class TestRegularisation:
     @pytest.mark.parametrize("kind", (*KINDS, *ORTHOGONAL))
     @pytest.mark.parametrize("alpha", [0.0, 1e-4])
     def test_what_rounding_makes_of_directions_without_any_difference_does_not_lead(self, data, kind, alpha):
-        """Rows of 14 dimensions among 90 that they do not vary in, on a mean far larger than what varies."""
+        """Rows that vary in 14 of 90 dimensions, with a mean far larger than the variation."""
         rows, first, second, match = data
         rng = np.random.default_rng(0)
         frame = np.linalg.qr(rng.normal(size=(90, 90)))[0]

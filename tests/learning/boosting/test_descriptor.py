@@ -1,4 +1,4 @@
-"""Learning boosted descriptors: every kind, again to the last bit, on from what was found, and through the command."""
+"""Learning boosted descriptors: every kind, reproducibly to the last bit, from given learners, and by the command."""
 
 import resource
 from collections.abc import Callable
@@ -71,7 +71,7 @@ class TestKinds:
         pairs = source.validation
         distances = np.linalg.norm(rows[pairs.first] - rows[pairs.second], axis=1)
         assert distances[pairs.match].mean() < 0.8 * distances[~pairs.match].mean()
-        # What the descriptor's file gives is what was measured as it was learnt.
+        # The descriptor's file has the errors measured in learning.
         above = np.sort(distances[pairs.match])[int(np.ceil(0.95 * pairs.match.sum())) - 1] + 1e-6
         assert (distances[~pairs.match] <= above).mean() == pytest.approx(learnt.error, abs=0.02)
         moments = learnt.model.mean, learnt.model.covariance
@@ -112,7 +112,7 @@ class TestRepeatability:
         assert written(3, 0) == first != written(1, 1)
 
     def test_the_first_of_given_learners_are_what_a_shorter_search_finds(self, sources, bgm):
-        """Boosting is greedy: what comes later changes nothing of what was there."""
+        """Boosting is greedy: later learners do not change earlier ones."""
         shorter = learn_boosted(sources, replace(SMALL, learners=12), learners=bgm.model.base_model.learners)
         found = learn_boosted(sources, replace(SMALL, learners=12, draws=1))
         np.testing.assert_array_equal(shorter.model.base_model.learners.boxes, found.model.base_model.learners.boxes)
@@ -189,11 +189,11 @@ class TestCommand:
         assert "70 candidates" in ran.err and "not 8,192" in ran.err and "240 pairs" in ran.err and "--pairs" in ran.err
         fewer = cairn(*learn, "--out", tmp_path / "b.npz", "--pairs", 120)
         assert fewer.json["candidates"] == 140
-        # Who asks for a number gets it, or is told that it cannot be.
+        # A requested number is met, or refused.
         asked = cairn(*learn, "--out", tmp_path / "c.npz", "--candidates", 30)
         assert (asked.json["candidates"], asked.err) == (30, "")
         assert "draw 70 or fewer" in cairn(*learn[:-1], "--out", tmp_path / "d.npz", "--candidates", 71).refused()
-        # Nothing is drawn where learners are taken.
+        # Nothing is drawn with given learners.
         taken = cairn(*learn, "--out", tmp_path / "e.npz", "--from", tmp_path / "a.npz")
         assert (taken.json["candidates"], taken.err) == (None, "")
 
@@ -212,7 +212,7 @@ class TestCommand:
 
 
 def test_views_are_told_apart(folder: Path) -> None:
-    """The set is what the other tests take it for."""
+    """The set has the properties assumed by other tests."""
     (source,) = open_sources([folder])
     assert len(source.patches) == POINTS * VIEWS
     assert not np.intersect1d(source.train.first, source.validation.first).size

@@ -31,7 +31,7 @@ def some_answers(number: int, learners: int, seed: int = 0) -> np.ndarray:
 
 
 def some_pairs(number: int, learners: int, seed: int = 0, useful: int | None = None) -> PairResponses:
-    """Matches agree in more of the useful answers, the last ones; half of these are copies of the others."""
+    """Matches agree in more of the useful responses, the last ones; half of these are copies of the others."""
     rng = np.random.default_rng(seed)
     useful = learners if useful is None else useful
     first = some_answers(number, learners, seed)
@@ -91,7 +91,7 @@ class TestFactors:
 
     @given(learners=st.integers(2, 20), seed=st.integers(0, 100), data=st.data())
     def test_fewer_are_the_best_matrix_of_their_rank(self, learners, seed, data):
-        """Eckart and Young: what is lost are the eigenvalues of least magnitude."""
+        """Eckart and Young: the eigenvalues of least magnitude are lost."""
         dim = data.draw(st.integers(1, learners))
         matrix = symmetric(learners, seed)
         factor, signs = factorise(matrix, dim)
@@ -124,7 +124,7 @@ class TestFactors:
 
     @given(learners=st.integers(2, 16), seed=st.integers(0, 50), data=st.data())
     def test_what_is_kept_of_the_variance_is_the_most_that_can_be(self, learners, seed, data):
-        """The rows' principal axes, found by another way: those of the rows in all dimensions."""
+        """The rows' principal axes by another computation: those of the rows in all dimensions."""
         dim = data.draw(st.integers(1, learners))
         answers = some_pairs(60, learners, seed).answers
         matrix = symmetric(learners, seed) @ symmetric(learners, seed)
@@ -162,13 +162,13 @@ class TestDescent:
         assert values.min() > -1e-9
         if not diagonal:
             np.testing.assert_allclose(metric.matrix, metric.matrix.T, atol=1e-12)
-        # It has found out which weak learners tell anything.
+        # It has identified the informative weak learners.
         told = metric.matrix if diagonal else np.diag(metric.matrix)
         assert told[12:].min() > told[:12].max()
 
     @pytest.mark.parametrize("learners", [16, 128, pytest.param(512, marks=pytest.mark.slow)])
     def test_the_loss_falls_epoch_by_epoch_however_many_learners_there_are(self, learners):
-        """All patches answer most of them alike, as they do weak learners of gradients."""
+        """Most responses are shared by all patches, as with weak learners of gradients."""
         train = some_pairs(2000, learners)
         rng = np.random.default_rng(3)
         alike = rng.uniform(size=learners) < 0.5
@@ -183,7 +183,7 @@ class TestDescent:
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("offset", [True, False])
     def test_it_goes_down_the_gradient_of_the_loss(self, offset, form):
-        """One step over all pairs, beside the derivative of log L by finite differences."""
+        """One step over all pairs, compared with the derivative of log L by finite differences."""
         train = some_pairs(300, 6)
         weights = np.full(6, 0.2)
         validation = some_pairs(100, 6, 9)
@@ -220,7 +220,7 @@ class TestDescent:
         pairs = some_pairs(200, 4, useful=0)
         options = MetricOptions(step=1e-9, epochs=50, patience=3)
         metric = learn_metric(pairs, pairs, np.ones(4), 4, options, np.random.default_rng(0))
-        # What tells nothing has 95% false positives at 95% recall, before, and after each epoch of patience.
+        # Uninformative learners have 95% false positives at 95% recall, before, and after each epoch of patience.
         assert metric.chosen == 0 and metric.errors == [0.95] * (1 + 3)
 
 

@@ -1,4 +1,4 @@
-"""AdaBoost over pairs: its bounds, its choice beside looking at everything, and levels beside responses."""
+"""AdaBoost over pairs: its bounds, its choice compared with exhaustive search, and levels compared with responses."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ CANDIDATES = CandidateOptions(number=60)
 
 
 def some_levels(seed: int, candidates: int = 12, pairs: int = 150) -> tuple[PairLevels, np.ndarray]:
-    """Levels that lie closer together for matches, more so for some candidates; and the labels."""
+    """Levels that are closer for matches, especially for some candidates; and the labels."""
     rng = np.random.default_rng(seed)
     match = rng.permutation(np.arange(pairs) < pairs // 2)
     centre = rng.uniform(0, LEVELS, (candidates, pairs))

@@ -1,4 +1,4 @@
-"""The rule of Brown11: matches, non-matches, and what lies between."""
+"""The rule of Brown11: matches, non-matches, and ambiguous pairs."""
 
 import numpy as np
 import pytest
@@ -150,5 +150,5 @@ def test_upright_patches_match_only_while_they_stay_upright() -> None:
         turn = np.radians(degrees)
         matrix = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
         turned = Detections(upright.centres, upright.frames @ matrix, oriented=False)
-        assert disagreement(upright, turned, RULE)[0] < 1e-6  # never a non-match: it shows the same
+        assert disagreement(upright, turned, RULE)[0] < 1e-6  # never a non-match: it shows the same point
         assert is_match(turned, upright, RULE)[0] == expected

@@ -1,4 +1,4 @@
-"""Multi-scale Harris corners: where they are known, and beside another computation."""
+"""Multi-scale Harris corners: at known positions, and compared with another computation."""
 
 import cv2
 import numpy as np

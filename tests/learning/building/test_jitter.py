@@ -1,4 +1,4 @@
-"""Synthetic jitter: how far detections miss, and sets that are built with it."""
+"""Synthetic jitter: sizes of errors, and sets built with it."""
 
 from collections.abc import Callable
 from pathlib import Path

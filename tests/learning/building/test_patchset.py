@@ -1,4 +1,4 @@
-"""Building labelled patches: from sequences with known homographies, and from given correspondences."""
+"""Building labelled patches: from sequences with known homographies, and from correspondences."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def sequence(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(sequence: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sequences in one set; nobody may change it."""
+    """Two sequences in one set; read-only."""
     second = write_sequence(sequence.parent / "second", 1)
     out = tmp_path_factory.mktemp("built") / "set"
     build_from_sequences(out, [sequence, second], splits=ALL)
@@ -310,12 +310,12 @@ def test_non_matches_are_drawn_evenly() -> None:
     assert 50 < counts.min() <= counts.mean() == 80 <= counts.max() < 115
 
 
-# Given correspondences
+# Correspondences
 
 
 @pytest.fixture
 def points_file(tmp_path: Path) -> Path:
-    """Three photos of one thing, each shifted by ten pixels, and a fourth with another name; eight points in each."""
+    """Three photos of one object, each shifted by ten pixels, and a fourth with another name; eight points in each."""
     photos = tmp_path / "photos"
     photos.mkdir()
     source = texture(8)

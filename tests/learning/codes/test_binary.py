@@ -92,7 +92,7 @@ def test_rows_without_a_mean_are_refused(rows):
 
 
 class TestSpread:
-    """Thresholds at quantiles of what each vector of the frame gives."""
+    """Thresholds at quantiles of the projections on each vector of the frame."""
 
     def rows(self, number=4000, dim=16):
         rng = np.random.default_rng(5)

@@ -1,4 +1,4 @@
-"""--as-published: what is set is what the papers say, what is given beside it wins, and all of it is told."""
+"""--as-published: settings are those of the papers, explicit options win, and all are reported."""
 
 import csv
 import inspect
@@ -33,7 +33,7 @@ def values(**given: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set whose validation pairs are there to test on, too."""
+    """A set whose validation pairs are also test pairs."""
     folder = write_views(tmp_path_factory.mktemp("published") / "set")
     patches = PatchSet.open(folder)
     pairs = patches.pairs("validation")
@@ -97,13 +97,13 @@ def test_a_descriptor_of_labelled_patches(cairn: Cairn, folder: Path, tmp_path: 
     assert model.provenance["as_published"] == "Simonyan14"
     assert model.pooling is not None
     channels = model.pooling.channels
-    assert (channels.patch_size, channels.power, channels.quantile) == (64, 1.0, 0.6)  # the last one was given
+    assert (channels.patch_size, channels.power, channels.quantile) == (64, 1.0, 0.6)  # the last one is explicit
     assert channels.smoothing == pytest.approx(2 * 64 / 31)
     options = model.provenance["options"]
     selection, pool = options["selection"], options["pool"]
     assert (selection["mus"], selection["gammas"], selection["keep"], selection["balanced"]) == ([0.8], [0.3], 0, False)
     assert (pool["patch_size"], options["augmentation"]["copies"]) == (64, 0)
-    # Every model tried is measured on the test pairs, as anyone would measure the descriptor.
+    # Every model tried is measured on the test pairs, as by the public interface.
     stages = [one["stage"] for one in told["tested"]]
     assert stages[0] == "pooling" and set(stages[1:]) == {"projection"} and len(stages) == told["tried"]
     measured = cairn("evaluate", "patches", folder, "--descriptor", out, "--json").json["fpr95"]
@@ -166,7 +166,7 @@ def test_boosted_descriptors_are_compared_by_signed_inner_products(cairn: Cairn,
     assert (options["responses"]["orientations"], options["responses"]["patch_size"]) == (8, 64)
     signs = model.base_model.signs
     assert signs is not None and told["name"] == "lbgm-inner" and set(signs) <= {-1.0, 1.0}
-    # With all dimensions f of equation 7 is that of equation 4, which learning told the error of.
+    # With all dimensions f of equation 7 is that of equation 4, whose error learning reported.
     assert told["validation"]["fpr95"] == pytest.approx(told["validation"]["similarity_fpr95"], abs=0.02)
     measured = cairn("evaluate", "patches", folder, "--descriptor", out, "--json").json
     assert measured["comparison"] == "inner" and measured["fpr95"] == pytest.approx(told["validation"]["fpr95"])
@@ -178,7 +178,7 @@ def test_boosted_descriptors_are_compared_by_signed_inner_products(cairn: Cairn,
         more = ("--descriptor", out) if command[0] == "index" else ()
         assert "signed inner product" in cairn(*command, *more).refused()
     assert "signed inner product" in cairn("evaluate", "bits", folder, "--descriptor", out).refused()
-    # What is given beside it wins, and what the paper has because of another choice goes with that.
+    # Explicit options win, also over the paper's settings that depend on the overridden choice.
     given = cairn("learn", "boosted", folder, "--out", out, "--as-published", *few, "--form", "distance", "--json").json
     assert given["name"] == "lbgm" and load_model(out).provenance["options"]["metric"]["form"] == "distance"
     words = ("learn", "boosted", folder, "--out", out, *few, "--comparison", "inner")

@@ -1,4 +1,4 @@
-"""The candidate pool: how many rings there are, and that a flip of the patch maps each onto itself."""
+"""The candidate pool: number of rings, and invariance of each to flips of the patch."""
 
 from collections import Counter
 
@@ -30,7 +30,7 @@ def full():
 
 
 def places(positions):
-    """Positions as a set that rounding does not tell apart."""
+    """Positions as a set, rounded."""
     return Counter(map(tuple, np.round(np.asarray(positions, np.float64), 6) + 0.0))
 
 
@@ -53,7 +53,7 @@ def test_rings_are_the_orbits_of_the_positions_under_flips(full):
     images = [full.positions]
     for flip in FLIPS.values():
         images += [flip(image) for image in images]
-    # What stands for an orbit is the least of a position's images.
+    # An orbit is represented by the least of a position's images.
     orbits = np.array([min(map(tuple, np.round(rows, 6) + 0.0)) for rows in np.stack(images, axis=1)])
     _, expected = np.unique(orbits, axis=0, return_inverse=True)
     pairs = np.unique(np.column_stack([full.groups, expected.ravel()]), axis=0)

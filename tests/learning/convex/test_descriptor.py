@@ -1,4 +1,4 @@
-"""Learning a descriptor: what is chosen is what was asked for, a stopped run goes on, and all of it is repeatable."""
+"""Learning a descriptor: choices meet the request, stopped runs resume, and results are reproducible."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -41,7 +41,7 @@ PROJECTED = replace(SMALL, stage="projection", base="rootsift")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Textures seen three times, shifted, turned and noisy; two thirds of the points are to train on."""
+    """Textures seen three times, shifted, rotated and noisy; two thirds of the points are for training."""
     folder = tmp_path_factory.mktemp("set")
     rng = np.random.default_rng(0)
     views = []
@@ -94,7 +94,7 @@ def undisturbed(folder: Path, small_blocks: None, tmp_path_factory: pytest.TempP
 
 @pytest.fixture
 def began(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[Any]]]:
-    """What has been computed rather than found, by stage: μ of models, numbers of pairs in blocks."""
+    """Newly computed results by stage: μ of models, numbers of pairs in blocks."""
     counted: dict[str, list[Any]] = {"pooling": [], "projection": [], "psi": []}
 
     def counting(stage: str, what: Callable[..., Any], told: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,7 +118,7 @@ class Stopped(Exception):
 
 
 def stop_at(stage: str, after: int) -> Callable[[str, int, int], None]:
-    """Progress that stops the run once so much of a step is done."""
+    """Progress that stops the run at some point of a step."""
 
     def tell(step: str, done: int, of: int) -> None:
         if step == stage and done >= after:
@@ -128,7 +128,7 @@ def stop_at(stage: str, after: int) -> Callable[[str, int, int], None]:
 
 
 def ranks_by(monkeypatch: pytest.MonkeyPatch, rule: Callable[[float], tuple[int, float]]) -> list[int]:
-    """Projections of the rank and error that a rule gives by μ*; the ranks of those learnt are listed."""
+    """Projections with rank and error by a rule of μ*; lists the ranks of the learnt ones."""
     ranks = []
 
     def learnt(*given: Any) -> list[tuple[Record, np.ndarray]]:
@@ -150,7 +150,7 @@ class TestWhatIsLearnt:
         assert model.projection.shape == (learnt.projection.dim, learnt.pooling.dim)
         assert 0 < learnt.projection.dim <= 20
         assert learnt.projection.rings == len(np.unique(model.pooling.rings))
-        # The best of those that fit; and of those that did not some were made smaller.
+        # The best of those that fit; some of the others were shrunk.
         assert learnt.pooling in tried and learnt.projection in tried
         for stage, chosen, limit in (("pooling", learnt.pooling, 64), ("projection", learnt.projection, 20)):
             fitting = [one for one in tried if one.stage == stage and 0 < one.dim <= limit]
@@ -183,7 +183,7 @@ class TestWhatIsLearnt:
             for numbers in (pairs.first, pairs.second)
         )
         error = fpr95(((one - two) ** 2).sum(axis=1), pairs.match)
-        assert chosen.fpr95 == pytest.approx(error, abs=0.026)  # one non-match of 40: ψ is kept in half precision
+        assert chosen.fpr95 == pytest.approx(error, abs=0.026)  # one non-match of 40: ψ is stored in half precision
         assert error < 0.5
 
     def test_moments_are_those_of_the_training_patches(
@@ -312,7 +312,7 @@ class TestRepeated:
         learnt = learn_descriptor(sources, tmp_path, SMALL)
         assert written(learnt, tmp_path / "d.npz") == undisturbed[0]
         assert timeless(learnt.tried) == timeless(undisturbed[1].tried)
-        # Each once, whatever came between.
+        # Each once, despite interruptions.
         for name in ("pooling", "projection"):
             assert len(began[name]) == len(set(began[name]))
         assert sum(began["psi"]) == 2 * 80 + 2 * 40
@@ -328,7 +328,7 @@ class TestRepeated:
         again = learn_descriptor(sources, tmp_path, SMALL, progress=lambda *step: told.append(step))
         assert began == {"pooling": [], "projection": [], "psi": []}
         assert written(again, tmp_path / "d.npz") == undisturbed[0]
-        # And said to be done.
+        # And reported as done.
         assert ("pooling", 2, 2) in told and ("projection", 2, 2) in told
 
     def test_another_dimension_needs_no_other_pooling(
@@ -342,7 +342,7 @@ class TestRepeated:
         assert len(began["projection"]) == len(set(began["projection"]))
         assert first.model.pooling is not None and second.model.pooling is not None
         assert (first.model.pooling.regions == second.model.pooling.regions).all()
-        # What is there changes nothing.
+        # Existing results change nothing.
         alone = learn_descriptor(sources, tmp_path / "alone", other)
         assert written(second, tmp_path / "a.npz") == written(alone, tmp_path / "b.npz")
 
@@ -406,7 +406,7 @@ class TestTime:
         learnt = learn_descriptor(sources, tmp_path, hasty)
         assert (began["pooling"], began["projection"]) == ([0.3], [0.02])
         assert learnt.model.projection is not None
-        # Where there is one already, no further one is begun; with time, the rest is.
+        # If one model exists, no further one is begun; with time, the rest are.
         again = learn_descriptor(sources, tmp_path, hasty)
         assert (began["pooling"], began["projection"]) == ([0.3], [0.02])
         assert again.model.fingerprint == learnt.model.fingerprint

@@ -1,4 +1,4 @@
-"""Regularised dual averaging: its loss by brute force, its solutions beside those of an independent convex solver."""
+"""Regularised dual averaging: its loss by brute force, its solutions compared with an independent convex solver."""
 
 import warnings
 
@@ -106,7 +106,7 @@ def metric_scale(positive, negative):
 def solve(cp, objective):
     problem = cp.Problem(cp.Minimize(objective))
     with warnings.catch_warnings():
-        # What it calls inaccurate has some five digits: more than is asked for here.
+        # Solutions that it calls inaccurate have about five digits, enough here.
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
         problem.solve(solver=cp.CLARABEL)
     assert problem.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
@@ -145,7 +145,7 @@ class TestVector:
         best = solve(cp, hinge_of(cp, positive @ unknown, negative @ unknown) + mu * cp.sum(unknown))
         reached = vector_objective(positive, negative, weights, mu)
         assert best * (1 - 1e-5) <= reached <= 1.01 * best
-        # Far from nothing: the empty configuration is worse.
+        # Far from empty: the empty configuration is worse.
         assert best < 0.97 * vector_objective(positive, negative, 0 * weights, mu)
 
     def test_weights_are_never_negative_and_become_fewer_with_mu(self):

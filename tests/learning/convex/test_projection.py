@@ -1,4 +1,4 @@
-"""Learning projections: what the units of μ* and γ mean, what each norm does to the rank, and what is told of it."""
+"""Learning projections: units of μ* and γ, effects of norms on the rank, and reports."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Records of models: written whole, read back, and chosen from."""
+"""Records of models: written atomically, read back, and used for model selection."""
 
 import json
 from dataclasses import replace
@@ -41,7 +41,7 @@ def test_what_is_added_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
 def test_a_run_killed_between_its_files_and_its_table_has_learnt_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    """All of one model's steps are there, or none: a run that goes on learns them again."""
+    """All of one model's steps are stored, or none: a resumed run learns them again."""
     records = ModelRecords(tmp_path, Record)
     records.add([(record("a"), np.ones(3))])
     written = []
@@ -64,7 +64,7 @@ def test_a_run_killed_between_its_files_and_its_table_has_learnt_nothing(
     assert len(written) == after
     again = ModelRecords(tmp_path, Record)
     assert again.all == [RECORD]
-    # Learnt again, what was left there is overwritten.
+    # Learning again overwrites leftovers.
     again.add([(one, parameters + 5) for one, parameters in both])
     assert len(ModelRecords(tmp_path, Record).of("b" * 64)) == 2
     np.testing.assert_array_equal(again.parameters(both[0][0]), np.full(3, 5))

@@ -1,4 +1,5 @@
-"""ψ: streamed, it is what the full descriptor gives; flips of both patches leave it; blocks on disk resume."""
+"""ψ: streamed, it equals the full descriptor's; flips of both patches do not change it; blocks on disk can be
+resumed."""
 
 import mmap
 
@@ -181,7 +182,7 @@ class TestBlocks:
         told = []
         write_ring_distances(source, *pairs, folder, distances, progress=lambda *done: told.append(done))
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-        # What was there is not made again, and counts as done.
+        # Existing blocks are not recomputed, and count as done.
         assert (folder / names[0]).stat().st_mtime_ns == kept
         assert told == [(36, 40), (40, 40)]
 
@@ -199,7 +200,7 @@ class TestBlocks:
 def test_of_very_many_pairs_each_entry_is_kept_in_a_byte(tmp_path):
     few, many = (RingDistances(SMALL, SMALL_CHANNELS, pairs) for pairs in (100, 8_000_000_000 // (2 * len(SMALL)) + 1))
     assert (few.dtype, many.dtype) == (np.float16, np.uint8)
-    # What is learnt by default does not depend on it, however many pairs there are.
+    # Default learning does not depend on it, for any number of pairs.
     assert RingDistances(candidate_pool(), ChannelOptions(), 10_000_000).dtype == np.float16
     write_bitmaps(tmp_path, textures(20, 64).astype(np.uint8))
     write_info(tmp_path, np.arange(20), np.zeros(20, np.int64))

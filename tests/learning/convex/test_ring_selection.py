@@ -1,4 +1,4 @@
-"""Selecting rings: minima of equation 6 beside a linear program's, units that suit any data, and fewer dimensions."""
+"""Selecting rings: minima of equation 6 compared with a linear program, units for any data, and fewer dimensions."""
 
 from itertools import pairwise
 
@@ -74,7 +74,7 @@ class TestObjective:
         assert found.objective == pytest.approx(vector_objective(positive, negative, found.weights, mu), rel=1e-5)
         best = linear_program(positive, negative, np.full(RINGS, mu))
         assert best * (1 - 1e-5) <= found.objective <= 1.01 * best
-        # And the steps are those of RDA on ψ as it is.
+        # And the steps are those of RDA on the plain ψ.
         steps = AveragingOptions(4000, 0, 0.1 * slope @ slope)
         direct = sparse_weights(ArrayRows(positive), ArrayRows(negative), mu, steps)
         np.testing.assert_allclose(found.weights, direct, rtol=1e-3, atol=1e-4 * direct.max())
@@ -174,7 +174,7 @@ class TestRefining:
         positive, negative, pairs, means, options, first = self.start(balanced=balanced)
         steps = list(refined(pairs, means, first, POOL, 8, self.LIMIT, options))
         assert len(steps) >= 2
-        # What is kept or dropped as one: a ring, or the rings that coincide in the centre.
+        # Units of keeping or dropping: a ring, or all rings that coincide in the centre.
         units: dict[tuple[int, int], list[int]] = {}
         for ring in range(len(POOL)):
             scale, column = divmod(ring, len(POOL.columns))
@@ -215,7 +215,7 @@ class TestRefining:
         if limit >= 32:  # a ring's
             assert 0 < dims[-1] <= limit
             assert dims[-2] > limit
-        else:  # it goes on as long as the ring that contributes most fits, and gives what it has
+        else:  # it continues as long as the ring that contributes most fits
             assert len(dims) >= 2
 
     def test_what_is_small_enough_stays_and_so_does_everything_where_asked(self):

@@ -17,7 +17,7 @@ MODEL = Record("pooling", KEYS[0], 0.3, 0.1, 64, 3, 0.05, 0.4, 0, 1.5)
 
 
 def learn(key: str, learnt: Path) -> list[tuple[Record, np.ndarray]]:
-    """Two models, the second made of the first; what is learnt leaves a file of its own."""
+    """Two models, the second made from the first; each call writes a file."""
     with (learnt / key).open("x"):
         pass
     return [(replace(MODEL, key=key, refits=refits), np.full(3, int(key[0], 16) + refits)) for refits in range(2)]

@@ -1,4 +1,4 @@
-"""Whitening: what it does to differences and rows, and what comes of labelled pairs."""
+"""Whitening: effects on differences and rows, and learning from labelled pairs."""
 
 import numpy as np
 import pytest

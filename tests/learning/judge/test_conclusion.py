@@ -1,4 +1,4 @@
-"""What is told of a learnt descriptor: searches decide where they were measured."""
+"""Conclusions on a learnt descriptor: searches decide if measured."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The judge on small photos: what is worse is told so, what nothing can be said of too."""
+"""The judge on small photos: reports worse descriptors, and missing evidence."""
 
 import shutil
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder in which rootSIFT's part is done once."""
+    """Folder that shares rootSIFT's part."""
     return tmp_path_factory.mktemp("work")
 
 
 @pytest.fixture(scope="module")
 def blind(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """File of a descriptor that tells next to nothing: one of rootSIFT's 128 numbers."""
+    """File of an uninformative descriptor: one of rootSIFT's 128 numbers."""
     file = tmp_path_factory.mktemp("blind") / "blind.npz"
     save_model(file, LearntModel("rootsift", projection=np.eye(128, dtype=np.float32)[:1]))
     return str(file)

@@ -1,4 +1,4 @@
-"""Scenes of strict links, and what is asked for in them."""
+"""Scenes of strict links, and their queries."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_photos_are_to_be_found_where_their_links_cover_the_box() -> None:
         *((n, part) for n in (2, 3) for part in PARTS[:2]),  # the third is too small
     ]
     assert of(queries, 1, 1.0).positives == {2, 3}
-    # 2 and 3 are of one scene, though nothing links them; 4 may show it; 5 may show what 4 does, and nothing says more.
+    # 2 and 3 are of one scene, without a direct link; 4 may show it; 5 may only show the same as 4.
     assert of(queries, 2, 1.0).positives == {1} and of(queries, 2, 1.0).ignored == {2, 3, 4}
     assert of(queries, 3, 0.5).positives == {1} and of(queries, 3, 0.5).ignored == {2, 3, 4}
 

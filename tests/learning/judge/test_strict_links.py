@@ -1,4 +1,4 @@
-"""Strict links: which pairs are looked at, which are beyond doubt, and where their inliers are."""
+"""Strict links: pairs checked, pairs beyond doubt, and positions of inliers."""
 
 import shutil
 from collections import Counter
@@ -28,7 +28,7 @@ FOUND = st.dictionaries(
 def test_photos_that_are_found_with_the_same_photo_are_looked_at_too() -> None:
     #  1 ═ 2 ─ 3    4 ─ 5
     assert candidate_pairs({(1, 2): 50, (2, 3): 9, (4, 5): 7}, 9) == [(1, 2), (1, 3), (2, 3), (4, 5)]
-    # Of each photo so many: the pairs of most inliers first.
+    # A number of each photo: the pairs of most inliers first.
     assert candidate_pairs({(1, 2): 50, (2, 3): 9, (4, 5): 7}, 1) == [(1, 2), (4, 5)]
 
 
@@ -44,7 +44,7 @@ def test_no_photo_is_looked_at_more_often_than_is_allowed(found: dict[tuple[int,
 
 def test_few_inliers_are_enough_where_a_third_photo_agrees() -> None:
     options = LinkOptions(inliers=40, agreed=20)
-    #  1-2-3 agree; 4-5 have as many inliers and nobody who agrees; 3-6 are agreed on by a photo that is not sure itself
+    # 1-2-3 agree; 4-5 have as many inliers without a third photo; 3-6 are agreed on by a photo that is not sure itself
     counts = {(1, 2): 40, (2, 3): 90, (1, 3): 20, (4, 5): 39, (3, 6): 25, (2, 6): 39, (1, 4): 19}
     assert strict_pairs(counts, options) == {(1, 2), (2, 3), (1, 3)}
     assert strict_pairs(counts | {(2, 6): 40}, options) == {(1, 2), (2, 3), (1, 3), (2, 6), (3, 6)}

@@ -1,4 +1,4 @@
-"""Tracks through several photos, beside those that are followed point by point."""
+"""Tracks through several photos, compared with a point-by-point search."""
 
 from collections import defaultdict
 

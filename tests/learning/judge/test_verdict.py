@@ -1,4 +1,4 @@
-"""The verdict told by retrieval: figures by scene, and what follows from them."""
+"""The verdict of retrieval: figures by scene, and conclusions."""
 
 import json
 

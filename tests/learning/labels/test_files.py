@@ -1,4 +1,4 @@
-"""Labels that a user gives: every form that is taken, and the sentence for every one that is not."""
+"""Labels from a user's files: every accepted form, and the refusal of others."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ Table = Callable[[str | bytes], Path]
 
 
 def rows_of(photos: Path, names: Sequence[str]) -> list[ImageRow]:
-    """Rows of a catalogue; photos are numbered 10, 11, … in the order of their names as given."""
+    """Rows of a catalogue; photos are numbered 10, 11, … in the order of `photos`."""
     return [ImageRow(number=10 + i, path=str(photos / name), name=name) for i, name in enumerate(names)]
 
 
@@ -276,15 +276,15 @@ def test_a_ground_truth_may_write_endings_and_case_otherwise(truth: Callable[...
 def test_queries_of_one_name_show_one_object_where_they_find_the_same(truth: Callable[..., Path]) -> None:
     truth("abbey_1", "abbey_0", good="abbey_0 abbey_1 abbey_2", junk="abbey_5 bridge_1 abbey_4")
     truth("abbey_2", "abbey_1", good="abbey_1 abbey_3", ok="abbey_2 abbey_4", junk="abbey_0")
-    # Two bridges that have nothing in common but the photo that is asked with; the third query joins neither.
+    # Two bridges with only the query photo in common; the third query joins neither.
     truth("bridge_1", "bridge_0", good="bridge_1 bridge_2 castle_0", junk="bridge_0")
     truth("bridge_2", "castle_0", good="bridge_3 castle_0 bridge_4")
     truth("bridge_3", "bridge_5", ok="bridge_2 bridge_5")
-    # Of another name, whatever they have in common; its photo is a file of its own.
+    # Another name, despite common photos; its photo is a separate file.
     folder = truth("castle", "a file of its own", good="bridge_2 castle_1")
     labels = read_labels(folder, OXFORD)
     assert shown(labels) == {"abbey": [12, 13, 14], "bridge_1": [17, 18], "bridge_2": [19, 20], "castle": [18, 23]}
-    # Junk of one query that another is to find is no junk, nor is a photo that is asked with.
+    # A positive of another query is no junk, nor is a query photo.
     assert [sorted(labelled.junk) for labelled in labels.objects] == [[15, 17], [], [], []]
     assert labels.asked == {10, 11, 16, 21, 22}
 

@@ -1,4 +1,4 @@
-"""Labels: which photos are issued as queries, what they are to find, and how photos are divided."""
+"""Labels: photos issued as queries, their positives, and splits."""
 
 import itertools
 
@@ -13,7 +13,7 @@ PHOTOS = 60
 
 @st.composite
 def labelled(draw: st.DrawFn) -> Labels:
-    """Objects that share no positives; junk and asked photos may be anything, positives of other objects too."""
+    """Objects with disjoint positives; junk and query photos are arbitrary, even positives of other objects."""
     order = draw(st.permutations(range(PHOTOS)))
     sizes = draw(st.lists(st.integers(0, 12), max_size=5))
     some = st.frozensets(st.integers(0, PHOTOS - 1), max_size=8)
@@ -30,7 +30,7 @@ def sets(arrays: tuple[np.ndarray, ...]) -> list[set[int]]:
 
 
 def check(relevance: Relevance) -> None:
-    """What `Relevance` promises."""
+    """The invariants of `Relevance`."""
     assert relevance.queries.dtype == relevance.database.dtype == np.int64 and relevance.objects.dtype == np.int32
     assert len(relevance.queries) == len(relevance.positives) == len(relevance.ignored) == len(relevance.objects)
     assert (np.diff(relevance.database) > 0).all()

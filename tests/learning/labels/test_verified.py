@@ -1,4 +1,4 @@
-"""Labels from nothing: photos that geometry verifies with each other, and what becomes of all the others."""
+"""Labels by verification: mutually verified photos, and all others."""
 
 import shutil
 from collections.abc import Iterator

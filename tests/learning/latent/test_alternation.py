@@ -1,4 +1,4 @@
-"""The alternation of the latent learner: each step beside an evaluation of equation 16 term by term."""
+"""The alternation of the latent learner: each step compared with a term-by-term evaluation of equation 16."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -105,7 +105,7 @@ class TestCounts:
         self, case: tuple[list[float], list[list[float]]], seed: int
     ) -> None:
         near, far = case
-        assume(all(len(set(each)) == len(each) for each in far))  # of equal ones the first counts
+        assume(all(len(set(each)) == len(each) for each in far))  # ties go to the first
         rng = np.random.default_rng(seed)
         orders = [rng.permutation(len(each)) for each in far]
         loss, by_near, by_far = counts_of(near, far)
@@ -131,7 +131,7 @@ class TestCounts:
 
 
 class Tables:
-    """A problem whose parameters are names, of distances and a penalty each; they are learnt in the order given."""
+    """A problem whose parameters are names, each with distances and a penalty, learnt in a fixed order."""
 
     positives, negatives = rows_of([2, 1, 2]), rows_of([1, 1, 1])
 
@@ -205,7 +205,7 @@ class TestAlternation:
 
 @dataclass
 class Watched:
-    """A problem that remembers what it was asked and what it learnt."""
+    """A problem that records calls and learnt parameters."""
 
     problem: ConvexProblem[np.ndarray]
     asked: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # features and their matches
@@ -272,8 +272,8 @@ def test_no_step_raises_the_objective_and_each_does_what_it_says(kind: str, step
         assert after.objective <= before.objective * (1 + 1e-12)
     assert found.objective == found.history[-1].objective
 
-    # Features and matches that it began with, and those that each turn left, which the next turn, taken or not, was
-    # asked for; and the parameters they follow from.
+    # Features and matches at the start and after each turn, as passed to the next turn, accepted or not; and the
+    # parameters they follow from.
     turns = len(found.history) // 3
     states = [*watched.asked, (found.features, found.matches[found.features])][: turns + 1]
     parameters = [start, *watched.learnt[:turns]]

@@ -1,4 +1,4 @@
-"""Features to learn from and their candidates: by brute force over the lists of a mined file."""
+"""Training features and their candidates, by brute force over the lists of a mined file."""
 
 from itertools import pairwise
 
@@ -23,7 +23,7 @@ class TestDraw:
     def test_photos_and_their_pairs_give_the_same_number_or_all_they_have(
         self, sizes: list[int], number: int, seed: int, data: st.DataObject
     ) -> None:
-        # Of the file only which feature is of which pair is looked at.
+        # Only the pairs of features in the file matter.
         arrays = drawn(np.random.default_rng(0), pairs=len(sizes))
         total = sum(sizes)
         arrays |= {

@@ -1,4 +1,4 @@
-"""Rows of mined patches: those that are asked for, kept or not."""
+"""Rows of selected mined patches, stored or not."""
 
 import mmap
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.learning.mined_files import drawn, write
 
 
 def blocks_of(patches: np.ndarray) -> np.ndarray:
-    """Rows of a descriptor that is plain to see: four samples of each patch, in units that float16 has."""
+    """Rows of a simple descriptor: four samples of each patch, exact in float16."""
     return patches[:, ::12, 5].reshape(len(patches), -1) / np.float64(4)
 
 

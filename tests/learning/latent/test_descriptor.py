@@ -1,4 +1,4 @@
-"""Learning from mined matches: what is learnt and validated on, objectives that never rise, going on after a stop."""
+"""Learning from mined matches: training and validation data, objectives that never rise, resuming."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def mined(tmp_path_factory: pytest.TempPathFactory) -> MinedMatches:
 
 
 class Spy:
-    """Counts the models that are learnt, and keeps what they are learnt from."""
+    """Counts the learnt models, and stores their training data."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.learnt: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
 
 
 def told(records: list[Any]) -> list[dict[str, Any]]:
-    """Records without what two runs differ in, in an order of their own."""
+    """Records without fields that differ between runs, in a fixed order."""
     entries = [{**asdict(record), "seconds": 0} for record in records]
     return sorted(entries, key=lambda entry: (entry["stage"], entry["round"], entry["key"]))
 
@@ -110,7 +110,7 @@ def test_a_descriptor_of_each_base_is_learnt_on_some_image_pairs_and_validated_o
     assert {record.share for record in found.tried} == set(options.shares)
     assert sum(spy.learnt.values()) == len(found.tried)
 
-    # What a model was chosen by is true of what comes out.
+    # The figures of the chosen model hold for the result.
     features = found.held.features
     assert recall_of(mined, features, model) == pytest.approx(record.validation, abs=1.5 / len(features))
     if found.pooling is not None:
@@ -220,14 +220,14 @@ def test_without_time_the_first_model_that_fits_is_taken(
     assert len(fitting) == 1
 
 
-# The same result, whatever happens
+# The same result, despite interruptions
 
 
 @pytest.fixture(scope="module")
 def whole(
     mined: MinedMatches, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Unlabelled, Path, Counter[str]]]:
-    """A run from beginning to end, its folder, and how many models it learnt."""
+    """A complete run, its folder, and the number of learnt models."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         spied = Spy(patch)
@@ -262,7 +262,7 @@ def test_the_result_does_not_depend_on_the_number_of_workers(
 
 
 class Stopped(Exception):
-    """In place of what kills a run."""
+    """Stands for a signal that kills a run."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is nearest to features: by brute force over the lists of a mined file."""
+"""Nearest candidates of features, by brute force over the lists of a mined file."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def without_negatives() -> Arrays:
-    """Drawn matches whose N(x) are all empty: what is not a positive is ambiguous."""
+    """Random matches with empty N(x): everything except positives is ambiguous."""
     arrays = drawn(np.random.default_rng(1))
     targets = np.split(arrays["targets"], arrays["target_starts"][1:-1])
     positives = np.split(arrays["positives"], arrays["positive_starts"][1:-1])
@@ -53,7 +53,7 @@ class TestNearest:
             held += positive < negative
             named = [patch for patch in found.hardest[place].tolist() if patch >= 0]
             assert len(set(named)) == len(named) == min(count, len(negatives))
-            # Of equal ones any may be named.
+            # On ties any may be returned.
             assert sorted(negatives[patch] for patch in named) == sorted(negatives.values())[:count]
         assert found.recall == held / len(features)
 
@@ -75,7 +75,7 @@ class TestNearest:
         matches, rng = some_mined(3, 5)
         features = np.arange(matches.features)
         assert np.bincount(matches.pair).max() > block
-        # Whole numbers, of which all products are exact; of 40 entries, so that no two distances are equal.
+        # Integers, whose products are exact; of 40 entries, so that no two distances are equal.
         described = Described(np.arange(len(matches.patches)), rng.integers(-40, 40, (len(matches.patches), 40)))
         whole = find_nearest(matches, features, described, count=3)
         monkeypatch.setattr(comparing, "_BLOCK", block)

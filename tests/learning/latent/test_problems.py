@@ -1,4 +1,5 @@
-"""Latent problems of a metric and of weights: their optimum beside a convex solver's, their distances by loops."""
+"""Latent problems of a metric and of weights: their optimum compared with a convex solver's, their distances by
+loops."""
 
 import warnings
 from dataclasses import replace
@@ -53,7 +54,7 @@ def solved(case: Case) -> float:
     }[case.kind]()
     program = cp.Problem(cp.Minimize(sum(losses) / len(losses) + penalty))
     with warnings.catch_warnings():
-        # What it calls inaccurate has some five digits: more than is asked for here.
+        # Solutions that it calls inaccurate have about five digits, enough here.
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
         program.solve(solver=cp.CLARABEL)
     assert program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
@@ -69,7 +70,7 @@ class TestLearning:
         found = alternate(case.problem, 60, distances=case.problem.distances(start_of(case)), alternations=1)
         best = solved(case)
         assert best * (1 - 1e-4) <= found.objective <= 1.01 * best
-        assert best < 0.97  # far from nothing, which is worth 1
+        assert best < 0.97  # far from the empty solution, of value 1
 
     @pytest.mark.slow
     @pytest.mark.parametrize("kind", KINDS)
@@ -201,7 +202,7 @@ class TestMetric:
         assert units.mu == pytest.approx(largest if norm == "nuclear" else np.trace(slope @ slope), rel=1e-4)
 
     def test_units_of_a_sample_are_about_those_of_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of each kind some are taken, and not the first: a seed decides."""
+        """Some of each kind are drawn by a seed, not the first ones."""
         _, anchors, described, _ = some_anchors(8)
         whole = units_of(anchors, described, "nuclear")
         monkeypatch.setattr("learning.latent.metric_problem._SAMPLE", 6)

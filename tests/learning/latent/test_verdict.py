@@ -1,4 +1,4 @@
-"""The verdict on a learnt descriptor: figures counted by brute force, and what follows from them."""
+"""The verdict on a learnt descriptor: figures by brute force, and conclusions."""
 
 from dataclasses import dataclass
 from itertools import chain
@@ -40,7 +40,7 @@ ONE, OTHER = Pixels("one", 0, 3), Pixels("other", 40, 6)
 
 
 def held_out(seed: int, pairs: int = 4) -> Held:
-    """Features of random matches, all of them held out but a few."""
+    """Features of random matches, nearly all held out."""
     rng = np.random.default_rng(seed)
     matches = in_memory(drawn(rng, pairs=pairs, largest=60))
     features = np.sort(rng.permutation(matches.features)[: max(1, matches.features - 5)]).astype(np.int64)
@@ -85,7 +85,7 @@ def counted(held: Held, descriptor: Pixels, words: np.ndarray) -> tuple[dict[str
 
 
 def words_of(held: Held, descriptor: Pixels, seed: int) -> tuple[int, np.ndarray]:
-    """Make a vocabulary of the patches held out, one word for 30, and give theirs."""
+    """Make a vocabulary of the held-out patches, one word for 30, and return their words."""
     rows = descriptor.describe(np.asarray(held.matches.patches[held.candidates])).astype(np.float16)
     vocabulary = Vocabulary.train(ArraySource(rows), VocabularyOptions(seed=seed, words=max(1, len(rows) // 30)))
     return vocabulary.words, vocabulary.assign(rows.astype(np.float32))

@@ -1,4 +1,4 @@
-"""Whitening from mined matches: which matches it is of, and what comes of photos."""
+"""Whitening from mined matches: choice of matches, and learning from photos."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Labelled patches in arrays: pairs are of the right kind, and those for validation are not learnt from."""
+"""Labelled patches in arrays: pairs are of the right kind, and validation pairs are not used for learning."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Improving the search of a collection: what is learnt takes over where it finds more; else nothing changes."""
+"""Improving the search of a collection: the learnt descriptor takes over if it finds more; else nothing changes."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def filled(album: Album) -> Album:  # noqa: F811
 
 
 class Learning:
-    """Stands for learning and judging: what is learnt is a descriptor that comes with Cairn, of this outcome."""
+    """Stands for learning and judging: returns a descriptor that comes with Cairn, with this outcome."""
 
     def __init__(self, outcome: str) -> None:
         self.outcome = outcome
@@ -79,7 +79,7 @@ def learning(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Learning]:
 
 
 def state_of(album: Album) -> tuple[str, dict[str, int], Any]:  # noqa: F811
-    """The descriptor in use, the numbers of the photos, and what is known of one."""
+    """The descriptor in use, the numbers of the photos, and metadata of one."""
     with album.open() as collection:
         return collection.descriptor.fingerprint, album.held(), collection.catalogue.read(metadata_of, [1])
 
@@ -105,7 +105,7 @@ def test_what_finds_more_takes_over(filled: Album, learning: Callable[[str], Lea
     assert kept == {"format": 1, **done.to_dict()}
     ElementTree.parse(filled.place / IMPROVEMENT_PICTURE)
     assert not (filled.place / IMPROVING).exists()
-    # The next run is compared with what is in use now.
+    # The next run is compared with the descriptor in use now.
     learnt = learning("same")
     assert not improve(filled.place, workers=1).switched
     assert [Path(one).parent.name for one in learnt.calls] == ["vocabulary-000002"]
@@ -164,7 +164,7 @@ def test_a_dry_run_is_the_first_part_of_the_next(filled: Album, learning: Callab
     assert report.ok and any("cairn improve again goes on with it" in note for note in report.notes)
     assert improve(filled.place, workers=1).switched
     assert len(learnt.calls) == 1
-    # What was judged of other photos does not count.
+    # Verdicts on other photos are not reused.
     improve(filled.place, ImproveOptions(dry_run=True), workers=1)
     filled.put(new=8)
     filled.index()
@@ -173,7 +173,7 @@ def test_a_dry_run_is_the_first_part_of_the_next(filled: Album, learning: Callab
 
 
 def _improve_until(place: str, collection: Path) -> None:
-    """Learn what finds more, in a process that ends where a function is called."""
+    """Learn a better descriptor, in a process that ends when a function is called."""
     with extraction_from_files(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(improving, "learn_from_photos", Learning("better"))
         patch.setattr(place, lambda *_, **__: os._exit(9))

@@ -1,4 +1,4 @@
-"""Descriptors of labelled patches by boosting, of blocks and by an embedding, in Python: what the commands call."""
+"""Descriptors of labelled patches by boosting, of blocks and by an embedding, in Python, as called by the commands."""
 
 import inspect
 from collections.abc import Callable

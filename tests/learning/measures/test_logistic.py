@@ -1,4 +1,4 @@
-"""Logistic regressions: odds of counts, samples that count double, weights that may not be negative, parts left out."""
+"""Logistic regressions: odds of counts, weighted samples, non-negative weights, cross-validation."""
 
 import numpy as np
 import pytest

@@ -9,7 +9,7 @@ from learning.measures.precision import average_precision, mean_average_precisio
 
 
 def published_loop(ranking: Sequence[str], positives: set[str], junk: set[str]) -> float:
-    """The loop of the benchmark's own program, one image after the other."""
+    """The loop of the benchmark's own program, image by image."""
     old_recall, old_precision, area = 0.0, 1.0, 0.0
     found = rank = 0
     for name in ranking:

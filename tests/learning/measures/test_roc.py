@@ -33,7 +33,7 @@ def test_a_curve_worked_by_hand() -> None:
         # Recall 1/2 is reached at 1, before the false pair at 2; any more needs the match at 3.
         ([1, 2, 3, 4], [M, N, M, N], 0.5, 0.0),
         ([1, 2, 3, 4], [M, N, M, N], 0.51, 0.5),
-        # A false pair at the threshold's very distance is taken, in whatever order the two are given.
+        # A false pair exactly at the threshold is taken, in either order.
         ([1, 2, 2, 3], [M, M, N, N], 0.95, 0.5),
         ([1, 2, 2, 3], [M, N, M, N], 0.95, 0.5),
         # All at one distance: one threshold takes everything.

@@ -1,4 +1,4 @@
-"""The file of mined matches: what is written is read, and what is damaged is refused."""
+"""The file of mined matches: round trips, and refusal of damage."""
 
 import io
 import json
@@ -54,7 +54,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [mined.negatives(x).tolist() for x in range(3)] == [[6, 7], [3, 5, 6, 7], [4, 5]]
     assert [list(mined.of_pair(pair)) for pair in range(2)] == [[0, 1], [2]]
     assert mined.meta["source"] == "example"
-    with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:  # it is what others take for an .npz, too
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:  # other programs can read it as an .npz, too
         np.testing.assert_array_equal(archive["patches"], arrays["patches"])
 
 
@@ -150,7 +150,7 @@ def test_what_is_no_file_of_matches_is_refused(tmp_path: Path, kind: str) -> Non
 @pytest.mark.slow
 @given(st.data())
 def test_no_damage_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """A file that is cut short or has a wrong byte is refused, or still holds the same."""
+    """A file that is cut short or has a wrong byte is refused, or still has the same contents."""
     folder = tmp_path_factory.mktemp("damage")
     contents = bytearray(write(folder / "a.npz", example()).read_bytes())
     whole = MinedMatches.open(folder / "a.npz")

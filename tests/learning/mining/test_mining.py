@@ -1,4 +1,4 @@
-"""Mining of matches: photos with known homographies, what decides on P(x) and N(x), going on after a kill, refusals."""
+"""Mining of matches: photos with known homographies, criteria of P(x) and N(x), resuming after a kill, refusals."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def mined(few: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mi
 
 @pytest.fixture
 def work(mined: tuple[Path, MiningReport], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what was kept while they were mined."""
+    """A copy of the work folder of mining."""
     return shutil.copytree(mined[0].with_name("work"), tmp_path_factory.mktemp("kept") / "work")
 
 
@@ -119,7 +119,7 @@ def photo_features(path: Path) -> PhotoPoints:
     return PhotoPoints(Extractor(Sift(root=True), FeatureOptions()).extract(photo), photo.width, photo.height)
 
 
-# What is mined
+# Mined matches
 
 
 def test_pairs_show_one_object_and_positives_are_the_same_spot_of_it(
@@ -193,7 +193,7 @@ def test_patches_are_those_that_descriptors_see(mined: tuple[Path, MiningReport]
 
 @pytest.mark.slow
 def test_patches_are_as_large_as_the_scale_that_is_given(few: Path, tmp_path: Path) -> None:
-    # What is learnt from them describes the photos of a collection with that scale.
+    # A descriptor learnt from them describes photos of a collection at that scale.
     options = replace(OPTIONS, features=FeatureOptions(measurement_scale=8.0))
     mine_matches(PhotoSource.open(few), tmp_path / "matches.npz", options)
     matches = MinedMatches.open(tmp_path / "matches.npz")
@@ -262,7 +262,7 @@ def test_refinement_finds_the_map_among_wrong_matches(seed: int, model: str) -> 
     clean = target.copy()
     target[:100] += rng.normal(0, 0.001, (100, 2))
     target[100:] = rng.uniform(0, 1, (50, 2))
-    # What verification would give: the affine map about the middle, and those that agree with it loosely.
+    # As from verification: the affine map about the middle, and its loose inliers.
     centre = np.linalg.lstsq(np.column_stack([source[:100], np.ones(100)]), clean[:100], rcond=None)[0].T
     loose = np.linalg.norm(np.column_stack([source, np.ones(150)]) @ centre.T - target, axis=1) < 0.05
     assume(loose.sum() >= MapOptions().inliers)  # fewer are not mined; seen very aslant, few agree with an affine map
@@ -306,7 +306,7 @@ def test_a_ranking_proposes_what_overlaps(indexed: Indexed, command: Callable[..
     assert everything["image_pairs_kept"] >= report["image_pairs_kept"]
 
 
-# The same result, whatever happens
+# The same result, despite interruptions
 
 
 @pytest.mark.slow
@@ -343,7 +343,7 @@ def test_a_killed_run_goes_on_where_it_was(
         process.join(patience(120))
         assert process.exitcode == -signal.SIGKILL
         assert [path.name for path in tmp_path.iterdir()] == ["matches.npz.mining"]
-    # What was done is not done again, and half a photo's patches are not taken for whole ones.
+    # Finished work is not repeated, and incomplete patches of a photo are discarded.
     (spool,) = out.with_name("matches.npz.mining").rglob("patches.raw")
     with spool.open("ab") as file:
         file.write(bytes(1000))

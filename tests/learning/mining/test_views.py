@@ -1,4 +1,4 @@
-"""Views of photos: they show what their homographies say, are the same again, and are learnt from like other photos."""
+"""Views of photos: consistent with their homographies, reproducible, and usable for learning like other photos."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ NAMES = ("astronaut", "camera", "chelsea", "coffee")
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos of which no two show the same."""
+    """Photos of different objects."""
     folder = tmp_path_factory.mktemp("views") / "photos"
     folder.mkdir()
     for name in NAMES:
@@ -34,7 +34,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# What is rendered
+# Rendered views
 
 
 @given(st.integers(0, 10_000))
@@ -81,7 +81,7 @@ def test_noise_blur_and_light_stay_within_what_pixels_hold() -> None:
         assert seen.shape == grey.shape and seen.dtype == np.uint8
 
 
-# What is mined of them
+# Matches mined from them
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_the_command_tells_of_views_in_words_and_as_the_contract_has_it(
     assert "2 of 2 image pairs of photos and their views have matches" in cairn(*command).out
 
 
-# Which photos
+# Choice of photos
 
 
 def test_photos_are_drawn_at_random_from_a_folder_and_together_from_a_collection(

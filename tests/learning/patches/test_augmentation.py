@@ -1,4 +1,4 @@
-"""Distorted copies of training patches: always the same ones, of the same things, beside untouched originals."""
+"""Distorted copies of training patches: reproducible, of the same points, with untouched originals."""
 
 from dataclasses import fields, replace
 
@@ -37,7 +37,7 @@ class TestCopies:
         assert (read.shape, read.dtype) == ((6, 64, 64), np.uint8)
         originals = numbers < NUMBER
         np.testing.assert_array_equal(read[originals], patches.read(numbers[originals]))
-        # And stay so in what holds decoded bitmaps.
+        # The cache of decoded bitmaps is unchanged.
         np.testing.assert_array_equal(augmented.read(np.arange(NUMBER)), patches.read(np.arange(NUMBER)))
 
     def test_a_copy_is_the_same_whenever_and_with_whatever_it_is_read(self, patches: PatchSet) -> None:
@@ -131,7 +131,7 @@ class TestDistortion:
             if seed < 10:
                 still = distort(disc, np.random.default_rng(seed), options)
                 assert np.abs(still.astype(int) - disc).max() <= 4
-        # Told in degrees, and its standard deviation.
+        # In degrees, as a standard deviation.
         assert np.degrees(np.std(angles)) == pytest.approx(20, rel=0.2)
         assert abs(np.degrees(np.mean(angles))) < 5
 

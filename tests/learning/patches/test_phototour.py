@@ -186,5 +186,5 @@ def test_damaged_bitmaps_are_refused_when_they_are_read(folder: Path) -> None:
     assert "patches0001.bmp is missing, damaged or cut short" in refused(folder)
     Image.new("L", (1024, 512)).save(path)
     assert "patches0001.bmp is 1024x512 pixels, but a bitmap of 16 x 16 patches has 1024x1024" in refused(folder)
-    # What lies in other bitmaps is read all the same.
+    # Patches in other bitmaps can still be read.
     assert PatchSet.open(folder).read(np.array([255])).shape == (1, 64, 64)

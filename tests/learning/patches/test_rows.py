@@ -1,4 +1,4 @@
-"""Rows of pairs: in blocks, scaled, or made as they are read, they are what a plain array gives."""
+"""Rows of pairs: in blocks, scaled, or computed when read, they equal a plain array."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ class TestBlocks:
         again = rows.scaled(np.full(plain.shape[1], factor))
         everything = np.arange(len(plain))
         np.testing.assert_array_equal(again.take(everything), factor * unscaled)
-        np.testing.assert_array_equal(rows.take(everything), plain)  # and leaves the rows it was asked of
+        np.testing.assert_array_equal(rows.take(everything), plain)  # without changing the original rows
 
     def test_long_blocks_are_read_in_parts(self, monkeypatch):
         values = np.random.default_rng(0).integers(-8, 9, (700, 6)).astype(np.float16)

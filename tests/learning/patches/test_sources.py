@@ -1,4 +1,4 @@
-"""Sources of labelled patches: which pairs are trained on, which are held out, and which sets cannot be used."""
+"""Sources of labelled patches: training pairs, held-out pairs, and unusable sets."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a set whose splits have so many matches and non-matches, no pair twice."""
+    """Writes a set with given numbers of matches and non-matches in splits, without duplicates."""
 
     def folder(name: str, *splits: tuple[int, int] | None) -> Path:
         path = tmp_path / name
@@ -92,8 +92,8 @@ def test_the_largest_published_file_is_taken(write: Write) -> None:
     [
         ((100, 100), 60, (30, 30)),
         ((100, 100), 61, (30, 31)),
-        ((10, 100), 60, (10, 50)),  # where there are few matches, others make up for them
-        ((100, 10), 60, (30, 10)),  # and where there are few others, nothing does
+        ((10, 100), 60, (10, 50)),  # with few matches, others make up for them
+        ((100, 10), 60, (30, 10)),  # with few others, matches do not
         ((20, 20), 60, (20, 20)),
         ((100, 100), 2, (1, 1)),
     ],
@@ -137,7 +137,7 @@ def test_what_a_limit_draws_is_of_the_seed(write: Write) -> None:
 
 
 def test_a_set_without_pairs_for_validation_borrows_no_other_s(write: Write) -> None:
-    """One that was built with --validation 0: its training pairs are divided; beside it, one of each."""
+    """One built with --validation 0: its training pairs are split; next to it, one of each."""
     divided, built = open_sources([write("one", (50, 50), None, (5, 5)), write("two", (50, 50), (10, 10))])
     assert (len(divided.train), len(divided.validation)) == (80, 20)
     assert (len(built.train), len(built.validation)) == (100, 20)

@@ -1,4 +1,4 @@
-"""Close-ups: what is chosen, what is written beside it, and where it is drawn."""
+"""Close-ups: choice of features, labels, and positions."""
 
 import shutil
 from collections import Counter
@@ -73,7 +73,7 @@ def mined(tmp_path_factory: pytest.TempPathFactory) -> MinedMatches:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> ImageOf:
-    """Photos whose red tells x and whose green tells y."""
+    """Photos whose red encodes x and green y."""
     x, y = np.meshgrid(np.arange(WIDTH), np.arange(HEIGHT))
     pixels = np.stack([np.zeros_like(x), y, x], -1).astype(np.uint8)
     for name in NAMES:
@@ -192,7 +192,7 @@ def test_photos_that_are_not_at_hand_are_left_out(mined: MinedMatches, photos: I
     paths = list(photos.values())
     assert pairs(photos) == pairs(paths) == pairs(paths + paths[:1]) == everything
     assert pairs([]) == pairs(paths[:1]) == set()
-    # Another file of the same stem: nobody knows which of them was mined.
+    # Another file of the same stem: it is unknown which of them was mined.
     (tmp_path / "other").mkdir()
     shutil.copy(photos["one"], tmp_path / "other")
     assert pairs([*paths, tmp_path / "other" / "one.png"]) == everything - {("one", "two")}

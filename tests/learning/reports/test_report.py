@@ -1,4 +1,4 @@
-"""The report: one file that loads nothing, whatever its texts are, and drawings of the alternation."""
+"""The report: one file that loads nothing with any texts, and drawings of the alternation."""
 
 import base64
 import sys
@@ -70,7 +70,7 @@ def _write(path: Path, **other: Any) -> str:
 
 
 class _Page(HTMLParser):
-    """What a browser would see."""
+    """The page as parsed by a browser."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

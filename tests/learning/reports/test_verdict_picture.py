@@ -1,4 +1,4 @@
-"""The picture of a verdict: bars as long as their figures say, and text that stays text."""
+"""The picture of a verdict: lengths of bars match the figures, and text is escaped."""
 
 from typing import Any
 from xml.etree import ElementTree
@@ -18,7 +18,7 @@ FOUND: dict[str, Any] = {
 
 
 def widths(picture: str, kind: str) -> list[float]:
-    """Widths of the bars of a kind, without what says what colours mean."""
+    """Widths of the bars of a kind, without the legend."""
     found = [one for one in ElementTree.fromstring(picture).iter(f"{SVG}rect") if one.get("class") == kind]
     return [float(one.get("width", 0)) for one in found if float(one.get("height", 0)) > 12]
 

@@ -1,4 +1,4 @@
-"""Learning a similarity: triplets, gradients and objective against their definitions, and what comes of it."""
+"""Learning a similarity: triplets, gradients and objective compared with their definitions, and results."""
 
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ class TestProblem:
         assert problem.evaluate(problem.start)[0] == pytest.approx(1, rel=1e-5)
         wanted = loss(values) / loss(problem.start) + ridge
         assert problem.evaluate(values)[0] == pytest.approx(wanted, rel=1e-4)
-        # What is not active adds nothing at the point where that was found out.
+        # Inactive triplets add nothing at the point of the refresh.
         assert problem.refresh(values) == pytest.approx(wanted, rel=1e-4)
         assert problem.evaluate(values)[0] == pytest.approx(wanted, rel=1e-4)
 
@@ -201,7 +201,7 @@ class TestLearning:
         first, chosen = learnt.history[0], learnt.history[learnt.chosen]
         assert first.held_out is not None and chosen.held_out is not None
         assert first.held_out < 0.5 and chosen.held_out > 0.75
-        # Words of objects count for more than noise, and pairs that mean the same for more than those that do not.
+        # Words of objects get larger weights than noise, and synonyms larger ones than other pairs.
         diagonal, values = learnt.matrix.diagonal, learnt.matrix.values
         assert diagonal[:96].mean() > 2 * diagonal[96:].mean()
         assert values[::2].mean() > 3 * values[1::2].mean()
@@ -277,7 +277,7 @@ def test_many_queries_share_what_triplets_there_may_be() -> None:
 
 
 def test_nothing_better_than_tf_idf_is_tf_idf(tmp_path: Path) -> None:
-    """Where tf-idf finds all held-out photos already, no iteration counts as better."""
+    """If tf-idf already finds all held-out photos, no iteration counts as better."""
     images = [[2 * thing, 2 * thing, 2 * thing + 1] for thing in range(4) for _ in range(9)]
     index = index_of(tmp_path / "s", [*images, [8, 9], [9, 10]], 11)
     objects = tuple(ObjectLabels(str(thing), frozenset(range(9 * thing, 9 * thing + 9))) for thing in range(4))

@@ -24,7 +24,7 @@ PAIRS = WordPairs(WORDS, np.arange(0, 11, dtype=np.int32), np.arange(1, 12, dtyp
 
 
 def photos(seed: int) -> tuple[list[list[int]], Labels]:
-    """Two objects of four photos and six photos of nothing, their words drawn so that tf-idf gets much wrong."""
+    """Two objects of four photos and six background photos, with words drawn so that tf-idf often fails."""
     rng = np.random.default_rng(seed)
     images = [rng.integers(0, WORDS, 8).tolist() for _ in range(14)]
     for image in range(8):
@@ -69,7 +69,7 @@ def test_the_first_step_is_that_of_the_papers_equations(tmp_path: Path, seed: in
                     value += far - near + gamma
                     gradient += far_slope - near_slope
     assert learnt.triplets == learnt.hard == triplets > 20
-    gradient = (gradient + gradient.T) / value  # of a symmetric matrix: an entry beside the diagonal is there twice
+    gradient = (gradient + gradient.T) / value  # of a symmetric matrix: an off-diagonal entry occurs twice
     gradient[np.diag_indices(WORDS)] /= 2
     mask = dense_matrix(np.ones(PAIRS.parameters), PAIRS) > 0  # equation 5
     wanted = np.where(mask, np.maximum(matrix - gradient, 0) - matrix, 0)

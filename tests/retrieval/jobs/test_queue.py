@@ -556,7 +556,7 @@ def test_a_paused_job_ends_with_its_server_and_stays_paused(indexed: Indexed, tm
     if state(queue, job) == "running":
         queue.pause(job.id)
     queue.stop()
-    assert not any(map(is_there, stood))
+    until(lambda: not any(map(is_there, stood)), 10)
     assert state(queue, job) in ("paused", "done")
 
 

@@ -10,7 +10,11 @@ import pytest
 from PIL import Image
 
 import cairn as cairn_library
+from retrieval.impressions.pictures import FIRST, SECOND
+from retrieval.library.impressions import AlignedPhotos, compare_aligned
 from tests.conftest import Indexed, Ran
+from tests.retrieval.impressions.test_clock import BREAKS
+from tests.retrieval.library.test_print_clock import aligned  # noqa: F401
 from tests.support.printed_blocks import age_block, cut_alike, cut_block, impression
 
 
@@ -50,6 +54,18 @@ def test_a_box_is_the_frame(opened: cairn_library.Collection) -> None:
     box = (40.0, 40.0, 340.0, 240.0)
     found = opened.impressions(["page_003.jpg"], "page_001.jpg", box)
     assert found.box == box and found.photos[1].pixels.shape == (200, 300, 3) and found.size == (300, 200)
+
+
+def test_any_two_are_laid_over_each_other(aligned: AlignedPhotos) -> None:  # noqa: F811
+    found = compare_aligned(aligned)
+    assert [(one.first, one.second) for one in found.pairs][-1] == ("old.png", "middle.png")
+    x, y = BREAKS[1]
+    at = y, x + 7
+    assert tuple(found.residual(2, 1)[at]) == FIRST and tuple(found.residual(1, 2)[at]) == SECOND
+    assert found.overlay(2, 1)[at] == pytest.approx(FIRST, abs=40) and (found.residual(1)[at] == SECOND).all()
+    for wrong in ((1, 1), (3, 0), (0, -1)):
+        with pytest.raises(cairn_library.CairnError, match="lay over each other"):
+            found.overlay(*wrong)
 
 
 def test_the_command_and_requests_that_cannot_be_met(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import Delaunay
 
 from retrieval.matching.evidence import (
     EvidenceOptions,
@@ -11,6 +12,7 @@ from retrieval.matching.evidence import (
     close_places,
     count_places,
     false_alarms,
+    hollowness,
     is_strip,
     probability,
     weigh,
@@ -242,3 +244,38 @@ def test_strips_are_those_of_the_most_matches(seed: int, number: int, height: fl
             continue
         expected |= all(np.ptp(side[inside, 0]) >= aspect * np.ptp(side[inside, 1]) for side in sides)
     assert is_strip(*sides, OPTIONS) == expected
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(12, 60))
+def test_hollowness_is_the_share_of_features_in_empty_ninths_of_the_hull(seed: int, number: int) -> None:
+    generator = np.random.default_rng(seed)
+    sides, expected = [], []
+    for _ in range(2):
+        features = generator.uniform(0, 1, (900, 2)).astype(np.float32)
+        inliers = features[:number]
+        among = Delaunay(inliers).find_simplex(features) >= 0
+        among[:number] = True
+        inside = features[among]
+        low, high = inliers.min(axis=0), inliers.max(axis=0)
+        edges = [np.linspace(low[axis], high[axis] + 1e-6, 4) for axis in (0, 1)]
+        share, held = (np.histogram2d(*some.T, bins=edges)[0] for some in (inside, inliers))
+        share /= share.sum()
+        expected.append(share[held == 0].sum() - (share * (1 - share) ** number).sum())
+        sides.append((inliers, features))
+    (source, query), (target, image) = sides
+    assert hollowness(source, target, query, image) == pytest.approx(min(expected), abs=0.02)  # some lie near an edge
+
+
+def test_a_frame_around_two_different_pictures_is_not_certain() -> None:
+    generator = np.random.default_rng(3)
+    along, side = generator.uniform(0.1, 0.9, 24), np.arange(24) % 4
+    rim = np.stack([np.choose(side, [along, along, 0.1, 0.9]), np.choose(side, [0.1, 0.9, along, along])], axis=1)
+    middle = generator.uniform(0.3, 0.7, (24, 2))
+    for agreeing, certain in ((rim, False), (np.concatenate([rim[::2], middle[::2]]), True)):
+        query, image, pairs = matched(generator, agreeing, agreeing + 0.02, 300, 0.006)
+        for some in (query, image):  # the two pictures
+            some.centres[24:] = generator.uniform(0.3, 0.7, (300, 2))
+        found = verify(query, image, pairs, VERIFY)
+        assert found.inliers >= 20
+        assert (found.log_odds > OPTIONS.sure) == certain

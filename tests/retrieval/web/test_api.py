@@ -351,6 +351,24 @@ def test_impressions_come_with_four_pictures_of_one_size(client: httpx.Client, n
     assert refused.status_code == 400 and "cannot be laid over each other" in refused.json()["detail"]
 
 
+@pytest.mark.slow
+def test_the_print_clock_follows_what_is_decided(client: httpx.Client, numbers: dict[str, int]) -> None:
+    one, other = (numbers[f"page_00{place}.jpg"] for place in (1, 3))
+    path, asked = "/api/impressions/clock", {"q": str(one), "photo": [one, other]}
+    found = _get(client, path, **asked)
+    assert {photo["number"] for photo in found["photos"]} == {one, other} and found["earlier"][0][1] >= 0.5
+    assert found["decisions"] == found["kept"] and len(found["pictures"]) == 2
+    first, second = (photo["number"] for photo in found["photos"])
+    decided = found["kept"] | {"before": [[second, first]], "regions": [[0, 0, 40, 40]]}
+    tried = _get(client, path, **asked, decisions=json.dumps(decided))
+    assert tried["photos"][0]["number"] == second and (tried["decisions"], tried["kept"]) == (decided, found["kept"])
+    table = client.get(path, params=asked | {"format": "csv"}).content.decode("utf-8-sig")
+    assert [row["photo"] for row in csv.DictReader(io.StringIO(table))] == [photo["name"] for photo in found["photos"]]
+    contradicted = {"before": [[one, other], [other, one]]}
+    for wrong, status in (({"leave_out": [one]}, 400), (contradicted, 400), ({"clock": "x"}, 422)):
+        assert client.get(path, params=asked | {"decisions": json.dumps(wrong)}).status_code == status
+
+
 # What is not there
 
 

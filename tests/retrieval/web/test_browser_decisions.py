@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import cairn as library
+from tests.conftest import Indexed
 from tests.retrieval.web.test_decisions import Served, home, several_kinds  # noqa: F401
 from tests.support.browser import DESKTOP, PHONE, chromium, violations, visiting  # noqa: F401
 from tests.support.live import serving
@@ -107,6 +110,38 @@ def test_occurrences_are_put_into_categories(chromium: Any, home: Served) -> Non
         page.locator("details[open] a").click()
         page.wait_for_url("**/match?q=*")
     home.ask("DELETE", f"/api/saved/{search}", 204)
+
+
+@pytest.mark.slow
+def test_an_order_of_printing_is_overruled_and_kept(chromium: Any, indexed: Indexed, tmp_path: Path) -> None:  # noqa: F811
+    shutil.copytree(indexed.folder, tmp_path / "c.cairn")
+    with library.open(tmp_path / "c.cairn") as collection:
+        album = collection.add_to_album("Prints", ["page_001.jpg", "page_003.jpg"]).id
+    with serving(tmp_path / "c.cairn", tmp_path / "cache") as base, visiting(chromium, base, DESKTOP) as visit:
+        page = visit.open(f"/album?album={album}")
+        page.get_by_role("link", name="Print clock").click()
+        first, second = page.locator("#rows a").nth(0), page.locator("#rows a").nth(1)
+        names = [one.text_content() for one in (first, second)]
+        assert page.get_by_role("button", name="Keep these decisions").is_disabled()
+        page.get_by_role("button", name=f"{names[1]} is earlier than {names[0]}").click()
+        page.get_by_role("button", name="as you say").wait_for()
+        assert first.text_content() == names[1]
+        for label in ("Left", "Top", "Right", "Bottom"):
+            page.get_by_label(label, exact=True).fill("40" if label in ("Right", "Bottom") else "0")
+        page.get_by_label("Bottom", exact=True).press("Tab")
+        page.get_by_role("button", name="Leave this region out").click()
+        page.get_by_role("button", name="Take back: Box from 0, 0 to 40, 40").wait_for()
+        page.get_by_role("button", name="Keep these decisions").click()
+        page.get_by_role("button", name="Keep these decisions", disabled=True).wait_for()
+        assert not violations(page)
+        page.reload()
+        page.get_by_role("button", name="as you say").wait_for()
+        shoot(page, "clock")
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.get_by_role("button", name=f"Leave {names[0]} out").click()
+        page.get_by_text("A print clock takes two impressions at least").wait_for()
+        visit.complaints.clear()
 
 
 @pytest.mark.slow

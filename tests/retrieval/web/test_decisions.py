@@ -22,6 +22,7 @@ from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import FoundGroup, FoundGroups
 from retrieval.jobs.child import NICE
+from retrieval.library.print_clock import ClockDecisions, clock_key, kept_decisions
 from retrieval.library.standing import ask_standing
 from retrieval.web.routes import duplicates as routes
 from tests.support.live import serving
@@ -131,6 +132,19 @@ def test_what_a_search_finds_among_all_photos_is_categorised(home: Served) -> No
     for method, path in (("POST", "ask"), ("GET", "finds.csv")):
         home.ask(method, f"/api/saved/99/{path}", 404)
     home.ask("DELETE", at, 204)
+
+
+def test_decisions_about_a_print_clock_are_kept(home: Served) -> None:
+    numbers = home.numbers()
+    one, other = (numbers[f"coffee_{place}.png"] for place in (0, 1))
+    path, asked = "/api/impressions/clock", {"q": f"{one}:0,0,399,299"}
+    home.ask("PUT", path, 204, params=asked, json={"clock": "widths", "before": [[one, other]]})
+    with library.open(home.folder) as collection:
+        kept = collection.opened.catalogue.read(kept_decisions, clock_key(one, (0, 0, 399, 299)))
+    assert kept == ClockDecisions("widths", before=((one, other),))
+    home.ask("PUT", path, 422, params=asked, json={"regions": [[9, 0, 3, 4]]})
+    home.ask("PUT", path, 404, params={"q": "987654"}, json={})
+    home.ask("PUT", path, 204, params=asked, json={})
 
 
 @pytest.mark.slow

@@ -222,6 +222,7 @@ def makers(client: httpx.Client, name: str, seed: int) -> tuple[Maker, Maker]:
         "album": [1],
         "albums": [1, 2],
         "search": [1],
+        "group": [1],
         "size": [128, 512, 2048, "max", "100,"],
         "region": ["full", "square", "pct:10,10,50,50"],
         "rotation": ["0", "90"],

@@ -12,7 +12,7 @@ POINTS, VIEWS = 90, 3
 
 
 def write_views(folder: Path) -> Path:
-    """Textures seen three times, shifted, turned and noisy; two thirds of the points are to train on."""
+    """Textures seen three times, shifted, rotated and noisy; two thirds of the points are for training."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     views = []

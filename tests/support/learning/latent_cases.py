@@ -1,4 +1,4 @@
-"""Small latent problems for tests, with θ or ψ of each feature's candidates as plain lists beside them."""
+"""Small latent problems for tests, with θ or ψ of each feature's candidates also as plain lists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from learning.latent.pooling_problem import PoolingProblem
 from learning.patches.rows import ArrayRows
 
 KINDS = ("nuclear", "frobenius", "weights")
-"""What is learnt: a metric of either norm, or weights."""
+"""Parameters to learn: a metric of either norm, or weights."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, and what equation 16 is of it, evaluated term by term."""
+    """A problem, and its equation 16, evaluated term by term."""
 
     kind: str
     problem: ConvexProblem[np.ndarray]
     positives: list[np.ndarray]  # by feature: θ or ψ of its positives (P, n)
-    negatives: list[np.ndarray]  # and of its negatives
+    negatives: list[np.ndarray]  # of its negatives
     mu: float
 
     def distance(self, parameters: np.ndarray, row: np.ndarray) -> float:
@@ -39,7 +39,7 @@ class Case:
         return [self.distance(parameters, row) for row in self.positives[x]]
 
     def loss(self, parameters: np.ndarray, x: int, match: int) -> float:
-        """Loss of feature x, its match being the positive of this number among all of the problem."""
+        """Loss of feature x with a match, the index of a positive in the problem."""
         number = match - sum(len(rows) for rows in self.positives[:x])
         assert 0 <= number < len(self.positives[x])
         return max(self.near(parameters, x)[number] - self.far(parameters, x) + 1, 0)
@@ -54,13 +54,13 @@ class Case:
         return self.mu / 2 * float(np.linalg.norm(metric, "fro")) ** 2
 
     def objective(self, parameters: np.ndarray, features: np.ndarray, matches: np.ndarray) -> float:
-        """Give equation 16, the sum of its losses divided by K, for features with b(x) = 1 and the match of each."""
+        """Return equation 16, the sum of its losses divided by K, for features with b(x) = 1 and the match of each."""
         pairs = zip(features.tolist(), matches.tolist(), strict=True)
         return sum(self.loss(parameters, x, match) for x, match in pairs) / len(features) + self.penalty(parameters)
 
 
 def rows_of(lengths: Sequence[int]) -> GroupedRows:
-    """Rows of features that have so many each."""
+    """Rows of features with these numbers of rows."""
     return GroupedRows(np.cumsum([0, *lengths], dtype=np.int64))
 
 
@@ -82,9 +82,9 @@ def make_case(
     positives, negatives : list of ndarray, shape (any, n), float32
         By feature.
     share, gamma : float
-        μ and γ in units of the subgradient at 0, about,
+        μ and γ, approximately in units of the subgradient at 0,
     of : int, optional
-        of the first so many features.
+        of the first `of` features.
     steps
         Of `AveragingOptions`.
     """
@@ -114,7 +114,7 @@ def make_case(
 def drawn_rows(
     kind: str, rng: np.random.Generator, lengths: tuple[Sequence[int], Sequence[int]], size: int = 5
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Rows of positives and of negatives, so many of each feature, that along half of the axes positives are nearer."""
+    """Rows of positives and negatives, `lengths` of each feature, with positives nearer along half of the axes."""
     found = []
     for least, counts in zip((0.4, 1.0), lengths, strict=True):
         spread = np.where(np.arange(size) % 2 == 0, least, 1)
@@ -126,10 +126,10 @@ def drawn_rows(
 def planted_rows(
     kind: str, rng: np.random.Generator, matchable: int, unmatchable: int, number: int = 6
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Rows of features that can be matched along four axes of eight, and then of such as cannot.
+    """Rows of features that match along four axes of eight, then of unmatchable ones.
 
-    These are a repeated structure that is occluded: what is at its place is something else, which shares with it only
-    the other axes; and along the four its negatives are like it.
+    The latter model an occluded repeated structure: its positives are something else, similar only along the other
+    axes, and its negatives are similar along the four.
     """
     matched = np.arange(8) < 4
     found: tuple[list[np.ndarray], list[np.ndarray]] = [], []

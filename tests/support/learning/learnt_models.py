@@ -1,4 +1,4 @@
-"""Learnt descriptors that nobody learnt: a plausible layout of regions, and parameters drawn by a seed."""
+"""Synthetic learnt descriptors: a plausible layout of regions, and parameters drawn by a seed."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,11 +20,11 @@ BITS, PARTS, DIM, WEAK = 256, 8, 40, 192
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of learnt descriptor, and what tests must know of it."""
+    """One kind of learnt descriptor, with properties for tests."""
 
     model: LearntModel
-    longest: float = 1.0  # no row is longer
-    coded: bool = False  # a row is what a code stands for: a small change of a patch changes none of it, or a part
+    longest: float = 1.0  # largest length of a row
+    coded: bool = False  # rows are decoded codes: a small change of a patch changes nothing, or a part
 
 
 def circles(radii: tuple[float, ...] = (4, 8, 12), angles: int = 8) -> np.ndarray:
@@ -36,7 +36,7 @@ def circles(radii: tuple[float, ...] = (4, 8, 12), angles: int = 8) -> np.ndarra
 
 
 def pooling(seed: int = 0, regions: np.ndarray | None = None, **channels: Any) -> Pooling:
-    """Regions with weights of the order of one over their number: rows are no longer than 1."""
+    """Regions with weights of about one over their number, so that rows are no longer than 1."""
     regions = circles() if regions is None else regions
     options = ChannelOptions(**({"smoothing": 1.0, "quantile": 0.8} | channels))
     rings = np.concatenate([[0], 1 + np.arange(len(regions) - 1) // 8]).astype(np.int32)
@@ -46,13 +46,13 @@ def pooling(seed: int = 0, regions: np.ndarray | None = None, **channels: Any) -
 
 
 def orthogonal_rows(rows: int, columns: int, seed: int = 0) -> np.ndarray:
-    """A projection (m, n) float32 that makes nothing longer."""
+    """A projection (m, n) float32 that lengthens no vector."""
     drawn = np.random.default_rng(seed).normal(size=(columns, rows))
-    return np.ascontiguousarray(np.linalg.qr(drawn)[0].T, np.float32)  # as it is read from a file, to the last bit
+    return np.ascontiguousarray(np.linalg.qr(drawn)[0].T, np.float32)  # rounded as in a file
 
 
 def projected(base: str = "pooled", seed: int = 0, dim: int = DIM) -> LearntModel:
-    """A projection of either base, with the moments that coding needs."""
+    """A projection of either base, with moments for coding."""
     regions = pooling(seed) if base == "pooled" else None
     length = regions.dim if regions is not None else 128
     bare = LearntModel(base, regions, orthogonal_rows(dim, length, seed))
@@ -63,7 +63,7 @@ def projected(base: str = "pooled", seed: int = 0, dim: int = DIM) -> LearntMode
 
 
 def whitened(seed: int = 0) -> LearntModel:
-    """Rows that are centred and of unit length, of patches half as large again."""
+    """Centred rows of unit length, of patches half as large again."""
     bare = projected("rootsift", seed)
     assert bare.projection is not None and bare.mean is not None
     return replace(bare, projection=3 * bare.projection, centre=3 * bare.mean, extent=1.5)
@@ -78,7 +78,7 @@ def binary(seed: int = 0, bits: int = BITS) -> LearntModel:
 
 
 def product(seed: int = 0, *, rotated: bool = True) -> LearntModel:
-    """Codewords that are the parts of other patches' rows."""
+    """Codewords from parts of other patches' rows."""
     model = projected(seed=seed)
     rotation = orthogonal_rows(DIM, DIM, seed + 1) if rotated else np.eye(DIM, dtype=np.float32)
     words = LearntDescriptor(model).describe(textures(256, 31, seed + 200)) @ rotation
@@ -103,13 +103,13 @@ def boosted(kind: str = "bgm", seed: int = 0) -> LearntModel:
     learners = weak_learners(seed, options=ResponseOptions("intensity" if kind == "ssc" else "gradient"))
     embedding = None
     if kind not in ("bgm", "ssc"):
-        # No row of answers is longer than the root of their number.
+        # No row of responses is longer than the root of their number.
         embedding = (orthogonal_rows(40, WEAK, seed) / np.sqrt(WEAK)).astype(np.float32)
     return LearntModel("boosted", provenance={"seed": seed}, base_model=Boosted(kind, learners, embedding))
 
 
 def blocks(name: str, embedding: str = "none", bits: int = 0) -> LearntModel:
-    """Building blocks with the parameters that learning begins with, and a projection drawn by a seed."""
+    """Building blocks with initial parameters, and a projection drawn by a seed."""
     found = named_blocks(name, 31)
     projection = None if embedding == "none" else orthogonal_rows(DIM, found.pooled_dim)
     return LearntModel("blocks", base_model=replace(found, embedding=embedding, projection=projection, bits=bits))
@@ -124,7 +124,7 @@ def nested() -> LearntModel:
 
 
 def cases() -> dict[str, Case]:
-    """Every kind, by the name that it gives itself."""
+    """Every kind, by its own name."""
     found = [
         Case(LearntModel("pooled", pooling())),
         Case(projected()),

@@ -10,7 +10,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def write(path: Path, arrays: Arrays, pieces: int = 2) -> Path:
-    """Write a file, each array in so many pieces."""
+    """Write a file, with each array in `pieces` pieces."""
 
     def entry(name: str, array: np.ndarray) -> ArrayWriter:
         return ArrayWriter(name, array.shape, iter(np.array_split(array, pieces)), array.dtype.str)
@@ -20,7 +20,7 @@ def write(path: Path, arrays: Arrays, pieces: int = 2) -> Path:
 
 
 def drawn(rng: np.random.Generator, pairs: int = 3, largest: int = 9, positive: float = 0.3) -> Arrays:
-    """Draw image pairs of few photos, so that some share one, and lists of matches that overlap in every way.
+    """Draw image pairs of few photos, so that some share a photo, and overlapping lists of matches.
 
     A pair may be without reference features, and a feature without negatives.
 
@@ -33,7 +33,7 @@ def drawn(rng: np.random.Generator, pairs: int = 3, largest: int = 9, positive: 
     largest : int
         Features of a photo, at most.
     positive : float
-        How likely a feature of the second photo is a positive.
+        Probability of a feature of the second photo being a positive.
     """
     sizes = rng.integers(1, largest + 1, 4)
     photos = np.repeat(np.arange(4, dtype=np.int32), sizes)
@@ -73,13 +73,13 @@ def drawn(rng: np.random.Generator, pairs: int = 3, largest: int = 9, positive: 
 
 
 def in_memory(arrays: Arrays) -> MinedMatches:
-    """What `MinedMatches.open` gives of a file of these arrays, without the file."""
+    """Result of `MinedMatches.open` for a file of these arrays, without the file."""
     _check(arrays)
     return MinedMatches(Path("mined.npz"), arrays, {}, "")
 
 
 def some_mined(seed: int, least: int = 1) -> tuple[MinedMatches, np.random.Generator]:
-    """Drawn matches with so many features at least."""
+    """Random matches with at least `least` features."""
     rng = np.random.default_rng(seed)
     while len((arrays := drawn(rng))["reference"]) < least:
         pass
@@ -87,5 +87,5 @@ def some_mined(seed: int, least: int = 1) -> tuple[MinedMatches, np.random.Gener
 
 
 def some_features(matches: MinedMatches, rng: np.random.Generator) -> np.ndarray:
-    """At least one, rising."""
+    """At least one, ascending."""
     return np.sort(rng.permutation(matches.features)[: rng.integers(1, matches.features + 1)])

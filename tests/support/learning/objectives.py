@@ -1,4 +1,4 @@
-"""Values of the convex objectives, whose minima tests ask for."""
+"""Values of the convex objectives, for tests of minima."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from learning.convex.dual_averaging import hinge_counts, metric_penalty, vector_
 def vector_objective(
     positive: NDArray[np.float32], negative: NDArray[np.float32], weights: NDArray[np.float64], mu: float
 ) -> float:
-    """Give the value of equation 6, its loss the mean over combinations, for ψ (P, N) and (M, N)."""
+    """Return the value of equation 6, its loss the mean over combinations, for ψ (P, N) and (M, N)."""
     loss, _, _ = hinge_counts(positive @ weights, negative @ weights)
     return loss + vector_penalty(weights, mu)
 
@@ -21,7 +21,7 @@ def metric_objective(
     mu: float,
     norm: str = "nuclear",
 ) -> float:
-    """Give the value of equation 10, its loss the mean over combinations, for θ (P, n) and (M, n) and A = WᵀW."""
+    """Return the value of equation 10, its loss the mean over combinations, for θ (P, n) and (M, n) and A = WᵀW."""
     near, far = ((rows @ projection.T) ** 2 for rows in (positive, negative))
     loss, _, _ = hinge_counts(near.sum(axis=1), far.sum(axis=1))
     return loss + metric_penalty(projection, mu, norm)

@@ -1,4 +1,4 @@
-"""Small indexes whose words mean the same in a known way."""
+"""Small indexes with known synonyms among words."""
 
 from pathlib import Path
 
@@ -31,10 +31,10 @@ def dense_matrix(values: np.ndarray, pairs: WordPairs) -> np.ndarray:
 
 
 def synonyms(folder: Path, seed: int = 0) -> tuple[InvertedIndex, WordPairs, Labels]:
-    """Four objects, whose twelve features each come as one of two words, among noise that all photos share.
+    """Four objects of twelve features, each with one of two words, among noise shared by all photos.
 
-    Words 2 n and 2 n + 1 mean the same, and are the pairs of even number; those of odd number, 2 n + 1 and 2 n + 2, are
-    of different objects. Words 96 to 111 are noise that comes in bursts.
+    Words 2 n and 2 n + 1 are synonyms, the pairs of even number; pairs of odd number, 2 n + 1 and 2 n + 2, are of
+    different objects. Words 96 to 111 are bursts of noise.
     """
     rng = np.random.default_rng(seed)
     images: list[list[int]] = []

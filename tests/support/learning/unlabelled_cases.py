@@ -1,4 +1,4 @@
-"""Small photos that overlap, and learning from them that takes a second."""
+"""Small overlapping photos, for learning in a second."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def write_views(folder: Path, *names: str) -> Path:
 
 
 def mine_views(folder: Path) -> MinedMatches:
-    """Mine views of all that is `SHOWN`, in a folder of their own."""
+    """Mine views of all of `SHOWN`, in a separate folder."""
     photos = PhotoSource.open(write_views(folder / "photos", *SHOWN))
     mine_matches(photos, folder / "matches.npz", MiningOptions(propose="random"))
     return MinedMatches.open(folder / "matches.npz")

@@ -1,4 +1,4 @@
-"""Format 2: metadata, moved and missing photos, checksums of segments, and a count of what was written."""
+"""Format 2: metadata, moved and missing photos, checksums of segments, and a count of writes."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,7 +9,7 @@ down_revision = "0001"
 
 def upgrade() -> None:
     """Add nullable columns, and the table of the metadata."""
-    # Segments before images, as in every transaction that writes: so none waits for this one while this waits for it.
+    # Segments before images, as in every transaction that writes, to avoid deadlocks.
     op.add_column("segments", sa.Column("sha256", sa.String(64)))
     for column in (
         sa.Column("missing_since", sa.String(40)),

@@ -1,4 +1,4 @@
-"""Format 3: photos that were removed for good, which indexing leaves out."""
+"""Format 3: photos that were removed for good, which indexing skips."""
 
 import sqlalchemy as sa
 from alembic import op

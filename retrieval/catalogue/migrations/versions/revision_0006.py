@@ -1,4 +1,4 @@
-"""Format 6: the folder of each photo's name, and indexes of what is counted and of what is rare."""
+"""Format 6: the folder of each photo's name, and indexes for counts and for rare values."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,10 +8,10 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add a column, which follows from the names, and the indexes."""
+    """Add a column, which is derived from the names, and the indexes."""
     op.add_column("images", sa.Column("folder", sa.String(1024)))
     images = sa.table("images", sa.column("name", sa.String), sa.column("folder", sa.String))
-    # What is left of a name when every character that is not a slash is taken from its end, without that slash.
+    # The name up to its last slash: strip all characters other than slashes from its end, then that slash.
     begins = sa.func.rtrim(images.c.name, sa.func.replace(images.c.name, "/", ""))
     folder = sa.case((begins == "", ""), else_=sa.func.substr(begins, 1, sa.func.length(begins) - 1))
     op.execute(sa.update(images).where(images.c.name.is_not(None)).values(folder=folder))

@@ -10,9 +10,9 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """Add the indexes; where the database is PostgreSQL, let it keep names, folders and dates in the order of bytes."""
+    """Add the indexes; in PostgreSQL, let names, folders and dates be compared byte by byte."""
     if op.get_bind().dialect.name == "postgresql":
-        # No row is written again, but the indexes of these columns are: with them pages are read in order.
+        # This rewrites no row, only the indexes of these columns, which pages are then read by.
         changes = [("name", 1024), ("folder", 1024), ("taken", 19)]
         bytewise = ", ".join(f'ALTER COLUMN {name} TYPE VARCHAR({length}) COLLATE "C"' for name, length in changes)
         op.execute(f"ALTER TABLE images {bytewise}")

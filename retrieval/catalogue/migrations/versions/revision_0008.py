@@ -1,4 +1,4 @@
-"""Format 8: what people decided about photos: albums, hidden photos, pairs that are no match, saved searches."""
+"""Format 8: decisions on photos: albums, hidden photos, pairs that are no match, saved searches."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Add the tables, with nothing in them."""
+    """Add the empty tables."""
     op.create_table(
         "albums",
         sa.Column("id", sa.Integer, primary_key=True),
@@ -63,7 +63,7 @@ def upgrade() -> None:
         sa.Column("region", sa.Text),
         sa.Column("seen", sa.Boolean, nullable=False),
     )
-    # Of what is known of a photo, the rows go with it: each is looked up by its number.
+    # Rows on a photo are deleted with it: they are looked up by its number.
     for table, column in (
         ("album_photos", "number"),
         ("rejections", "other"),

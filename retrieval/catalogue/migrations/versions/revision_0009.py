@@ -1,4 +1,4 @@
-"""Format 9: the category that somebody put what a saved search has found into."""
+"""Format 9: categories of photos found by saved searches."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -9,6 +9,7 @@ import { entitle, start } from "../page.js";
 import { ask, field } from "./dialogs.js";
 import { notice } from "./notice.js";
 
+const MOST_IMPRESSIONS = 24; // that the print clock reads at once
 const PAGE = 120; // photos that are asked for together
 const album = new URLSearchParams(location.search).get("album") ?? "";
 const path = `/api/albums/${encodeURIComponent(album)}`;
@@ -64,6 +65,8 @@ async function more() {
     at("photos").append(...items);
     shown = [...shown, ...photos];
     choose.offer(shown, true);
+    at("clock").hidden = shown.length < 2 || facts.photos > MOST_IMPRESSIONS;
+    at("clock").href = address("/clock", { q: String(shown[0]?.number), photo: numbers(shown) });
     reading = null;
     if (photos.length && at("end").getBoundingClientRect().top < innerHeight) await more();
   } catch (error) {

@@ -9,6 +9,7 @@ import { format } from "../query.js";
 import { ask, field } from "./dialogs.js";
 
 const PROPOSED = ["same block", "copy", "same motif", "not related"]; // as the server calls them
+const MOST_IMPRESSIONS = 24; // that the print clock reads at once
 const AROUND = 0.05; // of a region is shown around it
 const ANOTHER = "\n"; // no category is called so
 const fields = new URLSearchParams(location.search);
@@ -110,6 +111,12 @@ function show() {
   at("csv").href = address(`/api/saved/${id}/finds.csv`) + (wanted === null ? "" : `?${new URLSearchParams({ category: wanted })}`);
   at("csv").hidden = at("filter").hidden = at("occurrences").hidden = !finds.length;
   at("nothing").hidden = finds.length > 0;
+  const [query] = search.queries;
+  at("clock").hidden = shown.length < 2 || shown.length > MOST_IMPRESSIONS;
+  at("clock").href = address("/clock", {
+    q: query.photo === null ? String(shown[0]?.number) : format({ ...query, upload: null }),
+    photo: shown.map(({ number: one }) => one),
+  });
   at("rows").replaceChildren(...shown.map(row));
   try { // so that the page of a match leads to the next one
     sessionStorage.setItem("cairn.matches", JSON.stringify(shown.map(link).filter((one) => one.includes("/match?"))));

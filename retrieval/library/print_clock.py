@@ -1,0 +1,354 @@
+"""The print clock, as `import cairn` gives it: in which order impressions of one block were printed, and when."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.orm import Session
+
+from index.attributes import some_of
+from index.errors import CairnError
+from retrieval.catalogue.schema import Setting
+from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.collection.collection import Collection
+from retrieval.impressions.clock import (
+    CLOCKS,
+    LineReadings,
+    calibrate_years,
+    earlier_probabilities,
+    interval,
+    overrule,
+    read_lines,
+    sample_clock,
+)
+from retrieval.impressions.frames import AlignedImpression, Frame
+from retrieval.impressions.pictures import draw_lines
+from retrieval.library.impressions import AlignedPhotos, Impression, save_files
+from retrieval.library.motifs import table_text
+from retrieval.library.photos import cache_of, photos_there
+from retrieval.library.reports import Report
+
+CLOCK_COLUMNS = ("place", "least_place", "most_place", "photo", "breaks", "line_width", "year", "read", "from", "to")
+"""Of a table of the clock."""
+_MOST_SAID = 500  # regions, pairs and photos that decisions name
+
+
+@dataclass(frozen=True)
+class ClockDecisions:
+    """What somebody decides about the print clock of some impressions, which are meant by number or name.
+
+    Attributes
+    ----------
+    clock : str
+        ``breaks``, of woodcuts, or ``widths`` of lines, of engravings.
+    leave_out : sequence of int or str
+        Impressions that are not read.
+    undated : sequence of int or str
+        Impressions whose date in the catalogue does not count, as that of a scan.
+    regions : sequence of four floats each
+        Boxes that are not read: x0, y0, x1, y1 in pixels of the upright reference.
+    before : sequence of pairs of int or str
+        Impressions of which the first was printed before the second, whatever the clock says.
+    """
+
+    clock: str = CLOCKS[0]
+    leave_out: Sequence[int | str] = ()
+    undated: Sequence[int | str] = ()
+    regions: Sequence[Sequence[float]] = ()
+    before: Sequence[Sequence[int | str]] = ()
+
+    def __post_init__(self) -> None:
+        if self.clock not in CLOCKS:
+            raise CairnError("A print clock is {clocks}, not {clock}.", clocks=" or ".join(CLOCKS), clock=self.clock)
+        if any(len(some) > _MOST_SAID for some in (self.leave_out, self.undated, self.regions, self.before)):
+            raise CairnError("Too much is decided about these impressions: {most} at most.", most=_MOST_SAID)
+        for box in self.regions:
+            if len(box) != 4 or not all(map(math.isfinite, box)) or not (box[0] < box[2] and box[1] < box[3]):
+                raise CairnError("A region that is left out is four numbers x0, y0, x1, y1.")
+        if any(len(pair) != 2 or isinstance(pair, str) for pair in self.before):
+            raise CairnError("An order that is overruled names two impressions, the earlier first.")
+
+
+@dataclass(frozen=True)
+class ClockReading(Report):
+    """What the print clock says of an impression.
+
+    Attributes
+    ----------
+    name : str
+        Of the photo.
+    number : int or None
+        Its number in the collection.
+    breaks : int
+        Of the lines that all impressions have.
+    line_width : float
+        Their mean width, pixels of the frame.
+    place : int
+        In the order of printing, from 1.
+    places : (int, int)
+        Interval that holds its place with a probability of 90%.
+    year : float or None
+        That the catalogue says, where it counts.
+    read : float or None
+        Year that the clock says: None where no two impressions of different years are dated, or they contradict it.
+    years : (float, float) or None
+        Interval that holds it with a probability of 90%.
+    """
+
+    name: str
+    number: int | None
+    breaks: int
+    line_width: float
+    place: int
+    places: tuple[int, int]
+    year: float | None
+    read: float | None
+    years: tuple[float, float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class PrintClock:
+    """The order in which impressions of one block or plate were printed, as their wear tells it.
+
+    Attributes
+    ----------
+    photos : list of ClockReading
+        The earliest first.
+    earlier : ndarray, shape (N, N), float64
+        Probability that the photo of a row was printed before that of a column.
+    decisions : ClockDecisions
+        That were followed.
+    left_out : list of dict
+        Name and reason of photos that were not read.
+    box, size : tuple
+        Of the frame, see `Impressions`.
+    """
+
+    photos: list[ClockReading]
+    earlier: NDArray[np.float64] = field(repr=False)
+    decisions: ClockDecisions
+    left_out: list[dict[str, str]]
+    box: tuple[float, float, float, float]
+    size: tuple[int, int]
+    _readings: LineReadings = field(repr=False)
+    _region: NDArray[np.bool_] = field(repr=False)
+    _aligned: list[AlignedImpression] = field(repr=False)
+
+    def picture(self, place: int) -> NDArray[np.uint8]:
+        """Draw one of `photos`, from 0: the lines that were taken in blue, its breaks ringed, what is not read in grey.
+
+        Parameters
+        ----------
+        place : int
+
+        Returns
+        -------
+        ndarray, shape (H, W, 3), uint8
+            RGB.
+        """
+        readings = self._readings
+        broken = readings.places[readings.broken[:, place]]
+        return draw_lines(self._aligned[place], self._region, readings.lines, broken, readings.width)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the command prints it."""
+        breaks = [
+            {"x": round(float(x), 1), "y": round(float(y), 1), "broken": np.flatnonzero(broken).tolist()}
+            for (x, y), broken in zip(self._readings.places, self._readings.broken, strict=True)
+        ]
+        return {
+            **some_of(self, "box", "size"),
+            "decisions": asdict(self.decisions),
+            "photos": [one.to_dict() for one in self.photos],
+            "earlier": np.round(self.earlier, 4).tolist(),
+            "breaks": breaks,
+            "left_out": self.left_out,
+        }
+
+    def rows(self) -> list[Sequence[str]]:
+        """Return a table: `CLOCK_COLUMNS`, then the probability that a photo is earlier than each, in their order."""
+        table: list[Sequence[str]] = [(*CLOCK_COLUMNS, *(f"before {one.name}" for one in self.photos))]
+        for one, earlier in zip(self.photos, self.earlier, strict=True):
+            facts = (one.place, *one.places, one.name, one.breaks, one.line_width, one.year, one.read)
+            cells = (*facts, *(one.years or (None, None)), *(round(float(value), 4) for value in earlier))
+            table.append(["" if cell is None else str(cell) for cell in cells])
+        return table
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write ``clock.csv``, ``clock.json`` and pictures ``lines-1.png``, …, in the order of printing, into a folder.
+
+        Parameters
+        ----------
+        folder : path-like
+            It is made where it is missing; files of these names in it are replaced.
+
+        Returns
+        -------
+        list of Path
+            What was written.
+
+        Raises
+        ------
+        CairnError
+            It cannot be written there.
+        """
+        pictures = {f"lines-{place + 1}.png": self.picture(place) for place in range(len(self.photos))}
+        table = table_text(self.rows()).encode()
+        return save_files(folder, pictures, "clock.json", self.to_dict(), **{"clock.csv": table})
+
+
+def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[int, str | None]) -> PrintClock:
+    """Read the print clock of photos in one frame; `taken`: what the catalogue says by numbers, such as 1497-05.
+
+    What decisions say of other photos counts for nothing.
+
+    Raises
+    ------
+    CairnError
+        Fewer than two are left, they have too few lines in common, or what is said of their order contradicts itself.
+    """
+    every = range(len(found.photos))
+    out = {place for one in decisions.leave_out for place in _meant(found.photos, one)}
+    kept = [place for place in every if place not in out]
+    if len(kept) < 2:
+        raise CairnError("A print clock takes two impressions at least: leave fewer out.")
+    aligned = [found.aligned[place] for place in kept]
+    region = np.logical_and.reduce([one.region for one in aligned]) & ~_boxes(found.frame, decisions.regions)
+    readings = read_lines([one.ink for one in aligned], region)
+    shown, samples = sample_clock(readings, decisions.clock)
+    before = [
+        (kept.index(one), kept.index(other))
+        for first, second in decisions.before
+        for one in _meant(found.photos, first)
+        for other in _meant(found.photos, second)
+        if one in kept and other in kept
+    ]
+    samples = overrule(samples, before)
+    undated = {place for one in decisions.undated for place in _meant(found.photos, one)}
+    years = [None if place in undated else _year(taken.get(found.photos[place].number or -1)) for place in kept]
+    earlier = earlier_probabilities(samples)
+    order = np.argsort(-earlier.sum(axis=1), kind="stable")
+    ranks = interval(1 + samples.argsort(axis=1).argsort(axis=1)).T
+    dates = calibrate_years(shown, samples, years)
+    ordered = readings.take(order)
+    counts, widths = ordered.broken.sum(axis=0), ordered.values("widths")
+    photos = []
+    for place, which in enumerate(order):
+        one, read = found.photos[kept[which]], None if dates is None else dates[:, which]
+        low, high = (math.floor(ranks[which, 0]), math.ceil(ranks[which, 1]))
+        facts = (one.name, one.number, int(counts[place]), round(float(widths[place]), 3), place + 1)
+        read_year = None if read is None else round(float(np.median(read)), 1)
+        held = None if read is None else tuple(round(float(year), 1) for year in interval(read[:, None])[:, 0])
+        photos.append(ClockReading(*facts, (low, high), years[which], read_year, held))  # type: ignore[arg-type]
+    left_out = found.left_out + [
+        {"name": found.photos[place].name, "reason": "it was left out by hand"} for place in sorted(out)
+    ]
+    box, size = found.frame.box, found.frame.size
+    shown_photos = [aligned[which] for which in order]
+    return PrintClock(
+        photos, earlier[np.ix_(order, order)], decisions, left_out, box, size, ordered, region, shown_photos
+    )
+
+
+def dates_of(collection: Collection, found: AlignedPhotos) -> dict[int, str | None]:
+    """What the catalogue says when photos were made, by their numbers."""
+    numbers = [one.number for one in found.photos if one.number is not None]
+    photos = photos_there(collection.catalogue, numbers, cache_of(collection.folder))
+    return {one.number: one.taken for one in photos}
+
+
+def clock_key(number: int | None, box: Sequence[float] | None) -> str | None:
+    """Where decisions about impressions of a reference, or a box in it, are kept; None of a file from elsewhere."""
+    within = "" if box is None else "." + ",".join(str(round(value)) for value in box)
+    return None if number is None else f"cairn.print_clock.{number}{within}"
+
+
+def kept_decisions(session: Session, key: str | None) -> ClockDecisions:
+    """Return what is kept under a key; the defaults where there is nothing that can be understood."""
+    text = setting_of(session, key) if key is not None else None
+    try:
+        return decisions_of(json.loads(text)) if text else ClockDecisions()
+    except (CairnError, TypeError, ValueError):
+        return ClockDecisions()
+
+
+def decisions_of(told: Any) -> ClockDecisions:
+    """Make decisions of what `to_dict` has of them; raises CairnError, TypeError or ValueError where they are none."""
+    if not isinstance(told, Mapping):
+        raise TypeError("decisions are an object")
+    leave_out, undated = (tuple(told.get(name, ())) for name in ("leave_out", "undated"))
+    regions, before = (tuple(map(tuple, told.get(name, ()))) for name in ("regions", "before"))
+    return ClockDecisions(str(told.get("clock", CLOCKS[0])), leave_out, undated, regions, before)
+
+
+def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
+    """Return decisions with the numbers of the impressions in place of their names, which may change.
+
+    Raises
+    ------
+    CairnError
+        An impression is not among those that are compared.
+    """
+    numbers: dict[int | str, int | str] = {
+        one.name: one.number if one.number is not None else one.name for one in found.photos
+    }
+    known = {*numbers.values(), *numbers, *(one["name"] for one in found.left_out)}
+
+    def number(one: int | str) -> int | str:
+        if one not in known:
+            raise CairnError("{name} is not among the impressions that are compared.", name=str(one))
+        return numbers.get(one, one)
+
+    return ClockDecisions(
+        decisions.clock,
+        tuple(map(number, decisions.leave_out)),
+        tuple(map(number, decisions.undated)),
+        tuple(map(tuple, decisions.regions)),
+        tuple((number(first), number(second)) for first, second in decisions.before),
+    )
+
+
+def keep_decisions(session: Session, key: str | None, decisions: ClockDecisions) -> None:
+    """Keep decisions under a key; the defaults are not kept.
+
+    Raises
+    ------
+    CairnError
+        There is no key.
+    """
+    if key is None:
+        raise CairnError("Decisions are kept with a reference that is in the collection: choose one of its photos.")
+    if decisions == ClockDecisions():
+        session.execute(sa.delete(Setting).where(Setting.key == key))
+    else:
+        keep_setting(session, key, json.dumps(asdict(decisions)))
+
+
+def _meant(photos: Sequence[Impression], one: int | str) -> list[int]:
+    return [place for place, photo in enumerate(photos) if one in (photo.number, photo.name)]
+
+
+def _boxes(frame: Frame, boxes: Iterable[Sequence[float]]) -> NDArray[np.bool_]:
+    """Pixels (H, W) of a frame within boxes in pixels of the reference."""
+    found = np.zeros(frame.size[::-1], bool)
+    scale, off = np.diag(frame.matrix)[:2], frame.matrix[:2, 2]
+    for box in boxes:
+        low, high = (np.clip((np.array(box[side : side + 2]) - off) / scale, 0, frame.size) for side in (0, 2))
+        (x0, y0), (x1, y1) = np.floor(low).astype(int), np.ceil(high).astype(int) + 1
+        found[y0:y1, x0:x1] = True
+    return found
+
+
+def _year(taken: str | None) -> float | None:
+    """Year of a date such as 1497, 1497-05 or 1497-05-17, with its month as a part of it."""
+    try:
+        year, *rest = (taken or "").partition("T")[0].split("-")
+        return int(year) + (int(rest[0]) - 1) / 12 if rest else float(int(year))
+    except ValueError:
+        return None
