@@ -22,9 +22,16 @@ _QUOTED = re.compile(r"(?<![*\w\[])\*([A-Z][^*]*)\*(?!\*)")
 
 NO_NAMES = {
     *("The Old Mill", "Wedding", "Mühle", "The Ship of Merchants", "The Ship of Fortune", "Tasse"),  # titles and tags
-    *("Item", "Page", "Page order", "Section", "Place", "Place of publication", "Archiv"),  # columns
+    *("Item", "Page", "Page order", "Section", "Place", "Place of publication", "Archiv", "Taken"),  # columns
     *("Save as", "Unicode text", "Live Photo"),  # other programs
-    *("Good", "Junk", "Building blocks", "Boosted", "Use it from Python"),  # papers, and pages of the documentation
+    *(
+        "Good",
+        "Junk",
+        "Building blocks",
+        "Boosted",
+        "Use it from Python",
+        "Proc. R. Soc. A",
+    ),  # papers, and pages of the documentation
 }
 """What else stands in italics."""
 
@@ -36,6 +43,7 @@ ELSEWHERE = {
     "Look for it in photos that are added later",  # a dialog: test_browser_decisions.py
     "Search with this box",  # once there is one: test_newcomer.py
     *("The same text?", "Play from"),  # of printed pages, and of films
+    *("Keep these decisions", "Take all decisions back"),  # a print clock
     "Perhaps",  # the command line
 }
 """Names that are on a page in some moment alone."""
@@ -50,14 +58,14 @@ PAGES = {
         *("Show more", "Stop", "Cancel", "Mirror images too", "Only photos with these words"),
     ),
     "/match?q={one}&photo={other}": ("Compare impressions", "Flicker", "In two colours", "What differs"),
-    "/album?album=1": ("Share", "Filter these photos"),
+    "/album?album=1": ("Share", "Filter these photos", "Print clock"),
     "/groups": ("Make an album", "Books that share pictures"),
     "/duplicates": ("Duplicates", "Copies", "Similar shots", "All at once", "Keep all photos of them", "Bin"),
     "/work": ("Add photos", "Look for new photos", "Import a table of titles and dates"),
     "/import": ("Import a table", "Import"),
     "/status": ("On the command line", "Write sidecars", "Read files again"),
     "/saved": ("Occurrences", "Books that share pictures"),
-    "/motif?search={search}": ("Search all photos",),
+    "/motif?search={search}": ("Search all photos", "Print clock"),
     "/map": ("Show as a list",),
     "/improve": ("Details",),
 }
