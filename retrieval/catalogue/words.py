@@ -91,6 +91,22 @@ def make_words(session: Session) -> None:
         _insert(session, _words_of_photos(session, some))
 
 
+def words_are_right(session: Session) -> bool:
+    """Whether the table of words, if there is one, has those of all photos as they are now, and no others."""
+    if not has_words(session):
+        return True
+    table, key = _table(session)
+    kept = table.c.text if table is _SQLITE else sa.func.tsvector_to_array(table.c.words)
+    numbers = _every_photo(session)
+    for some in chunks(numbers):
+        there = {number: words for number, words in session.execute(sa.select(key, kept).where(key.in_(some)))}
+        for number, words in _words_of_photos(session, some):
+            found = there.get(number, "\0")
+            if set(found.split() if isinstance(found, str) else found) != set(words):
+                return False
+    return session.scalar(sa.select(sa.func.count()).select_from(table)) == len(numbers)
+
+
 def numbers_with_words(session: Session, text: str) -> sa.Select[Any] | None:
     """Numbers of the indexed photos that `have_words`, as a query of one column that reads no row of a photo.
 

@@ -24,7 +24,7 @@ class BinReport:
     """Result of moving photos to a bin or back."""
 
     moved: tuple[BinEntry, ...]
-    failed: dict[int, str]  # by number: reason why a file was not moved; its photo stays in the collection
+    failed: dict[int, FileNotMoved]  # by number: reason why a file was not moved; its photo stays in the collection
     forgotten: tuple[Path, ...] = ()  # restored files that have to be indexed again
 
 
@@ -70,7 +70,7 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
     BinReport
     """
     moved: list[BinEntry] = []
-    failed: dict[int, str] = {}
+    failed: dict[int, FileNotMoved] = {}
     files: dict[Path, list[ImageRow]] = {}
     for row in catalogue.read(rows_there, sorted(set(numbers))):
         files.setdefault(file_of(row.path), []).append(row)
@@ -82,7 +82,7 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
                 _refuse_kept(catalogue, row, set(numbers))
             moved.append(move_to_bin(rows[0], folder, collection, rows[1:]))
         except FileNotMoved as error:
-            failed |= dict.fromkeys((row.number for row in rows), str(error))
+            failed |= dict.fromkeys((row.number for row in rows), error)
             continue
         catalogue.write(make_tombstones, [row.number for row in rows])
     return BinReport(tuple(moved), failed)
@@ -149,7 +149,7 @@ def restore(
         `moved`: restored ones; `failed`: those still in the bin.
     """
     moved: list[BinEntry] = []
-    failed: dict[int, str] = {}
+    failed: dict[int, FileNotMoved] = {}
     forgotten: list[Path] = []
     for entry in entries:
         one = find_binned(folder, entry)
@@ -160,7 +160,7 @@ def restore(
                 check(Path(one.path))
             put_back(one, folder)
         except FileNotMoved as error:
-            failed |= dict.fromkeys(one.photos, str(error))
+            failed |= dict.fromkeys(one.photos, error)
             continue
         with catalogue.writing() as session:
             unbury(session, one.photos)

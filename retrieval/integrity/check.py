@@ -16,6 +16,8 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, ForeignValue
 from retrieval.catalogue.segment_rows import orphans_in, segments_in
+from retrieval.catalogue.sqlite.full_text import WORDS
+from retrieval.catalogue.words import words_are_right
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
@@ -113,6 +115,8 @@ class _Check:
             wrong = check_segments(self.findings, self.database, fingerprints)
             if wrong is not None:
                 self._damaged_catalogue(wrong)
+        if self.catalogue is not None and self.findings.report.ok and not self.catalogue.read(words_are_right):
+            self.findings.damage(WORDS, "The words that photos are found by are not those that are said of them.")
         check_caches(self.findings, self.address)
         self._note_others(vocabulary)
 

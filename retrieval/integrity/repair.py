@@ -23,6 +23,8 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
+from retrieval.catalogue.sqlite.full_text import WORDS
+from retrieval.catalogue.words import make_words
 from retrieval.collection.augmentation import empty_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.global_rows import remove_global
@@ -149,6 +151,9 @@ class _Repair:
         except CairnError:
             return  # remaining damage is reported by the last check
         with collection:
+            if any(one.file == WORDS for one in found.damaged):
+                collection.catalogue.write(make_words)
+                self._done(WORDS, "made again of what is said of the photos")
             self._restore_search(collection)
             try:
                 self._rewrite_segments(collection, found, photos, drop_missing, workers, progress)

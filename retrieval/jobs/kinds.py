@@ -320,7 +320,7 @@ class SearchesJob(JobKind):
 
 STEPS = {
     "Fetching": said("Fetching pages"),
-    "Looking": said("Looking"),
+    "Looking": said("Looking for photos"),
     "Features": said("Reading photos"),
     "Vocabulary": said("Learning patterns"),
     "Indexing": said("Making photos findable"),

@@ -28,6 +28,7 @@ MOST_LISTED = 1000
 _ROOT = Path(__file__).resolve().parents[2]  # folder of Cairn's packages
 _MOST_BYTES = 64 << 20  # of a command's output that are read
 _FINE = 100_000  # resolution of reported progress
+_BEGUN = 0.03  # least share of all work before a pace is reported: the first steps are not typical
 _LONGEST = 2000  # characters of a complaint
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -190,7 +191,10 @@ class Child:
                     self._fractions.get(report.step, 0.0), report.done / max(1, report.of)
                 )
                 share = self.share
-                self._pace.tell(report.done if share is None else int(_FINE * share))
+                if share is None:
+                    self._pace.tell(report.done)
+                elif share >= _BEGUN:
+                    self._pace.tell(int(_FINE * share))
                 self._told()
 
 

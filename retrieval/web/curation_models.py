@@ -215,7 +215,7 @@ class NotMoved(BaseModel):
     """A file that could not be moved."""
 
     number: int
-    reason: str
+    reason: str = Field(description="In the visitor's language.")
 
 
 class Moved(BaseModel):

@@ -115,7 +115,7 @@ def map_texts(html: str, change: Callable[[str], str]) -> str:
 
 def translate(text: str, language: str) -> str:
     """Say a fixed English text in a language; one that has no translation stays as it is."""
-    found = messages(language).get(text) if language != ENGLISH else None
+    found = messages(language).get(text) if text and language != ENGLISH else None  # "" has the language's own name
     return found if isinstance(found, str) else text
 
 

@@ -119,17 +119,3 @@ def test_every_command_and_option_is_documented(path: tuple[str, ...]) -> None:
 def test_the_reference_is_what_the_help_texts_say() -> None:
     written = PAGE.read_text(encoding="utf-8").partition(MARK)[2]
     assert written == f"\n{reference()}", "out of date: run python -m scripts.documentation.command_reference"
-
-
-FOLLOWED = ("albums", "background", "duplicates", "improving", "look", "open", "saved-searches", "searching", "web")
-"""How-to guides of the pages: what they write in italics stands on a page."""
-
-
-@pytest.mark.parametrize("guide", FOLLOWED)
-def test_what_a_guide_calls_buttons_and_pages_stands_on_a_page(guide: str) -> None:
-    from retrieval.web.languages import messages
-
-    shown = {re.sub(r" *\(?\{\w+\}\)?", "", text).rstrip("…. ").casefold() for text in messages("de")}
-    text = _FENCE.sub("", (ROOT / "docs" / "how-to" / f"{guide}.md").read_text(encoding="utf-8"))
-    named = [" ".join(one.split()) for one in re.findall(r"(?<![*\w])\*([A-Z][^*]*)\*(?!\*)", text)]
-    assert [one for one in named if one.rstrip("…., ").casefold() not in shown] == []

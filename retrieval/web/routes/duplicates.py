@@ -29,8 +29,10 @@ from retrieval.web.curation_models import (
     Numbers,
     PutBack,
 )
+from retrieval.web.languages import in_language
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.rendering import language_of
 from retrieval.web.service import Service, changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["duplicates"])
@@ -128,7 +130,7 @@ def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
     with refusing():
         told = discard(service.collection.catalogue, asked.photos, folder, Path(_place(service)))
     service.wrote()
-    return _moved(told)
+    return _moved(request, told)
 
 
 @router.post("/bin/back", dependencies=WRITING)
@@ -153,7 +155,7 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
     if told.forgotten:
         folders = [*filter(service.takes_from, service.indexed_folders())]
         job = service.begin(index_of(under_known_names(told.forgotten, folders))).id
-    return PutBack(**_moved(told).model_dump(), job=job)
+    return PutBack(**_moved(request, told).model_dump(), job=job)
 
 
 def _bin(service: Service) -> Path:
@@ -178,12 +180,16 @@ def _place(service: Service) -> str:
     return str(service.collection.folder.resolve())
 
 
-def _moved(told: BinReport) -> Moved:
+def _moved(request: Request, told: BinReport) -> Moved:
+    language = language_of(request)
     return Moved(
         moved=[
             Binned(id=one.id, number=number, name=name, moved=one.moved)
             for one in told.moved
             for number, name in one.photos.items()
         ],
-        failed=[NotMoved(number=number, reason=reason) for number, reason in told.failed.items()],
+        failed=[
+            NotMoved(number=number, reason=in_language(error.message, language))
+            for number, error in told.failed.items()
+        ],
     )

@@ -52,8 +52,8 @@ def open_collections(
 ) -> None:
     """Open your collections in the web browser: make new ones, add photos, search.
 
-    Collections are folders in one folder, which is made where it is missing. Where a server of it runs already, that
-    one is opened. Photos are indexed where they are, and stay as they are.
+    Collections are folders in one folder; the usual one is made where it is missing. Where a server of it runs already,
+    that one is opened. Photos are indexed where they are, and stay as they are.
     """
     home, page = find_home(folder)
     running = RunOptions.of_command(host, PORT if port is None else port, workers, files, network)

@@ -159,14 +159,20 @@ def test_a_catalogue_without_words_gets_them_with_the_first_photo_that_is_writte
 
 def test_a_table_of_words_that_is_wrong_is_made_anew(catalogue: Catalogue, found: Found) -> None:
     one, two = photos(catalogue, "one.jpg", "two.jpg")
+    assert catalogue.read(module.words_are_right)
     with catalogue.writing() as session:
         session.execute(sa.delete(module._table(session)[0]))
+    assert not catalogue.read(module.words_are_right)
     assert list(catalogue.read(numbers_of, PhotoFilter(words="jpg"))) == []
     catalogue.write(tidy_metadata)
     assert found("jpg") == [one, two]
     catalogue.write(make_words)
-    assert found("jpg") == [one, two]
+    assert found("jpg") == [one, two] and catalogue.read(module.words_are_right)
+    with catalogue.writing() as session:
+        module._insert(session, [(99, ["three", "jpg"])])
+    assert not catalogue.read(module.words_are_right)
     catalogue.write(write_words, [two, two, 99])
+    assert catalogue.read(module.words_are_right)
     assert found("jpg") == [one, two]
 
 

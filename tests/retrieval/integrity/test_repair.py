@@ -33,6 +33,7 @@ from retrieval.catalogue.schema import (
 )
 from retrieval.catalogue.segment_rows import segments_in
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
+from retrieval.catalogue.sqlite.full_text import WORDS
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SIGNATURE_KEY, SNAPSHOT
 from retrieval.collection.options import write_options
@@ -182,6 +183,17 @@ def test_small_files_and_caches_are_restored(folder: Path, before: dict[str, Any
     (folder / "collection.toml").unlink()
     shutil.rmtree(folder / "vocabulary")
     assert repair_collection(folder).ok
+    assert contents(folder) == before
+
+
+def test_words_that_nobody_said_are_found_and_made_again(folder: Path, before: dict[str, Any]) -> None:
+    with Collection.open(folder) as collection:
+        with collection.catalogue.writing() as session:
+            session.execute(sa.text(f"DELETE FROM {WORDS} WHERE rowid = 1"))
+        seal(collection)
+    assert [one.file for one in check_collection(folder).damaged] == [WORDS]
+    report = repair_collection(folder)
+    assert report.ok and [one["file"] for one in report.repaired] == [WORDS]
     assert contents(folder) == before
 
 

@@ -1,6 +1,8 @@
 """The queue of jobs: its states, what survives, and the processes that it runs."""
 
 import contextlib
+import io
+import json
 import os
 import shutil
 import signal
@@ -26,6 +28,7 @@ from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.jobs.running import Child, shortened
 from retrieval.jobs.store import ENDED
+from retrieval.library.progress import Pace
 from tests.conftest import Indexed
 from tests.support.live import until
 
@@ -588,6 +591,23 @@ def test_cancelling_ends_a_command_and_its_workers(indexed: Indexed, tmp_path: P
     queue.cancel(job.id)
     until(lambda: state(queue, job) == "cancelled", 15)
     assert below and not any(map(is_there, below))
+
+
+def test_time_is_promised_by_how_fast_the_work_itself_gets_on() -> None:
+    child, clock = Child(["--version"], lambda: None, {"look": 0.02, "extract": 0.98}), [0.0]
+    child.wait()
+    child._pace = Pace(lambda: clock[0])
+    for seconds, step, done, of, left in (
+        (0, "look", 50, 50, None),
+        (60, "extract", 0, 100, None),  # processes were begun meanwhile
+        (62, "extract", 2, 100, None),
+        (64, "extract", 4, 100, 96),
+    ):
+        clock[0] = seconds
+        line = json.dumps({"step": step, "title": "", "done": done, "of": of, "unit": ""})
+        child._listen(io.BytesIO(line.encode() + b"\n"))
+        assert child.seconds_left == (left and pytest.approx(left, rel=0.01))
+    child.close()
 
 
 def test_no_signal_goes_to_a_process_that_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

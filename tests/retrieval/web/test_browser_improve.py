@@ -26,6 +26,7 @@ JOB: dict[str, Any] = {
     },
     **{"error": None, "note": None, "added": LEFT["at"], "started": LEFT["at"], "ended": None},
 }
+ADDED = JOB | {"id": 6, "kind": "index", "state": "done", "result": {"added": 3, "seconds": {"total": 240.0}}}
 DONE = JOB | {"state": "done", "ended": LEFT["at"], "result": LEFT}
 STATE = {"photos": 9, "missing": 0, "foreign": False, "interrupted": False, "last": None, "picture": None}
 DRAW = """async (number) => {
@@ -38,7 +39,7 @@ DRAW = """async (number) => {
 
 
 def test_the_button_is_followed_to_the_verdict(visit: Visit) -> None:  # noqa: F811
-    jobs: list[Any] = []
+    jobs: list[Any] = [ADDED]
     states = [STATE]
     asked: list[Any] = []
 
@@ -63,6 +64,7 @@ def test_the_button_is_followed_to_the_verdict(visit: Visit) -> None:  # noqa: F
     page.route("**/api/improve/picture?*", lambda route: route.fulfill(content_type="image/svg+xml", body=DOT))
     visit.open("/improve")
     assert page.locator("#verdict").is_hidden()
+    assert page.locator("#takes").text_content().startswith("For 9 photos this takes about 60 minutes.")
     page.get_by_text("Of 24 photos that were looked at, 1 shows the same thing as another.").wait_for()
     page.get_by_role("button", name="Improve search for these photos").press("Enter")
     page.get_by_text("Judging: searches").wait_for()

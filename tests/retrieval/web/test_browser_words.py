@@ -174,6 +174,9 @@ def test_a_photo_with_nothing_to_recognise_says_so(visit: Visit) -> None:
     page.reload()
     page.locator("#featureless:not([hidden])").wait_for(state="attached")
     page.get_by_text("nothing to recognise in this photo").wait_for()
+    page.route("**/api/search?*", lambda route: route.fulfill(json=route.fetch().json() | {"results": []}))
+    page = visit.open(f"/search?q={number}&turns=1")
+    page.locator("#note", has_text="nothing to recognise in this photo").wait_for()
 
 
 def few(route: Any) -> None:
@@ -213,3 +216,8 @@ def test_pages_with_words_fit_a_phone_and_everybody(chromium: Any, served: str, 
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
         assert violations(page) == []
+        if "newest" in path:
+            page.locator("#open-calendar").click()
+            page.locator("#years button, #years a").first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+            assert violations(page) == []

@@ -258,6 +258,11 @@ def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -
     for wrong in ("20200101T000000-0123456789abcdef", "..%2F..%2Fphotos"):
         home.ask("GET", f"/api/bin/{wrong}/picture", 404)
     home.ask("POST", "/api/bin/back", json={"entries": ["..", "../../photos"]})
+    (home.photos / "chelsea_small.jpg").touch()
+    german = {"cookies": {"cairn-language": "de"}, "json": {"entries": [moved["moved"][0]["id"]]}}
+    (left,) = home.ask("POST", "/api/bin/back", **german)["failed"]
+    assert left["reason"] == "Wo chelsea_small.jpg war, liegt jetzt eine andere Datei: Es bleibt im Papierkorb."
+    (home.photos / "chelsea_small.jpg").unlink()
     back = home.ask("POST", "/api/bin/back", json={"entries": [moved["moved"][0]["id"]]})
     assert [one["name"] for one in back["moved"]] == ["chelsea_small.jpg"] and back["job"] is None
     assert (home.photos / "chelsea_small.jpg").is_file() and home.numbers() == before

@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 
-from retrieval.web.languages import COOKIE, choose_language, languages, map_texts, messages, translate_html
+from retrieval.web.languages import COOKIE, choose_language, languages, map_texts, messages, translate, translate_html
 from retrieval.web.routes.pages import PAGES
 
 
@@ -50,6 +50,7 @@ def test_texts_and_read_attributes_change_and_nothing_else() -> None:
     assert 'value="<!-- Value -->"' in changed and 'alt=""' in changed and changed.endswith("{{main}}")
     assert map_texts(html, lambda text: text) == html
     assert translate_html("<b>Photos</b>", "de") == "<b>Fotos</b>" and translate_html("<b>Xyzzy</b>", "de")
+    assert translate("", "de") == ""  # and not what the language calls itself
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ export async function start(main) {
       showUser(user, session);
       if (shelf) leadBack(shelf);
       if (!collection) return;
-      at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
+      at("collection").replaceChildren(collection, images ? el("span", { class: "count" }, ` · ${tn(images, "{n} photo", "{n} photos")}`) : ""); // or none yet
       import("./photos/away.js").then(({ tellAway }) => tellAway()).catch(() => {}); // the page does without
       // Not above: pages of no collection do without.
       import("./jobs/jobs.js").then(({ sign }) => sign(at("sign"))).catch(() => {});

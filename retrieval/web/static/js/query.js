@@ -34,8 +34,8 @@ function url(upload) {
 /** Add what is needed to show and to send it: name, width, height, small and large (addresses of pictures), file. */
 export async function resolve(query) {
   if (query.upload === null) {
-    const { name, width, height } = await photo(query.photo);
-    return { ...query, name, width, height, small: thumbnail(query.photo), large: image(query.photo), file: null };
+    const { name, width, height, features } = await photo(query.photo);
+    return { ...query, name, width, height, features, small: thumbnail(query.photo), large: image(query.photo), file: null };
   }
   const upload = await find(query.upload);
   const { name, width, height, file } = upload;

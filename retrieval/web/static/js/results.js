@@ -224,7 +224,11 @@ export function showResults(given, asked, completes) {
   showRejected();
   explain(answer);
   const notes = [];
-  if (!answer.results.length && answer.passing !== 0) notes.push(t("A larger box, or another choice in the options, may find more."));
+  if (!answer.results.length && answer.passing !== 0) {
+    notes.push(asked.queries.every(({ features }) => features === 0)
+      ? t("Cairn found nothing to recognise in this photo: it may be blank, blurred or very small. Searches by photo do not find it; words do.")
+      : t("A larger box, or another choice in the options, may find more."));
+  }
   if (answer.missing_shards?.length) notes.push(t("Part of the collection is out of reach: its photos were not searched."));
   for (const { name, reason } of answer.remarks ?? []) notes.push(t("{name}: {remark}.", { name, remark: toldRemark(reason) }));
   at("note").textContent = notes.join(" ");

@@ -20,6 +20,7 @@ const DEFAULTS = {
 
 const SOON = 300; // milliseconds in which most answers come: before that, nothing is said of waiting
 const SKELETONS = 6; // tiles
+const NARROW = matchMedia("(max-width: 48rem)");
 
 const form = at("options");
 let queries = []; // each as query.js resolves it
@@ -222,6 +223,7 @@ function show(answer, asked, completes = false) {
   at("save-search").hidden = false;
   if (!completes) rememberSearch(asked);
   showResults(answer, asked, completes);
+  if (!completes && NARROW.matches && !scrollY) at("results-title").scrollIntoView(); // the query stands above it there
   at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
   at("augmented").hidden = !answer.augmented && !new URLSearchParams(location.search).has("augmented"); // nothing is borrowed
   const others = Object.fromEntries(Object.entries(asked.said).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));

@@ -43,6 +43,7 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
         make.press("Enter")
         page.wait_for_url("**/c/ete-b-1998-b/")
         page.get_by_text("Your photos are being read").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= SMALLEST[0]
         glimpse = page.locator(".glimpses button").first  # they can be looked at before any is known
         if glimpse.is_visible():  # a machine may be quicker
             glimpse.press("Enter")

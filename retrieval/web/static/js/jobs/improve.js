@@ -9,6 +9,7 @@ import { format } from "../query.js";
 import { begin, isOpen, showCards, watch } from "./jobs.js";
 
 const SECONDS = 2; // for each photo, roughly, on one core: to learn, to judge and to index anew
+const TIMES = 5; // as long as adding the photos took, where that is known: four to learn and judge, one to index anew
 
 function duration(seconds) {
   const minutes = Math.max(1, Math.round(seconds / 60));
@@ -85,9 +86,18 @@ async function showGained({ gained, switched }) {
   }));
 }
 
+/** How long it takes, by what took how long here: it itself when it was last done, or else adding the photos. */
+function promised({ last, photos }, jobs) {
+  if (last?.searches) return last.seconds.total;
+  const [added] = jobs.filter(({ kind, state, result }) => kind === "index" && state === "done" && result?.added)
+    .toSorted((one, other) => other.result.added - one.result.added);
+  if (!added) return 60 + SECONDS * photos;
+  return (TIMES * photos * added.result.seconds.total) / added.result.added;
+}
+
 async function show() {
-  const state = await json("/api/improve");
-  const seconds = state.last && state.last.searches ? state.last.seconds.total : 60 + SECONDS * state.photos;
+  const [state, { jobs }] = await Promise.all([json("/api/improve"), json("/api/jobs")]);
+  const seconds = promised(state, jobs);
   at("takes").textContent = t("For {photos} this takes {time}. It may be stopped and goes on where it was.", {
     photos: tn(state.photos, "{n} photo", "{n} photos"),
     time: duration(seconds),

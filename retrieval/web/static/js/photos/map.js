@@ -109,7 +109,10 @@ const zoomBy = (by) => zoomAt(now.zoom + by, ...size().map((one) => one / 2));
 const pan = (dx, dy) => show(now.x + dx / scale(), now.y + dy / scale(), now.zoom);
 
 function showAll(keep = true) {
-  if (!xs.length) return show(0.5, 0.4, 1, keep);
+  if (!xs.length) { // most of the world
+    const [width, height] = size();
+    return show(0.5, 0.4, Math.max(1, Math.log2(Math.min(width, 1.6 * height) / TILE)), keep);
+  }
   const box = [Infinity, Infinity, -Infinity, -Infinity];
   for (let place = 0; place < xs.length; place += 1) {
     box[0] = Math.min(box[0], xs[place]);

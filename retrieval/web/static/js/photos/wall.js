@@ -106,7 +106,7 @@ export class Wall {
 
   /** Give a photo the focus, and bring it into view. */
   focus(place) {
-    this.current = place;
+    this.#reach(place);
     this.#reveal(place);
     this.#draw();
     this.shown.get(place)?.firstElementChild.focus({ preventScroll: true });
@@ -143,10 +143,12 @@ export class Wall {
     if (this.host.clientWidth === this.width || !this.host.clientWidth) return;
     const [first] = this.view;
     const moved = scrollY > this.#top;
+    const focused = this.host.contains(document.activeElement);
     this.#clear();
     this.#lay();
     if (moved) this.scrollTo(first);
     this.#draw();
+    if (focused) this.shown.get(this.current)?.firstElementChild.focus({ preventScroll: true }); // it went with what was shown
   }
 
   #soon() {

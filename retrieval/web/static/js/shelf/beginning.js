@@ -8,6 +8,7 @@ import { isOpen, jobCard, watch } from "../jobs/jobs.js";
 
 const LOOK = 3000; // milliseconds between two looks for the first photos
 const GLIMPSES = 60; // pictures of what is being added
+const AT_ONCE = 12; // of them, before it is known how many there are
 const begun = new WeakSet(); // nodes that say so already
 
 /** Look at one of them, as large as the window. */
@@ -18,10 +19,10 @@ function look(source, label) {
   dialog.showModal();
 }
 
-/** The first of the photos that a job adds, as small pictures: those that there are, and that can be shown. */
-function glimpses(job) {
-  const list = el("ul", { class: "glimpses", "aria-label": t("The first of the photos that are being added") });
-  for (let place = 0; place < Math.min(GLIMPSES, job.of); place += 1) {
+/** List the first of the photos that a job adds, as small pictures: those that there are, and that can be shown. */
+function glimpses(job, list, from) {
+  const most = Math.min(GLIMPSES, job.of || AT_ONCE);
+  for (let place = from; place < most; place += 1) {
     const label = t("Photo {number}", { number: figure(place + 1) });
     const source = `/api/jobs/${job.id}/photos/${place}`;
     const picture = el("img", { alt: "", decoding: "async" });
@@ -32,7 +33,7 @@ function glimpses(job) {
     picture.src = address(source);
     list.append(entry);
   }
-  return list;
+  return Math.max(from, most);
 }
 
 /** Put into a node how photos come in; `shown()` shows them, once some are there. */
@@ -43,8 +44,8 @@ export function beginning(node, shown) {
   const now = el("div", { class: "stack" });
   const ways = el("div", { class: "stack" });
   const title = el("h2", {});
-  const pictures = el("div", { hidden: true });
-  let seen = null; // the job whose photos are shown
+  const pictures = el("ul", { class: "glimpses", "aria-label": t("The first of the photos that are being added"), hidden: true });
+  let seen = { id: null, most: 0 }; // the job whose photos are shown, and how many
   node.replaceChildren(title, now, pictures, ways);
   let cards = new Map();
   let offered = false;
@@ -52,11 +53,12 @@ export function beginning(node, shown) {
   const stop = watch((jobs) => {
     const work = jobs.filter((job) => job.kind === "index" && isOpen(job));
     title.textContent = work.length ? t("Your photos are being read. Look at the first of them meanwhile: searching begins as soon as they are known.") : t("Add your photos");
-    const running = work.find((job) => job.state === "running" && job.of);
-    if (running && seen !== running.id) {
-      seen = running.id;
-      pictures.replaceChildren(glimpses(running));
+    const first = work.find((job) => job.state === "running") ?? work[0];
+    if (first && seen.id !== first.id) {
+      seen = { id: first.id, most: 0 };
+      pictures.replaceChildren();
     }
+    if (first) seen.most = glimpses(first, pictures, seen.most);
     pictures.hidden = !work.length;
     const kept = new Map();
     for (const job of work) {

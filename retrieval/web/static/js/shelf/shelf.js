@@ -31,7 +31,7 @@ async function discard({ name, title }) {
   const gone = await ask(t("Move to the bin?"), [what], t("Move to the bin"), () => change("DELETE", `/api/collections/${encodeURIComponent(name)}`));
   if (!gone) return;
   await load();
-  at("said").textContent = t("“{title}” is now in {folder}.", { title, folder: gone.folder });
+  at("said").textContent = t("“{title}” is in the bin now.", { title });
   at("bin").open = true;
   at("bin").querySelector("button")?.focus();
 }
