@@ -221,14 +221,7 @@ def form_groups(
     relations = {pair: Registered(COPY, None) for pair in same}
     relations |= {copy.pair: Registered(copy.kind, None) for copy in copies} | dict(registered)
     picture = _join(rows, same)
-    alike: defaultdict[int, set[int]] = defaultdict(set)
-    wholes: defaultdict[int, set[int]] = defaultdict(set)
-    for pair, relation in registered.items():
-        for one, other in (pair, pair[::-1]):
-            if relation.kind != PART:
-                alike[picture[one]].add(picture[other])
-            elif relation.derived == one:
-                wholes[picture[one]].add(picture[other])
+    alike, wholes = _neighbours(registered, picture)
     # Photos of one picture, or nearly, have the same links: they count once when links are compared.
     node = _join(rows, {*same, *near, *registered} - _of_pages(registered, {*links, *same}))
     strength: dict[tuple[int, int], float] = {}
@@ -330,6 +323,21 @@ def _join(rows: Mapping[int, ImageRow], pairs: Iterable[tuple[int, int]]) -> dic
 
 def _pair(one: int, other: int) -> tuple[int, int]:
     return min(one, other), max(one, other)
+
+
+def _neighbours(
+    registered: Mapping[tuple[int, int], Registered], picture: Mapping[int, int]
+) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+    """For each picture the pictures that are like it, and those that it is a part of."""
+    alike: defaultdict[int, set[int]] = defaultdict(set)
+    wholes: defaultdict[int, set[int]] = defaultdict(set)
+    for pair, relation in registered.items():
+        for one, other in (pair, pair[::-1]):
+            if relation.kind != PART:
+                alike[picture[one]].add(picture[other])
+            elif relation.derived == one:
+                wholes[picture[one]].add(picture[other])
+    return alike, wholes
 
 
 def _of_pages(

@@ -182,10 +182,7 @@ def verify(
         close = query.at(best), image.at(best)
         narrow = narrow_alarms(*close, best_map, features, len(pairs) * rates.narrow, options)
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
-    if is_strip(source[best], target[best], options.evidence, extent):
-        log_odds = min(log_odds, options.evidence.strip)
-    elif options.evidence.sure < log_odds < options.evidence.solid and _is_hollow(query, image, matches, best, options):
-        log_odds = options.evidence.sure
+    log_odds = _bounded(log_odds, query, image, matches, best, options, extent)
     if log_odds < options.evidence.sure:
         return NOTHING if alarms > options.unsure_alarms else replace(NOTHING, unsure=len(best), log_odds=log_odds)
     verification = Verification(pairs[best], best_map, log_odds)
@@ -265,15 +262,27 @@ def crowding(
     return chance_rates(query.at(first), image.at(second), transform, options.limits, options.evidence)
 
 
-def _is_hollow(
-    query: Frames, image: Frames, pairs: NDArray[np.int32], chosen: NDArray[np.int64], options: VerificationOptions
-) -> bool:
-    """Whether the matches that agree, rows of pairs (K, 2), lie around many that do not: see `hollowness`."""
+def _bounded(
+    log_odds: float,
+    query: Frames,
+    image: Frames,
+    pairs: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+    options: VerificationOptions,
+    extent: float,
+) -> float:
+    """The logarithm of the odds of matches that agree, rows of pairs (K, 2), bounded if they lie in a strip (see
+    `is_strip`) or around many that do not agree (see `hollowness`).
+    """
     from retrieval.matching.evidence_kernels import first_rows
 
-    query_places, image_places = (side.centres[first_rows(pairs, which)] for which, side in enumerate((query, image)))
-    places = query.centres[chosen], image.centres[chosen], query_places, image_places
-    return hollowness(*places) >= options.evidence.hollow
+    bounds, places = options.evidence, (query.centres[chosen], image.centres[chosen])
+    if is_strip(*places, bounds, extent):
+        return min(log_odds, bounds.strip)
+    if not bounds.sure < log_odds < bounds.solid:
+        return log_odds
+    sides = (side.centres[first_rows(pairs, which)] for which, side in enumerate((query, image)))
+    return bounds.sure if hollowness(*places, *sides) >= bounds.hollow else log_odds
 
 
 def narrow_alarms(

@@ -70,6 +70,7 @@ class OddJobs:
                 "similarity": None,
             }
             rest = {"filter": None, "passing": None, "turned": False, "sure": False, "results": [], "seconds": {}}
+            rest["global_descriptors"] = "none"
             return {**empty, **rest}, b""
         return {"request": request, "pid": os.getpid(), "done": self.done}, b"body"
 
