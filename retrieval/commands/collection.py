@@ -221,7 +221,7 @@ def index(
     from retrieval.iiif.fetching import is_address
     from retrieval.library.cluster import joined
     from retrieval.library.collection import Collection
-    from retrieval.library.manifests import check_addresses, read_addresses
+    from retrieval.library.manifests import check_addresses, open_fetcher, read_addresses
     from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
 
@@ -246,11 +246,13 @@ def index(
         paths = _removed_for_good(collection, catalogue) if again else []
     if not paths and not addresses:
         raise CairnError("Say what to index: photos, folders of photos, or the address of an IIIF manifest.")
-    if not (collection / OPTIONS).is_file():
-        list_photos([path for path in paths if not path.exists()])  # says which is not there, before anything is made
-        check_addresses(addresses, allow_host or (), ignore_robots or ())
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
+    fetcher = open_fetcher(allow_host or (), ignore_robots or ()) if addresses else None
+    if not (collection / OPTIONS).is_file():
+        list_photos([path for path in paths if not path.exists()])  # says which is not there, before anything is made
+        if fetcher is not None:
+            check_addresses(addresses, fetcher)
     keep_memory()
     wanted = build(CollectionOptions, options)
     with joined(cluster, storage=storage) as work:
@@ -263,8 +265,8 @@ def index(
             if given(context, "max_pixels"):  # a limit of this run, as the workers of a cluster or a server have
                 image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
                 made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)), work)
-        if below is not None:
-            made = Collection(replace(made.opened, below=tuple(below)), work)
+        opened = made.opened if below is None else replace(made.opened, below=tuple(below))
+        made = Collection(opened, work, fetcher)
 
         def run() -> "Added":
             return made.add(

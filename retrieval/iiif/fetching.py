@@ -252,6 +252,7 @@ class Fetcher:
         self._rules: dict[tuple[str, str, int], RobotRules | str] = {}  # or why nothing may be asked
         self._delays: dict[str, float] = {}  # seconds between requests, by host
         self._reading_rules = threading.Lock()
+        self._ahead: dict[str, HostAnswer] = {}  # answers that were fetched before they are needed, by address
         self._stopped = threading.Event()
 
     def __enter__(self) -> "Fetcher":
@@ -277,12 +278,20 @@ class Fetcher:
         Raises RefusedError where the policy or the host's ``robots.txt`` forbids it, GoneError where there is nothing
         (status 404 or 410), FetchError where it cannot be had now.
         """
+        ahead = self._ahead.pop(address, None)
+        if ahead is not None:
+            return ahead
         headers = {"User-Agent": self.agent, "Accept": accept, "Accept-Encoding": "gzip"}
         if etag:
             headers["If-None-Match"] = etag
         if modified:
             headers["If-Modified-Since"] = modified
         return self._follow(parse_address(address), headers, most)
+
+    def fetch_ahead(self, address: str, most: int, *, accept: str = "*/*") -> HostAnswer:
+        """Fetch what an address gives, and keep it for the next call of `fetch` with this address."""
+        self._ahead[address] = answer = self.fetch(address, most, accept=accept)
+        return answer
 
     def _follow(self, there: _Address, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
         """Ask until there is an answer, wherever it is."""

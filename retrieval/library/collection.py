@@ -53,6 +53,7 @@ from retrieval.search.options import SearchOptions
 
 # Modules for images and searching are imported lazily, as `cairn info` does not need them.
 if TYPE_CHECKING:
+    from retrieval.iiif.fetching import Fetcher
     from retrieval.indexing.discovery import IndexReport
     from retrieval.library.answers import Answer
     from retrieval.library.cluster import ClusterWork
@@ -96,11 +97,12 @@ class Collection(Decisions):
     ...         print(result.name, f"{result.probability:.0%}")
     """
 
-    def __init__(self, opened: Opened, cluster: "ClusterWork | None" = None) -> None:
-        """Wrap an opened collection, and optionally the cluster that does the work."""
+    def __init__(self, opened: Opened, cluster: "ClusterWork | None" = None, fetcher: "Fetcher | None" = None) -> None:
+        """Wrap an opened collection, optionally with the cluster that does the work and what asks other hosts."""
         self.folder = opened.folder
         self._opened: Opened | None = opened
         self._cluster = cluster
+        self._fetcher = fetcher
         self._lock = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -237,7 +239,8 @@ class Collection(Decisions):
                     from retrieval.library.manifests import fetch_pages
 
                     hosts = allow_hosts, ignore_robots
-                    pages = fetch_pages(self.opened, addresses, iiif_folder, *hosts, tell, check_pictures)
+                    kept, self._fetcher = self._fetcher, None  # it is closed by the run that it is for
+                    pages = fetch_pages(self.opened, addresses, iiif_folder, *hosts, tell, check_pictures, kept)
                     paths.append(pages.root)
                 report = index_photos(
                     self.opened,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from retrieval.collection.collection import Collection
     from retrieval.iiif.changes import ChangeStream
     from retrieval.iiif.downloads import ManifestDownload
+    from retrieval.iiif.fetching import Fetcher
 
 FOLDER = "iiif"
 """Folder of downloads within the uploads of a collection."""
@@ -64,8 +65,9 @@ def fetch_pages(
     ignore_robots: Iterable[str],
     tell: Progress,
     check_pictures: bool = False,
+    fetcher: "Fetcher | None" = None,
 ) -> FetchedPages:
-    """Fetch the pages of manifests at the size that a collection reads photos at.
+    """Fetch the pages of manifests at the size that a collection reads photos at; `fetcher` is from `open_fetcher`.
 
     Raises
     ------
@@ -77,14 +79,12 @@ def fetch_pages(
     from retrieval.curation.uploads import uploads_folder
     from retrieval.iiif.changes import streams_from
     from retrieval.iiif.downloads import NeededSize, fetch_manifests
-    from retrieval.iiif.fetching import Fetcher, FetchPolicy
 
     root = Path(folder) if folder is not None else uploads_folder(collection.folder)
     image = collection.options.image
     size = NeededSize(image.max_side, image.working_side, check_pictures)
     streams = streams_from(collection.catalogue.setting(STREAMS_KEY))
-    allowed, free = ((one,) if isinstance(one, str) else tuple(one) for one in (allow_hosts, ignore_robots))
-    with Fetcher(FetchPolicy(allowed_hosts=allowed, ignore_robots=free, tokens=_tokens())) as fetcher:
+    with fetcher or open_fetcher(allow_hosts, ignore_robots) as fetcher:
         try:
             top = root if folder is not None else make_folders(root, FOLDER)[0]
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)
@@ -99,21 +99,29 @@ def fetch_pages(
     return FetchedPages(root, downloads, notes, streams)
 
 
-def check_addresses(addresses: Sequence[str], allow_hosts: Iterable[str], ignore_robots: Iterable[str]) -> None:
-    """Raise CairnError if nothing can be had of any address: before a collection is made for them."""
-    from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT
+def open_fetcher(allow_hosts: Iterable[str], ignore_robots: Iterable[str]) -> "Fetcher":
+    """Return what asks other hosts, with the access tokens of the environment."""
     from retrieval.iiif.fetching import Fetcher, FetchPolicy
+
+    allowed, free = ((one,) if isinstance(one, str) else tuple(one) for one in (allow_hosts, ignore_robots))
+    return Fetcher(FetchPolicy(allowed_hosts=allowed, ignore_robots=free, tokens=_tokens()))
+
+
+def check_addresses(addresses: Sequence[str], fetcher: "Fetcher") -> None:
+    """Raise CairnError if nothing can be had of any address: before a collection is made for them.
+
+    What could be had is not asked for again by a run with the same `fetcher`.
+    """
+    from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT
     from retrieval.iiif.manifests import read_document
 
     first: tuple[str, CairnError] | None = None
-    policy = FetchPolicy(allowed_hosts=tuple(allow_hosts), ignore_robots=tuple(ignore_robots), tokens=_tokens())
-    with Fetcher(policy) as fetcher:
-        for address in addresses:
-            try:
-                read_document(fetcher.fetch(address, LARGEST_DOCUMENT, accept=JSON).content)
-                return
-            except CairnError as error:
-                first = first or (address, error)
+    for address in addresses:
+        try:
+            read_document(fetcher.fetch_ahead(address, LARGEST_DOCUMENT, accept=JSON).content)
+            return
+        except CairnError as error:
+            first = first or (address, error)
     if first is not None:
         raise CairnError("{manifest} cannot be fetched: {reason}.", manifest=first[0], reason=str(first[1]))
 

@@ -36,6 +36,7 @@ from retrieval.web.uploads import Uploads, form_of
 router = APIRouter(prefix="/api/saved", tags=["saved searches"])
 
 Id = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the saved search.")]
+Category = Annotated[str | None, Query(description="Those of a category alone; empty: those that have none.")]
 _FORM = form_of({"request": NewSearch, "photo": {"type": "string", "format": "binary"}}, required=["request"])
 
 
@@ -118,13 +119,7 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
 
 
 @router.get("/{search}/finds.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
-def finds_file(
-    request: Request,
-    search: Id,
-    category: Annotated[
-        str | None, Query(description="Those of a category alone; empty: those that have none.")
-    ] = None,
-) -> Response:
+def finds_file(request: Request, search: Id, category: Category = None) -> Response:
     """Give what a saved search has found as a table to keep."""
     collection = service_of(request).collection
     meant = collection.catalogue.read(saved.saved_search, search)
@@ -132,13 +127,7 @@ def finds_file(
 
 
 @router.get("/{search}/finds.xml", response_class=Response, responses=TEI)
-def finds_tei(
-    request: Request,
-    search: Id,
-    category: Annotated[
-        str | None, Query(description="Those of a category alone; empty: those that have none.")
-    ] = None,
-) -> Response:
+def finds_tei(request: Request, search: Id, category: Category = None) -> Response:
     """Give what a saved search has found as TEI: a zone for each region, and books and pages that point to them."""
     collection = service_of(request).collection
     meant = collection.catalogue.read(saved.saved_search, search)
