@@ -132,8 +132,8 @@ def _collection_options(chosen: Mapping[str, Any]) -> "CollectionOptions":
     from retrieval.search.engines.contract import prepare
 
     own = {name: chosen[name] for name in options_of(CollectionOptions) if name in chosen}
-    options = prepare(chosen["engine"], build(CollectionOptions, own))
-    verifier = _search_options(chosen).verifier
-    if verifier != OWN and getattr(find_verifier(verifier), "needs_descriptors", False):
+    search = _search_options(chosen)
+    options = prepare(search.engine, build(CollectionOptions, own))
+    if search.verifier != OWN and getattr(find_verifier(search.verifier), "needs_descriptors", False):
         options = replace(options, keep_descriptors=True)
     return options.with_extensions()

@@ -10,6 +10,7 @@ import pytest
 
 from eval.library.retrieval import evaluate_retrieval
 from index.errors import CairnError
+from retrieval.search.engines.contract import load_engine
 from tests.conftest import Indexed, Ran
 from tests.support.toy_extensions import Nearest, no_extensions  # noqa: F401
 
@@ -81,7 +82,7 @@ def test_a_benchmark_gives_what_the_command_prints(cairn: Cairn, indexed: Indexe
 
 
 @pytest.mark.slow
-def test_a_verifier_gets_the_descriptors_that_it_needs(indexed: Indexed) -> None:
+def test_engines_and_verifiers_are_given_as_objects_and_get_the_descriptors_that_they_need(indexed: Indexed) -> None:
     class Seen(Nearest):
         rows: ClassVar[list[int]] = []
 
@@ -91,6 +92,14 @@ def test_a_verifier_gets_the_descriptors_that_it_needs(indexed: Indexed) -> None
 
     how = {"vocabulary": indexed.folder, "max_side": 240, "turns": 1, "share": 0.3, "workers": 1}
     assert evaluate_retrieval(indexed.photos, indexed.gt, verifier=Seen(), **how).mean_ap > 0.5 and min(Seen.rows) > 0
+
+    class Words(load_engine("tf-idf")):  # type: ignore[misc]
+        pass
+
+    own, theirs = (
+        evaluate_retrieval(indexed.photos, indexed.gt, engine=engine, **how).ap for engine in (Words, "tf-idf")
+    )
+    assert own == theirs
 
 
 @pytest.mark.parametrize(
