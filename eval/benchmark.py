@@ -206,7 +206,7 @@ def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None
     if collection is None:
         if not photos.image_files:
             raise _nothing_in(photos)
-        answerable, _ = truth.answerable({path.stem for path in photos.image_files})
+        answerable, _ = truth.answerable({truth.name_of(path) for path in photos.image_files})
         if lost := [query for query in answerable.queries if query.stem not in photos.queries]:
             raise no_photo_of(lost[0])
     if features is not None and truth.cropped:

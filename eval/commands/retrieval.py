@@ -36,10 +36,10 @@ _SETS = {
     "roxford1m": ("roxford5k", "Revisited Oxford among its million distractors (R1M)", "revisitop1m"),
     "rparis1m": ("rparis6k", "Revisited Paris among the million distractors of Revisited (R1M)", "revisitop1m"),
     "gldv2": ("gldv2", "Google Landmarks v2 (761,757 photos, 117,577 queries; mAP@100)", None),
-    "smvs": ("smvs", "landmarks of Stanford Mobile Visual Search (phone photos search one photo a building)", None),
+    "smvs": ("smvs", "Stanford Mobile Visual Search (photos of phones search for the one reference of each)", None),
 }
 _OF_TWO_CAMERAS = {"smvs": ("sf_q_", "sf_r_")}
-"""Prefixes of the names of query photos and database photos."""
+"""Prefixes of the names of query photos and database photos, where they lie in one folder."""
 
 
 @grouped
@@ -52,8 +52,8 @@ def retrieval(
         Path,
         typer.Option(
             rich_help_panel=MEASURED,
-            help="Ground truth: a folder in the layout of Oxford5K, a file gnd_….pkl of Revisited, or "
-            "retrieval_solution_….csv of Google Landmarks.",
+            help="Ground truth: a folder in the layout of Oxford5K or of Stanford Mobile Visual Search, a file "
+            "gnd_….pkl of Revisited, or retrieval_solution_….csv of Google Landmarks.",
         ),
     ],
     how: Annotated[
@@ -191,7 +191,7 @@ def _add_set(evaluate: typer.Typer, name: str) -> None:
         if distractor_set is not None:
             chosen["distractors"] = [*locate(distractor_set, root).images, *(chosen["distractors"] or ())]
         quiet, json = chosen.pop("quiet"), chosen.pop("json")
-        cameras = _OF_TWO_CAMERAS.get(name)
+        cameras = _OF_TWO_CAMERAS.get(name) if located_set.queries is None else None
         report = _measure(
             context,
             name,

@@ -128,7 +128,12 @@ def _search_options(chosen: Mapping[str, Any]) -> "SearchOptions":
 
 def _collection_options(chosen: Mapping[str, Any]) -> "CollectionOptions":
     from retrieval.collection.options import CollectionOptions
+    from retrieval.matching.verifiers import OWN, find_verifier
     from retrieval.search.engines.contract import prepare
 
     own = {name: chosen[name] for name in options_of(CollectionOptions) if name in chosen}
-    return prepare(chosen["engine"], build(CollectionOptions, own)).with_extensions()
+    search = _search_options(chosen)
+    options = prepare(search.engine, build(CollectionOptions, own))
+    if search.verifier != OWN and getattr(find_verifier(search.verifier), "needs_descriptors", False):
+        options = replace(options, keep_descriptors=True)
+    return options.with_extensions()

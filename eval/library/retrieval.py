@@ -143,8 +143,8 @@ def evaluate_retrieval(
         index and search.
     truth : dict or path
         Ground truth: by the query's name a set of its positives, or a dict of sets ``good``, ``ok`` and ``junk``, with
-        junk ignored; for rankings in a dict. Or a folder in the layout of Oxford5K, or a file ``gnd_*.pkl`` of
-        Revisited.
+        junk ignored; for rankings in a dict. Or a folder in the layout of Oxford5K or of Stanford Mobile Visual Search,
+        or a file ``gnd_*.pkl`` of Revisited.
     queries : path, optional
         Folder of query photos outside the photos.
     progress : None, bool or callable

@@ -1,6 +1,6 @@
 """Queries and positives of a retrieval benchmark, in one form for all ground truths."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,15 @@ from index.errors import CairnError
 from index.extensions import extensions
 from index.text import shown
 from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
+from retrieval.metadata.pages import stem_of
+from retrieval.photos.listing import list_photos
 
 PLAIN = ""
 """Name of the only protocol of Oxford5K, Paris6K and sets in the same layout."""
 REVISITED = ("easy", "medium", "hard")
 """Names of the protocols of Revisited."""
+REFERENCE = "Reference"
+"""The folder of the photos that are searched in Stanford Mobile Visual Search."""
 CUTOFFS = (1, 5, 10)
 """The k of Revisited's mean precisions at k."""
 
@@ -56,11 +60,17 @@ class Truth:
     # whether a query is a crop of the photo, rather than the photo's features in the box
     cropped: bool = False
     depth: int | None = None  # number of photos of a ranking that count, for `average_precision_at`
+    folders: int = 0  # number of the folders above a photo that belong to its name
 
     @property
     def named(self) -> frozenset[str]:
         """All photos named by its queries."""
         return frozenset(query.stem for query in self.queries).union(*(query.named for query in self.queries))
+
+    def name_of(self, photo: str | Path) -> str:
+        """The name of a photo, by its path: its stem, with the folders that belong to its name."""
+        path = Path(photo)
+        return "/".join((*path.parts[-1 - self.folders : -1], stem_of(str(photo))))
 
     def of(self, queries: tuple[BenchmarkQuery, ...]) -> "Truth":
         """The ground truth restricted to some queries."""
@@ -108,7 +118,8 @@ class Truth:
 
 def read_truth(path: Path) -> Truth:
     """Read a ground truth: a folder in the layout of Oxford5K, a file ``gnd_*.pkl`` of Revisited,
-    ``retrieval_solution_*.csv`` of Google Landmarks, or a format of an extension.
+    ``retrieval_solution_*.csv`` of Google Landmarks, the folders of Stanford Mobile Visual Search, or a format of an
+    extension.
     """
     path = Path(path)
     truth = read_by_extension(path)
@@ -118,6 +129,8 @@ def read_truth(path: Path) -> Truth:
         return landmarks_truth(read_retrieval(path))
     if path.is_file():
         return revisited_truth(read_revisited(path))
+    if categories := categories_of(path):
+        return references_truth(categories)
     return plain_truth(read_ground_truth(path))
 
 
@@ -175,9 +188,37 @@ def landmarks_truth(queries: list[RetrievalQuery]) -> Truth:
     return Truth(tuple(benchmark_queries), tuple(usage for usage in USAGES if usage in there), depth=DEPTH)
 
 
+def categories_of(folder: Path) -> list[Path]:
+    """Categories of Stanford Mobile Visual Search, as its archives have them: folders with a folder ``Reference``, or
+    the folder itself, if it is one.
+    """
+    return [folder] if (folder / REFERENCE).is_dir() else sorted(one.parent for one in folder.glob(f"*/{REFERENCE}/"))
+
+
+def references_truth(categories: Sequence[Path]) -> Truth:
+    """Stanford Mobile Visual Search: each photo in another folder of a category than ``Reference``, such as ``Droid``,
+    searches the references of all categories for that with its name. The precision at one is reported too.
+    """
+    queries, database = [], set()
+    for category in categories:
+        names: dict[str, set[str]] = {}
+        for _, path in list_photos([category]):
+            if path.parent.parent == category:
+                names.setdefault(path.parent.name, set()).add(path.stem)
+        known = names.pop(REFERENCE, set())
+        database |= {f"{category.name}/{REFERENCE}/{stem}" for stem in known}
+        for folder, stem in sorted((folder, stem) for folder, stems in names.items() for stem in stems & known):
+            name = f"{category.name}/{folder}/{stem}"
+            right = QueryLabels(frozenset({f"{category.name}/{REFERENCE}/{stem}"}), frozenset())
+            queries.append(BenchmarkQuery(name, name, None, {category.name: right}))
+    kinds = tuple(category.name for category in categories)
+    return Truth(tuple(queries), kinds, cutoffs=(1,), database=frozenset(database), folders=2)
+
+
 def one_right_answer(truth: Truth, query_prefix: str, searched: str) -> Truth:
-    """Stanford Mobile Visual Search: photos of one camera are queries for those of another, by prefixes of names, with
-    one photo for each building. Precision at one, the share of queries with a right first photo, is reported too.
+    """A part of Stanford Mobile Visual Search in one folder: photos of one camera are queries for those of another, by
+    prefixes of names, with one photo for each building. Precision at one, the share of queries with a right first
+    photo, is reported too.
     """
     queries = []
     for query in truth.queries:

@@ -24,7 +24,8 @@ class PhotoFiles:
         for root, path in list_photos(folders):
             self.paths.append(path)
             inside = path.relative_to(root)
-            for name in (str(path), str(root.resolve() / inside), inside.as_posix(), path.stem):
+            bare = inside.with_suffix("").as_posix()
+            for name in (str(path), str(root.resolve() / inside), inside.as_posix(), bare, path.stem):
                 self._by_name.setdefault(name, path)
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -65,17 +65,17 @@ def choose_photos(
         truth = truth.of(tuple(_sample(truth.queries, wanted, rng)))
     named, searched = truth.named, everything
     if truth.database is not None:
-        searched = [(root, path) for root, path in everything if path.stem in truth.database]
-    _check_stems((path.stem for _, path in searched), named | (truth.database or frozenset()))
+        searched = [(root, path) for root, path in everything if truth.name_of(path) in truth.database]
+    _check_stems((truth.name_of(path) for _, path in searched), named | (truth.database or frozenset()))
     distractor_photos = _others(list_photos(distractors), everything) if distractors else []
     indexed, also = tuple(map(Path, images)), tuple(map(Path, distractors))
     if share < 1 or truth.database is not None:
-        searched = _share_of(searched, named, share, rng)
+        searched = _share_of(searched, truth, share, rng)
         if share < 1 and truth.database is not None:
-            truth = replace(truth, database=truth.database & named | {path.stem for _, path in searched})
+            truth = replace(truth, database=truth.database & named | {truth.name_of(path) for _, path in searched})
         indexed = tuple(path for _, path in searched)
     if share < 1:
-        distractor_photos = _share_of(distractor_photos, frozenset(), share, rng)
+        distractor_photos = _share_of(distractor_photos, Truth(()), share, rng)
         also = tuple(path for _, path in distractor_photos)
     query_photos = _query_photos(truth, everything, others)
     return BenchmarkPhotos(
@@ -89,11 +89,11 @@ def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
     """
     listed = list(photos)
     places = [(number, path.relative_to(root).as_posix(), str(path)) for number, (root, path) in enumerate(listed)]
-    stems = {stem_of(str(path)) for _, path in listed}
+    stems = {truth.name_of(path) for _, path in listed}
     lookup = PhotoLookup(places)
     names = {}
     for name in (truth.named | (truth.database or frozenset())) - stems:
-        candidates = sorted({stem_of(str(listed[number][1])) for number in lookup.find_all(name)})
+        candidates = sorted({truth.name_of(listed[number][1]) for number in lookup.find_all(name)})
         if len(candidates) > 1:
             raise CairnError(
                 f"The ground truth's {shown(name)} may be {shown(candidates[0])} or {shown(candidates[1])}."
@@ -111,12 +111,13 @@ def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
 def _query_photos(truth: Truth, listed: Listed, query_folder: Listed) -> dict[str, Path]:
     """The photo of each query's stem, which must be unique."""
     query_stems = {query.stem for query in truth.queries}
-    among = [path for _, path in listed if path.stem in query_stems]
-    _check_stems((path.stem for path in among), query_stems)
-    photos = {path.stem: path for path in among}
-    others = [path for _, path in query_folder if path.stem in query_stems - photos.keys()]
-    _check_stems((path.stem for path in others), query_stems)
-    return photos | {path.stem: path for path in others}
+    photos: dict[str, Path] = {}
+    for places in (listed, query_folder):
+        found = [(truth.name_of(path), path) for _, path in places]
+        found = [(name, path) for name, path in found if name in query_stems - photos.keys()]
+        _check_stems(name for name, _ in found)
+        photos |= dict(found)
+    return photos
 
 
 def listing_of(paths: Sequence[Path], share: float = 1.0, seed: int = 0) -> tuple[Path, ...]:
@@ -144,9 +145,10 @@ def _sample(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T
     return [every[place] for place in np.sort(rng.permutation(len(every))[:number])]
 
 
-def _share_of(listed: Listed, named: Set[str], share: float, rng: np.random.Generator) -> Listed:
-    """All named photos, and a share of the others."""
-    others = [place for place, (_, path) in enumerate(listed) if path.stem not in named]
+def _share_of(listed: Listed, truth: Truth, share: float, rng: np.random.Generator) -> Listed:
+    """All photos that a ground truth names, and a share of the others."""
+    named = truth.named
+    others = [place for place, (_, path) in enumerate(listed) if truth.name_of(path) not in named]
     left_out = set(others) - set(_sample(others, round(share * len(others)), rng))
     return [one for place, one in enumerate(listed) if place not in left_out]
 
@@ -170,12 +172,15 @@ def named_photos(queries: Iterable[GroundTruthQuery]) -> set[str]:
 
 
 def stems_of(
-    rows: Sequence[ImageRow], named: Set[str] | None = None, distractors: Set[str] = frozenset()
+    rows: Sequence[ImageRow],
+    named: Set[str] | None = None,
+    distractors: Set[str] = frozenset(),
+    name_of: Callable[[str], str] = stem_of,
 ) -> dict[int, str]:
     """Names of a collection's photos for a ground truth, by image number: stems, or paths for photos that it does not
     name (`named`; None: all) and for distractors. Raises CairnError if a named stem occurs twice.
     """
-    known = {row.number: stem_of(row.path) for row in rows if row.path not in distractors}
+    known = {row.number: name_of(row.path) for row in rows if row.path not in distractors}
     _check_stems(known.values(), named)
     return {
         row.number: row.path

@@ -17,7 +17,6 @@ from index.similarity import SimilarityMatrix
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION, GLOBAL
-from retrieval.metadata.pages import stem_of
 from retrieval.search.engines.contract import settle
 from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.options import SearchOptions
@@ -43,9 +42,9 @@ class QueryRun:
         self.rows = collection.catalogue.read(all_indexed)
         distractors = {str(path) for path in photos.distractor_files}
         self.distractors = sum(row.path in distractors for row in self.rows)
-        self._names = stems_of(self.rows, truth.named | (truth.database or frozenset()), distractors)
+        self._names = stems_of(self.rows, truth.named | (truth.database or frozenset()), distractors, truth.name_of)
         self._numbers = {name: number for number, name in self._names.items()}
-        self._paths = {stem_of(row.path): Path(row.path) for row in self.rows if row.path not in distractors}
+        self._paths = {truth.name_of(row.path): Path(row.path) for row in self.rows if row.path not in distractors}
         self._paths.update(photos.queries)
         listed = (truth.database or frozenset()).union(*(query.named for query in truth.queries))
         self.missing = sorted(listed - set(self._names.values()))

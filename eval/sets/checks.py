@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.sets.layouts import CORRUPT_PARIS, HARRIS, PARTS, find_ground_truth, find_photos, locate
+from eval.protocols.truth import REFERENCE, read_truth
+from eval.sets.layouts import CORRUPT_PARIS, HARRIS, PARTS, LocatedSet, find_ground_truth, find_photos, locate
 from eval.sets.manifests import Manifest, read_manifest
 from index.errors import CairnError
 from learning.patches.phototour import bitmap_name, bitmaps_of
@@ -131,6 +132,9 @@ def _check_photos(manifest: Manifest, root: Path, finding: SetFinding, manifests
     except CairnError:
         return
     finding.folder = str(located.folder)
+    if located.queries is not None and manifest.name == "smvs":
+        _check_references(finding, located)
+        return
     good = _count_photos(finding, list(located.images))
     if "ground_truth" in finding.wanted:
         finding.found["ground_truth"] = int(located.ground_truth is not None)
@@ -144,6 +148,18 @@ def _check_photos(manifest: Manifest, root: Path, finding: SetFinding, manifests
         there = {path.stem for path in good}
         names = (f"ukbench{number:05}" for number in range(finding.wanted["images"]))
         finding.missing += [f"{name}.jpg" for name in names if name not in there]
+
+
+def _check_references(finding: SetFinding, located: LocatedSet) -> None:
+    """Stanford Mobile Visual Search as its archives have it, as many as there are: each query needs its reference."""
+    truth = read_truth(located.folder)
+    photos = [path for _, path in list_photos([located.folder])]
+    good = _count_photos(finding, photos)
+    asked = {truth.name_of(path) for path in good if path.parent.name != REFERENCE}
+    alone = asked - {query.name for query in truth.queries}
+    finding.missing = sorted({"{0}/Reference/{2}.jpg".format(*name.split("/")) for name in alone})
+    finding.wanted = {"images": len(photos), "queries": len(asked)}
+    finding.found["queries"] = len(asked - alone)
 
 
 def _check_part(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:

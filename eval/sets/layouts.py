@@ -10,8 +10,9 @@ letters, below the root or in ``test``, ``datasets`` or ``data`` there; then in 
 - Revisited's million distractors: ``revisitop1m``, the photos in ``jpg`` or there.
 - Google Landmarks v2: photos in ``index`` and ``test``; ``retrieval_solution_v2.1.csv`` in ``test``, in
   ``ground_truth`` or there.
-- Stanford Mobile Visual Search, a part of its landmarks: photos ``sf_q_*`` and ``sf_r_*`` in ``images``, ground truth
-  in ``gt`` (in the layout of Oxford5K).
+- Stanford Mobile Visual Search: a folder for each category, in it ``Reference`` and one for each camera, such as
+  ``Droid``; or a part of its landmarks: photos ``sf_q_*`` and ``sf_r_*`` in ``images``, ground truth in ``gt`` (in the
+  layout of Oxford5K).
 - HPatches: a folder for each sequence, ``i_*`` and ``v_*``, with patches (``ref.png``) or photos (``1.ppm``).
 """
 
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from eval.protocols.truth import REFERENCE, categories_of
 from index.errors import CairnError
 from index.text import one_of
 from retrieval.photos.listing import list_photos
@@ -226,8 +228,11 @@ def _landmarks(name: str, root: Path) -> LocatedSet:
 
 
 def _mobile(name: str, root: Path) -> LocatedSet:
-    """The landmarks of Stanford Mobile Visual Search, with photos of two cameras in one folder."""
+    """Stanford Mobile Visual Search: its categories, or a part of its landmarks in one folder."""
     for home in homes_of(name, root):
+        if categories := categories_of(home):
+            photos = tuple(path for one in categories for path in _photos(one / REFERENCE))
+            return LocatedSet(name, home, photos, home, home)
         if (home / "gt").is_dir() and (home / "images").is_dir():
             photos = tuple(path for path in _photos(home / "images") if path.name.startswith(("sf_q_", "sf_r_")))
             if photos:

@@ -59,11 +59,17 @@ class MiningChoices:
             IMAGE_PAIRS,
             metavar="NAME|FILE",
             local=True,
+            extends="descriptor",
         ),
     ] = "rootsift"
     detector: Annotated[
         str | None,
-        Option(f"{one_of(DETECTORS)} (default: the collection's own, or dog-affine).", REGIONS, metavar="NAME"),
+        Option(
+            f"{one_of(DETECTORS)} (default: the collection's own, or dog-affine).",
+            REGIONS,
+            metavar="NAME",
+            extends="detector",
+        ),
     ] = None
     measurement_scale: Annotated[float | None, option_of(CollectionOptions, "measurement_scale")] = None
     extent: Annotated[

@@ -25,6 +25,7 @@ __all__ = [
     "check_engine",
     "check_extractor",
     "check_features",
+    "check_global_descriptor",
     "check_protocol",
     "check_verifier",
 ]

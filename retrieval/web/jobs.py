@@ -38,6 +38,7 @@ from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content
 from retrieval.photos.tiles import encode_part, read_part
 from retrieval.photos.work import PhotoTooLarge
 from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
+from retrieval.search.global_ranking import photos_like
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
 from retrieval.web.discretion import without_paths
@@ -142,6 +143,9 @@ class SearchJobs:
                 return look(searches).to_dict(), b""
             case "search":
                 return self._search(searches, request), b""
+            case "like":
+                found = photos_like(searches.collection, request["like"], filter_of(request), request["top"])
+                return {"found": found}, b""
             case "match":
                 return self._match(searches, request).to_dict(), b""
             case "picture":

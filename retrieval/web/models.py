@@ -242,6 +242,21 @@ class Month(BaseModel):
     photos: int
 
 
+class LikePhoto(Photo):
+    """A photo that looks like what words say."""
+
+    likeness: float = Field(
+        description="Cosine between the global descriptors of words and photo; it confirms nothing."
+    )
+
+
+class LikeAnswer(BaseModel):
+    """Photos that look like what words say, the best first."""
+
+    like: str
+    photos: list[LikePhoto]
+
+
 class Timeline(BaseModel):
     """When photos were taken."""
 

@@ -67,6 +67,25 @@ def test_the_score_is_that_of_the_rankings(indexed: Indexed, engine: str) -> Non
     assert np.mean([score.ap for score in scores]) > {"tf-idf": 0.6, "tf-idf-sp": 0.95}[engine]
 
 
+@pytest.mark.slow
+def test_photos_of_one_name_in_several_folders_are_told_apart(
+    indexed: Indexed, tmp_path: Path, cairn: Callable[..., Ran]
+) -> None:
+    for category, thing in (("book_covers", "page"), ("landmarks", "coffee")):
+        for folder, view in (("Reference", 1), ("Droid", 2), ("Palm", 3)):
+            (tmp_path / "smvs" / category / folder).mkdir(parents=True)
+            shutil.copy(indexed.photos / f"{thing}_00{view}.jpg", tmp_path / "smvs" / category / folder / "001.jpg")
+    page = tmp_path / "report.html"
+    how = ("--root", tmp_path, "--words", 100, "--work", tmp_path / "work", "--workers", 1, "--report", page, "--json")
+    told = cairn("evaluate", "smvs", *how).json
+    assert told["images"] == 2 and not told["missing"]
+    for name in ("book_covers", "landmarks"):
+        scored = told["protocols"][name]
+        assert (scored["mAP"], scored["mP@1"]) == (1, 1)
+        assert [one["name"] for one in scored["queries"]] == [f"{name}/Droid/001", f"{name}/Palm/001"]
+    assert page.read_text(encoding="utf-8").count("data:image/jpeg") >= 4
+
+
 def test_a_run_measures_photos_that_are_not_indexed_yet(indexed: Indexed, tmp_path: Path) -> None:
     """Queries outside the photos, missing photos of the ground truth, and an unreadable one."""
     images, queries = tmp_path / "images", tmp_path / "queries"

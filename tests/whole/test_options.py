@@ -12,6 +12,7 @@ import cairn as public
 from cairn import make_app
 from eval.library.benchmark import NOT_MEASURED
 from index.errors import CairnError
+from index.extensions import KINDS
 from index.options.declaration import Declared, build, options_of
 from learning.library.choices import LearningRunOptions, ModelChoices, PatchChoices, PhotoChoices, TuningChoices
 from learning.library.mining_options import MiningChoices
@@ -103,6 +104,11 @@ def _wrong(declared: Declared) -> Iterator[Any]:
     if declared.item is not bool:
         yield [[]]
     yield {"a": 1}
+
+
+def test_what_names_an_interchangeable_part_takes_an_object_too() -> None:
+    parts = [one for kind in ALL for one in options_of(kind).values() if one.name in KINDS]
+    assert len(parts) > 4 and all(one.option.extends == one.name for one in parts)
 
 
 @pytest.mark.parametrize("kind", sorted(ALL, key=lambda one: one.__name__), ids=lambda one: one.__name__)

@@ -85,4 +85,6 @@ def test_groups_make_a_table_without_a_warning(folder: Path) -> None:
     with library.open(folder) as collection:
         groups = collection.group(workers=1)
         table = pandas.DataFrame(group.to_dict() for group in groups)
+        photos = pandas.DataFrame(groups[0])
+    assert photos["name"].tolist() == table["photos"][0]
     assert table["group"].tolist() == [group.number for group in groups] and len(table.explode("photos")) > len(groups)

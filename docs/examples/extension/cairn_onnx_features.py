@@ -49,7 +49,8 @@ class OnnxFeatures:
             points, scores = np.stack([x, y], axis=1).astype(float), heat[y, x]
         else:
             scores, points, rows = found
-            points = (points + 1) / 2 * (size - 1) if np.abs(points).max(initial=0) <= 1 else points  # as of ALIKED
+            whole = np.array(image.shape[1::-1])
+            points = (points + 1) / 2 * (whole - 1) if np.abs(points).max(initial=0) <= 1 else points  # as of ALIKED
         best = [row for row in np.argsort(-scores, kind="stable") if (points[row] < size).all()][: self.most]
         if dense:
             places = ((points[best] + 0.5) * rows.shape[1] / image.shape[0] - 0.5).T[::-1]

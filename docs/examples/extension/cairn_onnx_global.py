@@ -2,7 +2,7 @@
 
 CAIRN_ONNX_GLOBAL names the file, and CAIRN_ONNX_SIDE the side of its input, 224 otherwise. OpenCV runs it, or ONNX
 Runtime with CAIRN_ONNX_RUNTIME=1. Colours are normalised as for ImageNet; or as for CLIP, with CAIRN_ONNX_TEXT, which
-names its text encoder: photos are found by words then, by ONNX Runtime and the tokenizer.json beside that file.
+names its text encoder: photos are found by words then, all by ONNX Runtime, with the tokenizer.json beside that file.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class OnnxGlobal:
 
     @cached_property
     def _run(self):
-        if "CAIRN_ONNX_RUNTIME" in os.environ:
+        if os.environ.keys() & {"CAIRN_ONNX_RUNTIME", "CAIRN_ONNX_TEXT"}:  # of several outputs the first
             session = __import__("onnxruntime").InferenceSession(self.path)
             return lambda blob: session.run(None, {session.get_inputs()[0].name: blob})[0]
         net = cv2.dnn.readNetFromONNX(str(self.path))

@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import (
     ClockDecided,
+    Filters,
     HowToExplain,
     HowToSearch,
     ImpressionsAnswer,
+    LikeAnswer,
     MatchAnswer,
     MatchRequest,
     Number,
@@ -27,7 +30,7 @@ from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes.exports import attached
 from retrieval.web.routes.saved import table_file
-from retrieval.web.service import changing, describe_photos, service_of
+from retrieval.web.service import changing, describe_photos, describe_those_there, service_of
 from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api", tags=["search"])
@@ -56,6 +59,13 @@ class SearchParameters(HowToSearch):
     def request(self) -> SearchRequest:
         """As the body of a request has it."""
         return SearchRequest(queries=_parse(self.q), **self.model_dump(exclude={"q"}))
+
+
+class LikeParameters(Filters):
+    """What photos are to look like, and which of them may be found."""
+
+    like: str = Field(min_length=1, max_length=1000, description="Words such as: a red door in snow.")
+    top: int = Field(20, ge=1, le=1000, description="Number of photos, at most.")
 
 
 class MatchParameters(HowToExplain):
@@ -93,6 +103,17 @@ async def search_uploads(request: Request) -> Any:
     service = service_of(request)
     async with service.forms.receive(request) as form:
         return await _search(request, SearchRequest.model_validate_json(_field(form)), form)
+
+
+@router.get("/like", response_model=LikeAnswer, dependencies=SEARCHING)
+async def like(request: Request, asked: Annotated[LikeParameters, Query()]) -> dict[str, Any]:
+    """Find photos that look like what words say, in a collection whose global descriptors describe words, too."""
+    service = service_of(request)
+    answer, _ = await service.search(request, "like", asked.model_dump(mode="json"))
+    likeness = dict(answer["found"])
+    photos = await run_in_threadpool(describe_those_there, service, list(likeness))
+    found = [{**one.model_dump(), "likeness": round(likeness[one.number], 4)} for one in photos]
+    return {"like": asked.like, "photos": found}
 
 
 @router.get("/match", dependencies=SEARCHING, response_model=MatchAnswer, responses=_FILES)

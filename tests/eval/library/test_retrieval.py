@@ -3,14 +3,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from eval.library.retrieval import evaluate_retrieval
 from index.errors import CairnError
+from retrieval.search.engines.contract import load_engine
 from tests.conftest import Indexed, Ran
+from tests.support.toy_extensions import Nearest, no_extensions  # noqa: F401
 
 Cairn = Callable[..., Ran]
 TRUTH = {"door": {"good": {"a"}, "ok": ["b"], "junk": {"j"}}, "tower": {"t", "u"}, "nothing": set()}
@@ -77,6 +79,27 @@ def test_a_benchmark_gives_what_the_command_prints(cairn: Cairn, indexed: Indexe
     assert found.ap == pytest.approx({query["name"]: query["ap"] for query in told["queries"]}, abs=1e-6)
     assert found.mean_ap == pytest.approx(told["mAP"], abs=1e-6)
     assert evaluate_retrieval(tmp_path / "ranking.csv", indexed.gt).ap.items() >= found.ap.items()
+
+
+@pytest.mark.slow
+def test_engines_and_verifiers_are_given_as_objects_and_get_the_descriptors_that_they_need(indexed: Indexed) -> None:
+    class Seen(Nearest):
+        rows: ClassVar[list[int]] = []
+
+        def verify(self, query: Any, photo: Any) -> Any:
+            self.rows.append(len(query.descriptors))
+            return super().verify(query, photo)
+
+    how = {"vocabulary": indexed.folder, "max_side": 240, "turns": 1, "share": 0.3, "workers": 1}
+    assert evaluate_retrieval(indexed.photos, indexed.gt, verifier=Seen(), **how).mean_ap > 0.5 and min(Seen.rows) > 0
+
+    class Words(load_engine("tf-idf")):  # type: ignore[misc]
+        pass
+
+    own, theirs = (
+        evaluate_retrieval(indexed.photos, indexed.gt, engine=engine, **how).ap for engine in (Words, "tf-idf")
+    )
+    assert own == theirs
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,8 +17,11 @@ from index.extensions import ExtensionMissing
 from retrieval.collection.global_rows import GlobalRows, read_global
 from retrieval.library.testing import check_global_descriptor
 from tests.conftest import Indexed, Ran
+from tests.support.browser import chromium as chromium
+from tests.support.browser import visiting, wait_for_results
 from tests.support.live import client_of, serving
-from tests.support.toy_extensions import Colours, forget, no_extensions  # noqa: F401
+from tests.support.paths import ROOT
+from tests.support.toy_extensions import Colours, forget, install, no_extensions  # noqa: F401
 
 
 @pytest.fixture
@@ -205,11 +209,16 @@ def test_likeness_is_the_cosine_and_photos_without_a_row_come_last() -> None:
 
 
 @pytest.mark.slow
-def test_requests_have_the_option_too(made: library.Collection, tmp_path: Path) -> None:
+def test_requests_have_the_option_too_and_find_photos_by_words(
+    made: library.Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = list(_rows(made))
     np.savez(tmp_path / "rows.npz", names=np.array(names), vectors=np.eye(len(names), 48) + 0.1)
     made.add_global_descriptors(tmp_path / "rows.npz")
     how = {"global_descriptors": "alone"}
+    place = {"colours": "tests.support.toy_extensions:Colours"}
+    install(monkeypatch, tmp_path / "site", {"cairn.global_descriptors": place})
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}:{ROOT}")  # of the server's processes
     with serving(made.folder, tmp_path / "cache") as address, client_of(address) as client:
         answer = client.get("/api/search", params={"q": made.photo(names[0]).number, **how}).json()
         assert answer["results"][0]["name"] == names[0] and answer["global_descriptors"] == "alone"
@@ -220,6 +229,38 @@ def test_requests_have_the_option_too(made: library.Collection, tmp_path: Path) 
         refused = client.post("/api/search", files=sent)  # type: ignore[arg-type]
         assert 400 <= refused.status_code < 500 and "come from a file, which has none of" in refused.text
         assert client.get("/api/search", params={"q": 1, "global_descriptors": "some"}).status_code == 422
+        refused = client.get("/api/like", params={"like": "a red door"})
+        assert refused.status_code == 400 and "Nothing that describes words" in refused.json()["detail"]
+        assert str(made.folder) not in refused.text
+        made.add_global_descriptors("colours", workers=1)
+        asked = {"like": "a red door", "name": names[0][:3], "top": 3}
+        found = client.get("/api/like", params=asked).json()
+        expected = made.photos_like("a red door", top=3, where={"name": names[0][:3]})
+        assert found["like"] == "a red door" and len(expected) == 3
+        assert [(one["name"], one["likeness"]) for one in found["photos"]] == [
+            (one.name, said) for one, said in expected
+        ]
+        for wrong in ({}, {"like": ""}, {"like": "a", "top": 0}, {"like": "a", "album": "x"}):
+            assert client.get("/api/like", params=wrong).status_code == 422
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_page_lets_choose_where_there_are_some(made: library.Collection, tmp_path: Path, chromium: Any) -> None:
+    names = [photo.name for photo in made]
+    np.savez(tmp_path / "rows.npz", names=np.array(names), vectors=np.eye(len(names), 48) + 0.1)
+    with serving(made.folder, tmp_path / "cache") as address, visiting(chromium, address) as visit:
+        page = visit.open(f"/search?q={made.photo(names[0]).number}")
+        page.get_by_text("Options and filters").click()
+        page.wait_for_load_state("networkidle")
+        assert not page.get_by_label("Likeness of whole photos").is_visible()
+        made.add_global_descriptors(tmp_path / "rows.npz")
+        page.reload()
+        page.get_by_text("Options and filters").click()
+        page.get_by_label("Likeness of whole photos").select_option("alone")
+        page.wait_for_url("**global_descriptors=alone*")
+        assert wait_for_results(page)[0] == names[0]
+        assert "Where things lie in the photos was not checked." in page.locator("#facts").text_content()
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Verifiers, Cairn's own and others: two photos' features in, inliers and a map out."""
 
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from retrieval.matching.verification import VerificationOptions
 from retrieval.matching.verifiers import Agreement, VerifierInput, WordVerifier, find_verifier, verification_of
 from retrieval.search.options import SearchOptions
 from tests.conftest import Indexed, Ran
+from tests.support.paths import ROOT
 from tests.support.toy_extensions import Nearest, install, no_extensions  # noqa: F401
 
 ASKED = "coffee_001"
@@ -23,6 +26,30 @@ ASKED = "coffee_001"
 @pytest.mark.parametrize("verifier", [WordVerifier(), Nearest()])
 def test_the_contract_is_kept(verifier) -> None:
     check_verifier(verifier)
+
+
+def test_the_example_of_a_matching_network_takes_what_light_glue_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its export has them: places over half the longer side from the middle, rows, and pairs with scores."""
+
+    class Session:
+        def __init__(self, model: str) -> None:
+            assert model == "lightglue.onnx"
+
+        def run(self, outputs: list[str], given: dict[str, np.ndarray]) -> list[np.ndarray]:
+            assert outputs == ["matches0", "mscores0"] and given.keys() == {"kpts0", "kpts1", "desc0", "desc1"}
+            for places, rows in ((given["kpts0"], given["desc0"]), (given["kpts1"], given["desc1"])):
+                assert places.dtype == rows.dtype == np.float32 and places.shape == (1, rows.shape[1], 2)
+                assert places.min() < -0.7 and 0.7 < places.max() <= 1 and abs(places.mean()) < 0.2
+            alike = given["desc0"][0] @ given["desc1"][0].T
+            first = np.flatnonzero(alike.argmax(axis=0)[alike.argmax(axis=1)] == np.arange(len(alike)))
+            return [np.stack([first, alike.argmax(axis=1)[first]], axis=1), alike.max(axis=1)[first]]
+
+    page = (ROOT / "docs" / "how-to" / "extensions.md").read_text(encoding="utf-8")
+    example = re.search(r"```python\n(class LightGlue:.*?)```", page, re.DOTALL)
+    scope = {"np": np, "cairn": library}
+    exec(example[1], scope)
+    monkeypatch.setitem(sys.modules, "onnxruntime", SimpleNamespace(InferenceSession=Session))
+    check_verifier(scope["LightGlue"]("lightglue.onnx"))
 
 
 def test_a_verifier_that_breaks_the_contract_does_not_pass() -> None:

@@ -200,7 +200,7 @@ function explain(answer) {
   const by = { how: engine?.textContent ?? answer.engine, engine: answer.engine };
   const facts = [
     t("Compared by: {how} (engine {engine}).", by),
-    engine?.dataset.verified === "none" && t("Where things lie in the photos was not checked."),
+    (engine?.dataset.verified === "none" || answer.global_descriptors === "alone") && t("Where things lie in the photos was not checked."),
     answer.turned ? t("Turned views were looked at.") : t("Upright views were looked at."),
     t("The search took {seconds} s.", { seconds: fixed(answer.seconds.total, 2) }),
   ];

@@ -1,7 +1,7 @@
 // Search: photos asked for (of the collection, or the user's own), options, results. The address says all of it, so that
 // going back, reloading and sharing work; an upload is named in it, and lies in this browser (uploads.js).
 
-import { address, search } from "./api.js";
+import { address, collection, search } from "./api.js";
 import { boxTool } from "./box.js";
 import { at, complain, corners, el, stopwatch } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
@@ -14,7 +14,7 @@ import { anyResults, clearResults, listenToResults, moreThan, showResults } from
 import { take } from "./uploads.js";
 
 const DEFAULTS = {
-  match: "any", engine: at("engine").options[0].value, expand: "none", turns: "8", top: "20", similarity: "1", augmented: "1", mirrored: "",
+  match: "any", engine: at("engine").options[0].value, expand: "none", global_descriptors: "none", turns: "8", top: "20", similarity: "1", augmented: "1", mirrored: "",
   words: "", name: "", folder: "", taken_from: "", taken_to: "", tag: "",
 };
 
@@ -124,6 +124,9 @@ async function add(files) {
 }
 
 function listen() {
+  at("more").addEventListener("toggle", async () => {
+    at("alike").hidden = !(await collection()).global_descriptors; // it has none
+  }, { once: true });
   at("upload").addEventListener("change", async () => {
     await add([...at("upload").files]);
     at("upload").value = "";
