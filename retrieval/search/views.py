@@ -54,6 +54,13 @@ class PlacedViews(Sequence[View], ABC):
     def made(self, place: int) -> View:
         """The view at a place, counted from 0."""
 
+    @abstractmethod
+    def complete(self, place: int) -> None:
+        """Describe the view at a place as fully as the upright one, by more features.
+
+        Those that it has keep their places.
+        """
+
     @overload
     def __getitem__(self, which: int) -> View: ...
     @overload
@@ -66,17 +73,16 @@ class PlacedViews(Sequence[View], ABC):
 class LazyViews(PlacedViews):
     """The views of a query at `turns` (T,) radians, the first 0; other turns are computed at first access."""
 
-    def __init__(
-        self, upright: View, turns: NDArray[np.float64], describe: Callable[[Sequence[float]], Sequence[View]]
-    ) -> None:
+    def __init__(self, upright: View, turns: NDArray[np.float64], describe: Callable[..., Sequence[View]]) -> None:
         self._turns: list[float] = turns.tolist()
         self._made = {0.0: upright}  # by turn
+        self._complete = {0.0}
         self._describe = describe
 
     def at(self, turns: NDArray[np.float64]) -> "LazyViews":
         """Views at other turns; computed views of equal turns are reused."""
         other = LazyViews(self._made[0.0], turns, self._describe)
-        other._made = self._made
+        other._made, other._complete = self._made, self._complete
         return other
 
     def __len__(self) -> int:
@@ -92,6 +98,13 @@ class LazyViews(PlacedViews):
         turns = [turn for turn in map(self._turns.__getitem__, places) if turn not in self._made]
         if turns:
             self._made.update(zip(turns, self._describe(turns), strict=True))
+
+    def complete(self, place: int) -> None:
+        """Describe a view fully: see `PlacedViews.complete`."""
+        turn = self._turns[place]
+        if turn not in self._complete:
+            (self._made[turn],) = self._describe([turn], whole=True)
+            self._complete.add(turn)
 
 
 def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:
