@@ -35,7 +35,7 @@ class ChargedViews(PlacedViews):
         return view
 
     def complete(self, place: int) -> None:
-        """As `PlacedViews.complete`."""
+        """As `PlacedViews.complete`; each search does it for itself."""
         if isinstance(self._views, PlacedViews):
             self._views.complete(place)
 

@@ -207,8 +207,9 @@ class _Search:
         if surest is None or not surest.view or surest.verification.inliers < self._options.sure_turn:
             return results
         own = surest.view
-        if isinstance(self._views, PlacedViews):
-            self._views.complete(own)
+        if not isinstance(self._views, PlacedViews):
+            return results
+        self._views.complete(own)
         self._own = own
         self._look([own])
         self._known = {pair: one for pair, one in self._known.items() if pair[1] != own}
