@@ -42,7 +42,7 @@ class PhotoUnusable(CairnError):
     path: Path | None = None
 
 
-TURNED_REGIONS = 2_000
+TURNED_REGIONS = 1_500
 """Regions described at other turns than upright; measured, see docs/explanations/decisions.md."""
 
 
