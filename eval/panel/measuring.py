@@ -3,7 +3,8 @@ no option of search.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -61,13 +62,18 @@ class QueryOutcome:
     seconds: float  # processor time that the query would take alone
 
 
+ViewRows = dict[str, NDArray[Any]]
+"""Columns of the features of some views, and a row for each view: see `_rows_of`."""
+
+
 class KeptViews(PlacedViews):
-    """The views of a query stored by `save_views`, read on first use. `seconds`: processor time of making the views
-    used.
+    """The views of a query stored by `save_views`, read on first use. `whole`: returns the row of the view at a turn
+    described fully; `seconds`: processor time of making the views used.
     """
 
-    def __init__(self, rows: dict[str, NDArray[Any]], turns: int) -> None:
+    def __init__(self, rows: ViewRows, turns: int, whole: Callable[[float], ViewRows]) -> None:
         self._rows = rows
+        self._whole = whole
         step, rest = divmod(len(rows["turns"]), turns)
         if rest:
             raise CairnError(
@@ -83,37 +89,52 @@ class KeptViews(PlacedViews):
     def made(self, place: int) -> View:
         """As `PlacedViews.made`."""
         if place not in self._made:
-            which = self._places[place]
-            ends = np.cumsum(self._rows["counts"])
-            some = slice(int(ends[which] - self._rows["counts"][which]), int(ends[which]))
-            words = self._rows["words"][some]
-            signed = self._rows["signed_words"][some], self._rows["signatures"][some]
-            known = signed[0][0] != -2 if len(words) else np.zeros(1, bool)
-            self._made[place] = View(
-                float(self._rows["turns"][which]),
-                Frames(self._rows["centres"][some], self._rows["linear"][some]),
-                np.zeros((len(words), 0), np.float16),
-                words,
-                words,
-                None,
-                SignedFeatures(signed[0][:, known], signed[1][:, known]),
-                elongation=float(self._rows["elongation"]),
-            )
-            self.seconds += float(self._rows["seconds"][which])
+            self._made[place] = self._read(self._rows, self._places[place])
         return self._made[place]
+
+    def complete(self, place: int) -> None:
+        """As `PlacedViews.complete`."""
+        start = time.process_time()
+        rows = self._whole(float(self._rows["turns"][self._places[place]]))
+        self.seconds -= time.process_time() - start  # a query would have its photo at hand
+        self._made[place] = self._read(rows, 0)
+
+    def _read(self, rows: ViewRows, which: int) -> View:
+        ends = np.cumsum(rows["counts"])
+        some = slice(int(ends[which] - rows["counts"][which]), int(ends[which]))
+        words = rows["words"][some]
+        signed = rows["signed_words"][some], rows["signatures"][some]
+        known = signed[0][0] != -2 if len(words) else np.zeros(1, bool)
+        self.seconds += float(rows["seconds"][which])
+        return View(
+            float(rows["turns"][which]),
+            Frames(rows["centres"][some], rows["linear"][some]),
+            np.zeros((len(words), 0), np.float16),
+            words,
+            words,
+            None,
+            SignedFeatures(signed[0][:, known], signed[1][:, known]),
+            elongation=float(rows["elongation"]),
+        )
 
 
 def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
     """Make and store all views of a query, and the processor seconds of each: `upright` for the first."""
-    seconds = np.zeros(len(query.views))
+    seconds, views = [upright], [query.views[0]]
+    for place in range(1, len(query.views)):
+        start = time.process_time()
+        views.append(query.views[place])
+        seconds.append(time.process_time() - start)
+    save_arrays(path, _rows_of(views, nearest, seconds) | {"region": query.region})
+
+
+def _rows_of(views: Sequence[View], nearest: int, seconds: Sequence[float]) -> ViewRows:
+    """The features of some views in columns, one after another."""
     columns: dict[str, list[NDArray[Any]]] = {
         name: [] for name in ("centres", "linear", "words", "signed_words", "signatures")
     }
     counts, turns = [], []
-    for place in range(len(query.views)):
-        start = time.process_time()
-        view = query.views[place]
-        seconds[place] = time.process_time() - start if place else upright
+    for view in views:
         assert view.signed is not None
         missing = nearest - view.signed.words.shape[1]  # rotated views have one word a feature
         counts.append(len(view.words))
@@ -124,9 +145,8 @@ def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
         columns["signed_words"].append(np.pad(view.signed.words, ((0, 0), (0, missing)), constant_values=-2))
         columns["signatures"].append(np.pad(view.signed.signatures, ((0, 0), (0, missing), (0, 0))))
     rows: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
-    rows |= {"seconds": seconds, "counts": np.array(counts), "turns": np.array(turns), "region": query.region}
-    rows["elongation"] = np.array(query.views[0].elongation)
-    save_arrays(path, rows)
+    rows |= {"seconds": np.array(seconds), "counts": np.array(counts), "turns": np.array(turns)}
+    return rows | {"elongation": np.array(views[0].elongation)}
 
 
 def prepare(part: PanelPart, work: Path, options: CollectionOptions, workers: int, tell: Progress) -> tuple[Path, Path]:
@@ -151,17 +171,44 @@ def _describe(folder: Path, views: Path, queries: Sequence[PanelQuery]) -> None:
     with Collection.open(folder) as collection:
         searcher = Searcher(collection, SearchOptions(engine=_SIGNED))
         for query in queries:
-            path = query.path
-            if query.turn:
-                path = views / f"{query.name}.png"
-                with Image.open(query.path) as photo:
-                    photo.convert("RGB").rotate(query.turn, expand=True).save(path)
+            with _file_of(query, views) as path:
+                start = time.process_time()
+                query_views = make_query(searcher, ask_with_file(collection, query.name, path, query.box))
+                upright = time.process_time() - start
+                save_views(views / f"{query.name}.npz", query_views, searcher.options.voting.nearest, upright)
+
+
+@contextmanager
+def _file_of(query: PanelQuery, folder: Path) -> Iterator[Path]:
+    """The file of a query's photo, turned if the query is."""
+    if not query.turn:
+        yield query.path
+        return
+    path = folder / f"{query.name}.png"
+    with Image.open(query.path) as photo:
+        photo.convert("RGB").rotate(query.turn, expand=True).save(path)
+    yield path
+    path.unlink()
+
+
+def _whole_view(searcher: Searcher, folder: Path, query: PanelQuery, turn: float) -> ViewRows:
+    """The view of a query at a turn, described fully; stored on first use."""
+    path = folder / f"{query.name}-{round(np.degrees(turn))}.npz"
+    if not path.exists():
+        with _file_of(query, folder) as photo:
+            made = make_query(searcher, ask_with_file(searcher.collection, query.name, photo, query.box)).views
+            place = next(one for one in range(len(made)) if np.isclose(made[one].turn, turn))
             start = time.process_time()
-            query_views = make_query(searcher, ask_with_file(collection, query.name, path, query.box))
-            upright = time.process_time() - start
-            save_views(views / f"{query.name}.npz", query_views, searcher.options.voting.nearest, upright)
-            if query.turn:
-                path.unlink()
+            assert isinstance(made, PlacedViews)
+            made.complete(place)
+            seconds = time.process_time() - start
+        save_arrays(path, _rows_of([made[place]], searcher.options.voting.nearest, [seconds]))
+    return _read_rows(path)
+
+
+def _read_rows(path: Path) -> ViewRows:
+    with reading(path, "views of a query", "describing them again"), np.load(path, allow_pickle=False) as file:
+        return dict(file)
 
 
 def measure(
@@ -209,10 +256,8 @@ def _ask(
 
 
 def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: PanelQuery) -> QueryOutcome:
-    path = folder / f"{query.name}.npz"
-    with reading(path, "views of a query", "describing them again"), np.load(path, allow_pickle=False) as file:
-        rows = dict(file)
-    views = KeptViews(rows, searcher.options.turns)
+    rows = _read_rows(folder / f"{query.name}.npz")
+    views = KeptViews(rows, searcher.options.turns, partial(_whole_view, searcher, folder, query))
     start = time.process_time()
     answer = searcher.search(views, region=rows["region"])
     seconds = time.process_time() - start + views.seconds

@@ -34,6 +34,11 @@ class ChargedViews(PlacedViews):
         self._seen.add(place)
         return view
 
+    def complete(self, place: int) -> None:
+        """As `PlacedViews.complete`; each search does it for itself."""
+        if isinstance(self._views, PlacedViews):
+            self._views.complete(place)
+
 
 class SharedQuery:
     """A query for several engines that need the same views."""

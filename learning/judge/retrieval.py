@@ -92,7 +92,8 @@ def search_boxes(
                 positives = {own[number] for number in query.positives}
                 ignored = {own[number] for number in query.ignored}
                 for which, searcher in enumerate(searchers):
-                    hits = searcher.search(described.views, region=described.region).hits
+                    own_views = described.tried_at(turns).views
+                    hits = searcher.search(own_views, region=described.region).hits
                     precisions[place, which] = average_precision(hits.ordered.tolist(), positives, ignored)
                 if shown is not None:
                     sure = {hit.number for hit in hits[: len(hits.found)] if hit.found}

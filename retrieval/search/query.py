@@ -42,7 +42,7 @@ class PhotoUnusable(CairnError):
     path: Path | None = None
 
 
-TURNED_REGIONS = 2_000
+TURNED_REGIONS = 1_500
 """Regions described at other turns than upright; measured, see docs/explanations/decisions.md."""
 
 
@@ -149,10 +149,10 @@ class QuerySource:
         self._read = None
         self._rows.clear()
 
-    def describe(self, turn: float) -> DescribedView:
-        """Describe the photo at a turn; if not upright, with `TURNED_REGIONS` regions at most."""
+    def describe(self, turn: float, whole: bool = False) -> DescribedView:
+        """Describe the photo at a turn; if not upright, with `TURNED_REGIONS` regions at most unless `whole`."""
         photo, _, regions = self.read()
-        if turn:
+        if turn and not whole:
             regions = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
         rows = self._rows.pop(_key(turn), None)
         if rows is None or len(rows) < len(regions):
@@ -281,11 +281,14 @@ def quantise_views(
     soft: int = 1,
     source: SignatureSource | None = None,
     signed: int = 0,
+    whole: bool = False,
 ) -> list[View]:
-    """Assign words to the features of some views, by a quick search for turned views: see `extract_query`."""
+    """Assign words to the features of some views, by a quick search for turned views unless `whole`: see
+    `extract_query`.
+    """
     quantised: dict[int, View] = {}
     for quick in (False, True):
-        places = [place for place, view in enumerate(views) if (view.turn != 0) == quick]
+        places = [place for place, view in enumerate(views) if (view.turn != 0 and not whole) == quick]
         if not places:
             continue
         # All together: the search then reads each part of the vocabulary once.
@@ -319,9 +322,11 @@ def _views_at(
     soft: int = 1,
     signed: int = 0,
     keep_descriptors: bool = True,
+    whole: bool = False,
 ) -> list[View]:
     """Describe a query at some turns, with words and signatures for each feature."""
-    views = quantise_views([source.describe(turn) for turn in turns], vocabulary, soft, signatures, signed)
+    described = [source.describe(turn, whole) for turn in turns]
+    views = quantise_views(described, vocabulary, soft, signatures, signed, whole)
     if keep_descriptors:
         return views
     return [replace(view, descriptors=np.zeros((len(view.words), 0), np.float16)) for view in views]

@@ -24,7 +24,7 @@ from retrieval.search.photos import SearchedPhotos
 from retrieval.search.probability import calibration_of
 from retrieval.search.ranking import Hit, Names, Ranking, Tried, by_score
 from retrieval.search.scoreboard import Candidates, Rule, Scoreboard, turned_weights, weigh, weight_of_one
-from retrieval.search.views import LazyViews, View, joined, part_of
+from retrieval.search.views import LazyViews, PlacedViews, View, joined, part_of
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,8 @@ class _Search:
         self._views = views
         self._top = top
         self._board = engine.scoreboard(len(views), among)
-        self._weights = turned_weights(len(views), self._options.turned)
+        self._own = 0  # the turn of the query, as far as photos tell
+        self._weights = self._weigh_turns(self._options.turned)
         # Scores by signatures are reliable: once several photos in a row fail verification, so do all after them.
         self._ranks_well = find_engine(searcher.options.engine).signed
         self._turned = False  # whether views at other turns were searched
@@ -190,12 +191,36 @@ class _Search:
                 self._look(others)
                 upright, results = results, self._verify_best({})
                 # The best of all views may leave no room among the candidates for what upright has found.
-                results |= {number: one for number, one in upright.items() if _is_more(one, results.get(number))}
+                results = _better(results, upright)
+                results = self._look_fully(results)
             if self._options.expand != "none" and region is not None:
                 results = self._expand(region, results, decides)
         ranked = self._ranked(results if decides else {})
         hits = ranked.rank(self._candidates(ranked))
         return RankedAnswer(hits, self._seconds, self._turned, sure, ranked, self._board.missing)
+
+    def _look_fully(self, results: dict[int, Tried]) -> dict[int, Tried]:
+        """Search as fully as upright at the turn that a photo is found at beyond doubt, and verify again; return the
+        better results.
+        """
+        surest = max(results.values(), key=lambda one: one.verification.inliers, default=None)
+        if surest is None or not surest.view or surest.verification.inliers < self._options.sure_turn:
+            return results
+        own = surest.view
+        if not isinstance(self._views, PlacedViews):
+            return results
+        self._views.complete(own)
+        self._own = own
+        self._look([own])
+        self._known = {pair: one for pair, one in self._known.items() if pair[1] != own}
+        self._weights = self._weigh_turns(self._options.turned)
+        return _better(self._verify_best({}), results)
+
+    def _weigh_turns(self, turned: float) -> NDArray[np.float32]:
+        """Weights of the views, `turned` for those that are neither upright nor at the query's own turn."""
+        weights = turned_weights(len(self._views), turned)
+        weights[self._own : self._own + 1] = 1
+        return weights
 
     def _took(self, step: str) -> None:
         """Add the time since the last call to a step."""
@@ -292,7 +317,7 @@ class _Search:
         tried with the view of its best score; both upright and a turn are tried if their scores are close. If one photo
         is found beyond doubt, its view is tried with all.
         """
-        weights = turned_weights(len(self._views), self._options.turned_candidate)
+        weights = self._weigh_turns(self._options.turned_candidate)
         options = self._options.verification
         depth = options.depth
         candidates = self._board.best(weights, depth)
@@ -432,6 +457,11 @@ class _Search:
         (verifications,) = self._board.verify([(view, numbers)])
         verified = zip(numbers, verifications, strict=True)
         return {number: one for number, one in verified if one.inliers}
+
+
+def _better(some: dict[int, Tried], others: dict[int, Tried]) -> dict[int, Tried]:
+    """The better of two results of each photo."""
+    return some | {number: one for number, one in others.items() if _is_more(one, some.get(number))}
 
 
 def _is_more(one: Tried, other: Tried | None) -> bool:

@@ -1,10 +1,10 @@
 """The features of a query at one turn, and lazily computed views at several turns."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import overload
+from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,10 @@ class PlacedViews(Sequence[View], ABC):
     def made(self, place: int) -> View:
         """The view at a place, counted from 0."""
 
+    @abstractmethod
+    def complete(self, place: int) -> None:
+        """Describe the view at a place as fully as the upright one: by more features, which come last."""
+
     @overload
     def __getitem__(self, which: int) -> View: ...
     @overload
@@ -63,18 +67,24 @@ class PlacedViews(Sequence[View], ABC):
         return [self[place] for place in places] if isinstance(places, range) else self.made(places)
 
 
+class DescribeViews(Protocol):
+    """What computes the views of a query."""
+
+    def __call__(self, turns: Sequence[float], /, *, whole: bool = False) -> Sequence[View]:
+        """Describe a query at some turns, radians; `whole`: as fully as upright, see `PlacedViews.complete`."""
+
+
 class LazyViews(PlacedViews):
     """The views of a query at `turns` (T,) radians, the first 0; other turns are computed at first access."""
 
-    def __init__(
-        self, upright: View, turns: NDArray[np.float64], describe: Callable[[Sequence[float]], Sequence[View]]
-    ) -> None:
+    def __init__(self, upright: View, turns: NDArray[np.float64], describe: DescribeViews) -> None:
         self._turns: list[float] = turns.tolist()
         self._made = {0.0: upright}  # by turn
+        self._whole: dict[int, View] = {}  # those described fully, by place
         self._describe = describe
 
     def at(self, turns: NDArray[np.float64]) -> "LazyViews":
-        """Views at other turns; computed views of equal turns are reused."""
+        """Views at other turns; computed views of equal turns are reused, but none that was described fully."""
         other = LazyViews(self._made[0.0], turns, self._describe)
         other._made = self._made
         return other
@@ -84,6 +94,8 @@ class LazyViews(PlacedViews):
 
     def made(self, place: int) -> View:
         """The view at a place: see `PlacedViews.made`."""
+        if place in self._whole:
+            return self._whole[place]
         self.make([place])
         return self._made[self._turns[place]]
 
@@ -92,6 +104,11 @@ class LazyViews(PlacedViews):
         turns = [turn for turn in map(self._turns.__getitem__, places) if turn not in self._made]
         if turns:
             self._made.update(zip(turns, self._describe(turns), strict=True))
+
+    def complete(self, place: int) -> None:
+        """Describe a view fully: see `PlacedViews.complete`."""
+        if self._turns[place] and place not in self._whole:
+            (self._whole[place],) = self._describe([self._turns[place]], whole=True)
 
 
 def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:

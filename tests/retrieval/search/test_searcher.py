@@ -285,7 +285,7 @@ def _watched(query: Query, seen: list[float]) -> LazyViews:
             return super().__getitem__(which)
 
     turns = np.array([0.0, np.pi / 2])
-    return Watched(query.views[0], turns, lambda some: [query.views[0] for _ in some])
+    return Watched(query.views[0], turns, lambda some, whole=False: [query.views[0] for _ in some])
 
 
 def test_turned_views_are_made_only_where_they_can_change_the_answer(collection: Collection, ask: Ask) -> None:
@@ -490,7 +490,7 @@ def test_what_upright_found_stays_where_turned_views_crowd_it_out(collection: Co
     upright = Searcher(collection, replace(few, turns=1)).search(query.views[:1])
     others = indexed_view(collection.index.images.features(int(upright.hits[-1].number)))
     crowd = LazyViews(
-        query.views[0], np.array([0.0, 1.0]), lambda turns: [replace(others, turn=turn) for turn in turns]
+        query.views[0], np.array([0.0, 1.0]), lambda turns, whole=False: [replace(others, turn=turn) for turn in turns]
     )
     both = Searcher(collection, replace(few, turned_candidate=10.0)).search(crowd)
     assert {hit.number for hit in upright.hits if hit.verification.inliers} <= {
@@ -499,6 +499,35 @@ def test_what_upright_found_stays_where_turned_views_crowd_it_out(collection: Co
 
 
 # Turned queries
+
+
+@pytest.mark.parametrize("engine", ["tf-idf-sp", "signatures-sp"])
+def test_the_turn_that_a_photo_is_found_at_is_searched_as_fully_as_upright(
+    indexed: Indexed, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """A photo that was turned by a quarter finds what it finds upright, by as many features."""
+    monkeypatch.setattr("retrieval.search.query.TURNED_REGIONS", 300)
+    options = SearchOptions(engine=engine, turns=4)
+    searcher = Searcher(collection, options)
+    with Image.open(indexed.photos / "coffee_001.jpg") as photo:
+        photo.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.png")
+        photo.save(tmp_path / "upright.png")
+    turned, upright = (
+        read_query(collection, tmp_path / f"{name}.png", turns=4, signed=options.signed)
+        for name in ("turned", "upright")
+    )
+    assert [len(turned.views[place].words) for place in (1, 2, 3)] == [300] * 3
+    expected, answer = (searcher.search(query.views).hits for query in (upright, turned))
+    assert not expected[0].view and names(collection, answer[:3]) == names(collection, expected[:3])
+    own = turned.views[answer[0].view]
+    assert own.turn and (own.signed is None or own.signed.words.shape[1] == options.voting.nearest)
+    assert abs(len(own.words) / len(upright.views[0].words) - 1) < 0.05
+    for hit, same in zip(answer[:3], expected[:3], strict=True):
+        assert hit.view == answer[0].view
+        assert hit.verification.inliers == pytest.approx(same.verification.inliers, rel=0.1)
+    again = turned.tried_at(4).views  # another search begins with few features
+    assert len(again[answer[0].view].words) == 300
+    np.testing.assert_array_equal(own.frames.centres[:300], again[answer[0].view].frames.centres)
 
 
 @pytest.mark.slow
