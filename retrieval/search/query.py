@@ -252,7 +252,14 @@ def recall_query(
     if view.signed is not None and signatures is not None:
         view = replace(view, signed=_recall(collection.vocabulary, signatures, view.signed, signed))
     describe = partial(_views_at, collection.vocabulary, source, signatures, signed=signed, keep_descriptors=False)
-    views = LazyViews(view, turns_of(source.extractor, turns), describe)
+
+    def whole() -> View:
+        (fresh,) = describe([0.0], whole=True)
+        if fresh.signed is None or len(fresh.words) != len(view.words):
+            return view
+        return replace(view, signed=fresh.signed.at(np.argsort(_spread(len(view.words)))))
+
+    views = LazyViews(view, turns_of(source.extractor, turns), describe, whole)
     return Query(source.path, width, height, clipped, views, source)
 
 

@@ -188,7 +188,9 @@ class _Search:
             sure = in_stages and self._is_sure(results)
             others = range(1, len(self._views))
             if in_stages and others and (self._options.every_turn or not sure):
-                self._look(others)
+                if isinstance(self._views, PlacedViews):
+                    self._views.complete(0)
+                self._look(range(len(self._views)))
                 upright, results = results, self._verify_best({})
                 # The best of all views may leave no room among the candidates for what upright has found.
                 results = _better(results, upright)

@@ -1,7 +1,7 @@
 """The features of a query at one turn, and lazily computed views at several turns."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, overload
@@ -77,15 +77,22 @@ class DescribeViews(Protocol):
 class LazyViews(PlacedViews):
     """The views of a query at `turns` (T,) radians, the first 0; other turns are computed at first access."""
 
-    def __init__(self, upright: View, turns: NDArray[np.float64], describe: DescribeViews) -> None:
+    def __init__(
+        self,
+        upright: View,
+        turns: NDArray[np.float64],
+        describe: DescribeViews,
+        whole_upright: Callable[[], View] | None = None,
+    ) -> None:
         self._turns: list[float] = turns.tolist()
         self._made = {0.0: upright}  # by turn
         self._whole: dict[int, View] = {}  # those described fully, by place
         self._describe = describe
+        self._whole_upright = whole_upright  # for an upright view from less than the photo
 
     def at(self, turns: NDArray[np.float64]) -> "LazyViews":
         """Views at other turns; computed views of equal turns are reused, but none that was described fully."""
-        other = LazyViews(self._made[0.0], turns, self._describe)
+        other = LazyViews(self._made[0.0], turns, self._describe, self._whole_upright)
         other._made = self._made
         return other
 
@@ -107,8 +114,12 @@ class LazyViews(PlacedViews):
 
     def complete(self, place: int) -> None:
         """Describe a view fully: see `PlacedViews.complete`."""
-        if self._turns[place] and place not in self._whole:
+        if place in self._whole:
+            return
+        if self._turns[place]:
             (self._whole[place],) = self._describe([self._turns[place]], whole=True)
+        elif self._whole_upright is not None:
+            self._whole[place] = self._whole_upright()
 
 
 def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:
