@@ -198,8 +198,8 @@ def _whole_view(searcher: Searcher, folder: Path, query: PanelQuery, turn: float
         with _file_of(query, folder) as photo:
             made = make_query(searcher, ask_with_file(searcher.collection, query.name, photo, query.box)).views
             place = next(one for one in range(len(made)) if np.isclose(made[one].turn, turn))
+            assert isinstance(made, PlacedViews) and made[-1].words is not None  # other turns need the photo too
             start = time.process_time()
-            assert isinstance(made, PlacedViews)
             made.complete(place)
             seconds = time.process_time() - start
         save_arrays(path, _rows_of([made[place]], searcher.options.voting.nearest, [seconds]))
