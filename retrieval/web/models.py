@@ -580,5 +580,6 @@ class IiifInformation(BaseModel):
     height: int
     maxWidth: int = Field(description="Longer side of what is given at once.")
     tiles: list[IiifTiles]
+    extraQualities: list[str]
     extraFormats: list[str]
     extraFeatures: list[str]
