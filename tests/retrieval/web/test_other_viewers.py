@@ -1,7 +1,7 @@
 """Viewers of libraries show what a collection is served as.
 
-CAIRN_MIRADOR names Mirador's `dist/mirador.min.js`, and CAIRN_UNIVERSAL_VIEWER the folder `dist` of Universal Viewer, from
-their packages for npm.
+CAIRN_MIRADOR names Mirador's `dist/mirador.min.js`, and CAIRN_UNIVERSAL_VIEWER the folder `dist` of Universal Viewer,
+from their packages for npm.
 """
 
 import os
