@@ -11,8 +11,10 @@ import pytest
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from tests.conftest import Indexed
+from tests.support.books import PAGES
 from tests.support.browser import DESKTOP, SMALLEST, visiting
 from tests.support.browser import chromium as chromium
+from tests.support.films import FPS, shot, write_film
 from tests.support.live import serving
 
 pytestmark = pytest.mark.browser
@@ -82,3 +84,26 @@ def test_uploads_pause_and_cancel(chromium: Any, empty: tuple[str, Path], indexe
         page.locator("#now").get_by_role("button", name="Cancel").click()
         page.wait_for_selector("#past .job[data-state=cancelled]")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.slow
+def test_films_are_uploaded_and_played(chromium: Any, empty: tuple[str, Path], tmp_path: Path) -> None:
+    film = write_film(tmp_path / "trip.webm", *(shot(name, 15) for name in PAGES[:2]))
+    (tmp_path / "broken.mp4").write_bytes(b"no film")
+    (tmp_path / "notes.txt").write_text("no film")
+    with visiting(chromium, empty[0], DESKTOP) as visit:
+        page = visit.open("/work")
+        page.locator("#add-files").set_input_files([str(tmp_path / "notes.txt")])
+        page.get_by_text("None of these files is a photo or a film.").wait_for()
+        page.locator("#add-files").set_input_files([str(film), str(tmp_path / "broken.mp4")])
+        page.get_by_text("2 of 2 files uploaded").wait_for()
+        follow(page)
+        card = page.locator("#past .job").first
+        assert "2 photos were added. 1 could not be read." in card.locator(".measure").text_content()
+        card.locator("summary").click()
+        assert card.locator(".what").text_content().endswith("broken.mp4")
+        page = visit.open("/?order=name")
+        page.get_by_role("link", name="trip.webm at 00:00:00").click()
+        page.get_by_role("button", name="Play from 00:00:00").click()
+        page.wait_for_function("document.querySelector('video')?.readyState >= HTMLMediaElement.HAVE_CURRENT_DATA")
+        assert page.evaluate("document.querySelector('video').currentTime") >= 15 / FPS
