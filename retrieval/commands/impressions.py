@@ -31,7 +31,11 @@ class ClockOptions:
     ] = None
     undated: Annotated[
         list[str] | None,
-        typer.Option(metavar="PHOTO", help="Do not count the date of this photo, as that of a scan (again for more)."),
+        typer.Option(metavar="PHOTO", help="Do not count the date of this photo (again for more)."),
+    ] = None
+    dated: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PHOTO", help="Count the date of this photo although its file says it (again for more)."),
     ] = None
     leave_region: Annotated[
         list[str] | None,
@@ -50,14 +54,15 @@ class ClockOptions:
         """What is decided; None: what is kept."""
         from retrieval.library.print_clock import ClockDecisions
 
-        if not any((self.keep, self.leave_out, self.undated, self.leave_region, self.order)):
+        if not any((self.keep, self.leave_out, self.undated, self.dated, self.leave_region, self.order)):
             return None
         try:
             boxes = tuple(tuple(float(corner) for corner in one.split(",")) for one in self.leave_region or ())
         except ValueError:
             raise CairnError("A region that is left out is four numbers x0,y0,x1,y1.") from None
         before = tuple(pairwise(self.order or ()))
-        return ClockDecisions(self.clock or "breaks", self.leave_out or (), self.undated or (), boxes, before)
+        photos = (self.leave_out or (), self.undated or (), self.dated or ())
+        return ClockDecisions(self.clock or "breaks", *photos, boxes, before)
 
 
 @grouped
@@ -150,7 +155,7 @@ def _tell(found: "Impressions") -> None:
 def _tell_clock(found: "PrintClock") -> None:
     """Print the order of printing, a line for each photo, the earliest first."""
     for one in found.photos:
-        known = "" if one.year is None else f", dated {one.year:g}"
+        known = "" if one.year is None else f", dated {one.year:g}{'' if one.counts else ', which does not count'}"
         read = "" if one.years is None else f", by the clock {one.read:.0f} ({one.years[0]:.0f} to {one.years[1]:.0f})"
         places = f"place {one.places[0]} to {one.places[1]}"
         say(f"{one.place}. {one.name}: {places}; breaks: {one.breaks}, width {one.line_width:.2f}{known}{read}")

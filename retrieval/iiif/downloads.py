@@ -110,7 +110,8 @@ def fetch_manifests(
                     run.follow(download.manifest, found, folder, fetcher)
                 continue
         except CairnError as error:
-            download.reason = _sentence(error, "the manifest was withdrawn, its pages stay")
+            known = download.folder is not None
+            download.reason = _sentence(error, "the manifest was withdrawn, its pages stay" if known else "")
             run.settle(download.manifest, is_done=isinstance(error, GoneError))
         run.downloads.append(download)
     return run.downloads, run.notes
@@ -381,7 +382,7 @@ def _through_service(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> 
 
 
 def _sentence(error: CairnError, gone: str) -> str:
-    return f"{error}: {gone}" if isinstance(error, GoneError) else str(error)
+    return f"{error}: {gone}" if gone and isinstance(error, GoneError) else str(error)
 
 
 def _json(content: bytes) -> Any:

@@ -477,7 +477,8 @@ class Collection(Decisions):
     ) -> "PrintClock":
         """Tell in which order impressions of one block or plate were printed, and when, by breaks or widths of lines.
 
-        Dates of the photos in the collection calibrate the clock, where two of them differ at least.
+        Dates that were imported or typed in calibrate the clock, where two of them differ at least; those of files say
+        when photos were taken, and count by `ClockDecisions.dated` alone.
 
         Parameters
         ----------

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -14,7 +14,8 @@ from sqlalchemy.orm import Session
 
 from index.attributes import some_of
 from index.errors import CairnError
-from retrieval.catalogue.schema import Setting
+from retrieval.catalogue.metadata_store import values_by_number
+from retrieval.catalogue.schema import FROM_FILE, Setting
 from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.collection.collection import Collection
 from retrieval.impressions.clock import (
@@ -31,11 +32,23 @@ from retrieval.impressions.frames import AlignedImpression, Frame
 from retrieval.impressions.pictures import draw_lines
 from retrieval.library.impressions import AlignedPhotos, Impression, save_files
 from retrieval.library.motifs import table_text
-from retrieval.library.photos import cache_of, photos_there
 from retrieval.library.reports import Report
 
-CLOCK_COLUMNS = ("place", "least_place", "most_place", "photo", "breaks", "line_width", "year", "read", "from", "to")
+CLOCK_COLUMNS = (
+    "place",
+    "least_place",
+    "most_place",
+    "photo",
+    "breaks",
+    "line_width",
+    "year",
+    "counts",
+    "read",
+    "from",
+    "to",
+)
 """Of a table of the clock."""
+_TAKEN = "taken"
 _MOST_SAID = 500  # regions, pairs and photos that decisions name
 
 
@@ -50,7 +63,9 @@ class ClockDecisions:
     leave_out : sequence of int or str
         Impressions that are not read.
     undated : sequence of int or str
-        Impressions whose date in the catalogue does not count, as that of a scan.
+        Impressions whose imported date does not count.
+    dated : sequence of int or str
+        Impressions whose date counts although it comes from the photo's file.
     regions : sequence of four floats each
         Boxes that are not read: x0, y0, x1, y1 in pixels of the upright reference.
     before : sequence of pairs of int or str
@@ -60,13 +75,15 @@ class ClockDecisions:
     clock: str = CLOCKS[0]
     leave_out: Sequence[int | str] = ()
     undated: Sequence[int | str] = ()
+    dated: Sequence[int | str] = ()
     regions: Sequence[Sequence[float]] = ()
     before: Sequence[Sequence[int | str]] = ()
 
     def __post_init__(self) -> None:
         if self.clock not in CLOCKS:
             raise CairnError("A print clock is {clocks}, not {clock}.", clocks=" or ".join(CLOCKS), clock=self.clock)
-        if any(len(some) > _MOST_SAID for some in (self.leave_out, self.undated, self.regions, self.before)):
+        said = (self.leave_out, self.undated, self.dated, self.regions, self.before)
+        if any(len(some) > _MOST_SAID for some in said):
             raise CairnError("Too much is decided about these impressions: {most} at most.", most=_MOST_SAID)
         for box in self.regions:
             if len(box) != 4 or not all(map(math.isfinite, box)) or not (box[0] < box[2] and box[1] < box[3]):
@@ -94,7 +111,11 @@ class ClockReading(Report):
     places : (int, int)
         Interval that holds its place with a probability of 90%.
     year : float or None
-        That the catalogue says, where it counts.
+        Of its date in the catalogue.
+    counts : bool
+        Whether that date calibrates the clock.
+    from_file : bool
+        Whether it comes from the photo's file: such dates count only by `ClockDecisions.dated`.
     read : float or None
         Year that the clock says: None where no two impressions of different years are dated, or they contradict it.
     years : (float, float) or None
@@ -108,6 +129,8 @@ class ClockReading(Report):
     place: int
     places: tuple[int, int]
     year: float | None
+    counts: bool
+    from_file: bool
     read: float | None
     years: tuple[float, float] | None
 
@@ -175,7 +198,8 @@ class PrintClock:
         """Return a table: `CLOCK_COLUMNS`, then the probability that a photo is earlier than each, in their order."""
         table: list[Sequence[str]] = [(*CLOCK_COLUMNS, *(f"before {one.name}" for one in self.photos))]
         for one, earlier in zip(self.photos, self.earlier, strict=True):
-            facts = (one.place, *one.places, one.name, one.breaks, one.line_width, one.year, one.read)
+            counts = None if one.year is None else "yes" if one.counts else "no"
+            facts = (one.place, *one.places, one.name, one.breaks, one.line_width, one.year, counts, one.read)
             cells = (*facts, *(one.years or (None, None)), *(round(float(value), 4) for value in earlier))
             table.append(["" if cell is None else str(cell) for cell in cells])
         return table
@@ -203,8 +227,15 @@ class PrintClock:
         return save_files(folder, pictures, "clock.json", self.to_dict(), **{"clock.csv": table})
 
 
-def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[int, str | None]) -> PrintClock:
-    """Read the print clock of photos in one frame; `taken`: what the catalogue says by numbers, such as 1497-05.
+class PhotoDate(NamedTuple):
+    """What the catalogue says when a photo, or what it shows, was made."""
+
+    taken: str | None  # such as 1497-05
+    from_file: bool = False  # not imported or typed in
+
+
+def read_clock(found: AlignedPhotos, decisions: ClockDecisions, dates: Mapping[int, PhotoDate]) -> PrintClock:
+    """Read the print clock of photos in one frame, with their dates by numbers.
 
     What decisions say of other photos counts for nothing.
 
@@ -230,22 +261,22 @@ def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[i
         if one in kept and other in kept
     ]
     samples = overrule(samples, before)
-    undated = {place for one in decisions.undated for place in _meant(found.photos, one)}
-    years = [None if place in undated else _year(taken.get(found.photos[place].number or -1)) for place in kept]
+    known = _known_years(found.photos, decisions, dates)
     earlier = earlier_probabilities(samples)
     order = np.argsort(-earlier.sum(axis=1), kind="stable")
     ranks = interval(1 + samples.argsort(axis=1).argsort(axis=1)).T
-    dates = calibrate_years(shown, samples, years)
+    calibrated = calibrate_years(shown, samples, [known[place][0] if known[place][1] else None for place in kept])
     ordered = readings.take(order)
-    counts, widths = ordered.broken.sum(axis=0), ordered.values("widths")
+    breaks, widths = ordered.broken.sum(axis=0), ordered.values("widths")
     photos = []
     for place, which in enumerate(order):
-        one, read = found.photos[kept[which]], None if dates is None else dates[:, which]
+        one, read = found.photos[kept[which]], None if calibrated is None else calibrated[:, which]
+        year, counts, from_file = known[kept[which]]
         low, high = (math.floor(ranks[which, 0]), math.ceil(ranks[which, 1]))
-        facts = (one.name, one.number, int(counts[place]), round(float(widths[place]), 3), place + 1)
+        facts = (one.name, one.number, int(breaks[place]), round(float(widths[place]), 3), place + 1)
         read_year = None if read is None else round(float(np.median(read)), 1)
         held = None if read is None else tuple(round(float(year), 1) for year in interval(read[:, None])[:, 0])
-        photos.append(ClockReading(*facts, (low, high), years[which], read_year, held))  # type: ignore[arg-type]
+        photos.append(ClockReading(*facts, (low, high), year, counts, from_file, read_year, held))  # type: ignore[arg-type]
     left_out = found.left_out + [
         {"name": found.photos[place].name, "reason": "it was left out by hand"} for place in sorted(out)
     ]
@@ -256,11 +287,15 @@ def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[i
     )
 
 
-def dates_of(collection: Collection, found: AlignedPhotos) -> dict[int, str | None]:
-    """What the catalogue says when photos were made, by their numbers."""
+def dates_of(collection: Collection, found: AlignedPhotos) -> dict[int, PhotoDate]:
+    """Dates of photos in the catalogue, by their numbers."""
     numbers = [one.number for one in found.photos if one.number is not None]
-    photos = photos_there(collection.catalogue, numbers, cache_of(collection.folder))
-    return {one.number: one.taken for one in photos}
+    told = collection.catalogue.read(values_by_number, numbers, [_TAKEN])
+    return {
+        number: PhotoDate(texts[0], source == FROM_FILE)
+        for number, values in told.items()
+        for (source, _), texts in sorted(values.items())  # imported ones last, as they override those of files
+    }
 
 
 def clock_key(number: int | None, box: Sequence[float] | None) -> str | None:
@@ -282,9 +317,9 @@ def decisions_of(told: Any) -> ClockDecisions:
     """Make decisions of what `to_dict` has of them; raises CairnError, TypeError or ValueError where they are none."""
     if not isinstance(told, Mapping):
         raise TypeError("decisions are an object")
-    leave_out, undated = (tuple(told.get(name, ())) for name in ("leave_out", "undated"))
+    leave_out, undated, dated = (tuple(told.get(name, ())) for name in ("leave_out", "undated", "dated"))
     regions, before = (tuple(map(tuple, told.get(name, ()))) for name in ("regions", "before"))
-    return ClockDecisions(str(told.get("clock", CLOCKS[0])), leave_out, undated, regions, before)
+    return ClockDecisions(str(told.get("clock", CLOCKS[0])), leave_out, undated, dated, regions, before)
 
 
 def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
@@ -309,6 +344,7 @@ def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
         decisions.clock,
         tuple(map(number, decisions.leave_out)),
         tuple(map(number, decisions.undated)),
+        tuple(map(number, decisions.dated)),
         tuple(map(tuple, decisions.regions)),
         tuple((number(first), number(second)) for first, second in decisions.before),
     )
@@ -332,6 +368,22 @@ def keep_decisions(session: Session, key: str | None, decisions: ClockDecisions)
 
 def _meant(photos: Sequence[Impression], one: int | str) -> list[int]:
     return [place for place, photo in enumerate(photos) if one in (photo.number, photo.name)]
+
+
+def _known_years(
+    photos: Sequence[Impression], decisions: ClockDecisions, dates: Mapping[int, PhotoDate]
+) -> list[tuple[float | None, bool, bool]]:
+    """Of each photo the year of its date, whether it counts, and whether it comes from the file."""
+    undated, dated = (
+        {place for one in some for place in _meant(photos, one)} for some in (decisions.undated, decisions.dated)
+    )
+    known = []
+    for place, photo in enumerate(photos):
+        said = PhotoDate(None) if photo.number is None else dates.get(photo.number, PhotoDate(None))
+        year = _year(said.taken)
+        counts = year is not None and place not in undated and (place in dated or not said.from_file)
+        known.append((year, counts, said.from_file))
+    return known
 
 
 def _boxes(frame: Frame, boxes: Iterable[Sequence[float]]) -> NDArray[np.bool_]:

@@ -135,7 +135,7 @@ def cut_tiles(picture: NDArray[np.uint8]) -> bytes:
 
 
 def encode_part(
-    part: NDArray[np.uint8], quality: int, *, mirrored: bool, degrees: int, grey: bool, format: str
+    part: NDArray[np.uint8], quality: int, *, mirrored: bool, degrees: int, colours: str, format: str
 ) -> bytes:
     """Encode a part of a photo.
 
@@ -148,8 +148,8 @@ def encode_part(
         Exchange left and right, before rotation.
     degrees : {0, 90, 180, 270}
         Clockwise rotation.
-    grey : bool
-        Only its lightness.
+    colours : {"color", "gray", "bitonal"}
+        All, only lightness, or black and white alone.
     format : {"jpeg", "png", "webp"}
 
     Returns
@@ -159,8 +159,10 @@ def encode_part(
     """
     turned = np.rot90(part[:, ::-1] if mirrored else part, -degrees // 90)
     picture = Image.fromarray(np.ascontiguousarray(turned))
-    if grey:
+    if colours != "color":
         picture = picture.convert("L")
+    if colours == "bitonal":
+        picture = picture.point(lambda value: 255 * (value > 127))
     if format == "jpeg":
         return encode_jpeg(np.asarray(picture), quality)
     file = io.BytesIO()

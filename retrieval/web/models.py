@@ -497,6 +497,9 @@ class ClockDecided(BaseModel):
     clock: Literal["breaks", "widths"] = Field("breaks", description="Breaks, of woodcuts; widths, of engravings.")
     leave_out: list[Number] = Field([], max_length=MOST_DECIDED, description="Photos that are not read.")
     undated: list[Number] = Field([], max_length=MOST_DECIDED, description="Photos whose date does not count.")
+    dated: list[Number] = Field(
+        [], max_length=MOST_DECIDED, description="Photos whose date counts although it comes from the file."
+    )
     regions: list[Box] = Field([], max_length=MOST_DECIDED, description="Boxes of the reference that are not read.")
     before: list[tuple[Number, Number]] = Field(
         [], max_length=MOST_DECIDED, description="Photos of which the first was printed before the second."
@@ -512,7 +515,9 @@ class ClockPhoto(BaseModel):
     line_width: float = Field(description="Mean width of these lines, pixels of the frame.")
     place: int = Field(description="In the order of printing, from 1.")
     places: tuple[int, int] = Field(description="Interval of 90% of its place.")
-    year: float | None = Field(description="Of its date, where that counts.")
+    year: float | None = Field(description="Of its date.")
+    counts: bool = Field(description="Whether its date calibrates the clock.")
+    from_file: bool = Field(description="Whether its date comes from the file, as that of the camera or scanner.")
     read: float | None = Field(description="Year by the clock; null: two impressions of different years are not dated.")
     years: tuple[float, float] | None = Field(description="Interval of 90% of that year.")
 
@@ -595,5 +600,6 @@ class IiifInformation(BaseModel):
     height: int
     maxWidth: int = Field(description="Longer side of what is given at once.")
     tiles: list[IiifTiles]
+    extraQualities: list[str]
     extraFormats: list[str]
     extraFeatures: list[str]

@@ -23,7 +23,9 @@ Box = tuple[float, float, float, float]
 
 _THUMBNAIL = 256  # pixels
 _SHOWN_ELSEWHERE = ("title", "caption")
-_RIGHTS = re.compile(r"https?://(creativecommons\.org|rightsstatements\.org)/[!-~]{1,300}")
+_RIGHTS = re.compile(
+    r"https?://((?:creativecommons\.org/(?:licenses|publicdomain)|rightsstatements\.org/vocab)/[!-~]{1,300})"
+)
 _PAGE = re.compile(r"https?://[!-~]{1,1000}")
 _OWN = frozenset({MANIFEST, CANVAS, SIZE})
 
@@ -99,6 +101,20 @@ class Presentation:
             for path, told, cover in manifests
         ]
         return {"@context": CONTEXT, "id": address, "type": "Collection", "label": label, "items": items}
+
+    def matches(self, page: Resource, address: str) -> Resource:
+        """Make matches, as Web Annotations, a page that manifests refer to: in their context, with addresses as names.
+
+        Parameters
+        ----------
+        page : dict
+            See `retrieval.library.annotations.annotation_page`.
+        address : str
+            Of the page.
+        """
+        items = [{**one, "id": f"{address}#{one['id'].rpartition(':')[2]}"} for one in page["items"]]
+        more = {"next": {"id": page["next"], "type": "AnnotationPage"}} if "next" in page else {}
+        return {"@context": CONTEXT, "id": address, "type": "AnnotationPage", "items": items, **more}
 
     def words(self, address: str, photos: Iterable[Photo]) -> Resource:
         """Make the answer of the IIIF Content Search API 2.0: photos in which words were found, with their texts."""
@@ -186,8 +202,8 @@ def _told(photo: Photo) -> Resource:
             continue
         if column == ATTRIBUTION:
             told["requiredStatement"] = {"label": spoken(said("Attribution")), "value": plain(*texts)}
-        elif column == RIGHTS and _RIGHTS.fullmatch(texts[0]):
-            told["rights"] = texts[0]
+        elif column == RIGHTS and (found := _RIGHTS.fullmatch(texts[0])):
+            told["rights"] = f"http://{found[1]}"  # so their owners write them
         elif column == SOURCE and _PAGE.fullmatch(texts[0]):
             label = spoken(said("Where it comes from"))
             told["homepage"] = [{"id": texts[0], "type": "Text", "format": "text/html", "label": label}]

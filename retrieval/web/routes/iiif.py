@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
+from pydantic import BeforeValidator
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.schema import ImageRow
@@ -44,16 +45,28 @@ _REGION = re.compile(rf"(?P<pct>pct:)?(?P<parts>{_NUMBER}(?:,{_NUMBER}){{3}})", 
 _SIZE = re.compile(rf"(?P<within>!)?(?P<width>\d{{1,9}})?,(?P<height>\d{{1,9}})?|pct:(?P<pct>{_NUMBER})", re.ASCII)
 
 FORMATS = {"jpg": "jpeg", "png": "png", "webp": "webp"}
-UPRIGHT = {"mirrored": False, "degrees": 0, "grey": False, "format": "jpeg"}
+QUALITIES = ("color", "gray", "bitonal")
+"""Of pictures, besides the default one, which is in colour."""
+
+UPRIGHT = {"mirrored": False, "degrees": 0, "colours": "color", "format": "jpeg"}
 """A part as tiles of it are kept."""
 
 _ROTATION = re.compile(r"(?P<mirrored>!)?(?P<degrees>0|90|180|270)")
-_FILE = re.compile(r"(?P<quality>default|color|gray)\.(?P<format>jpg|png|webp)")
+_FILE = re.compile(rf"(?P<quality>default|{'|'.join(QUALITIES)})\.(?P<format>jpg|png|webp)")
 
-Region = Annotated[str, Path(max_length=60, description="`full`, `square`, `x,y,w,h` or `pct:x,y,w,h`.")]
-Size = Annotated[str, Path(max_length=30, description="`max`, `w,`, `,h`, `w,h`, `!w,h` or `pct:n`.")]
-Rotation = Annotated[str, Path(max_length=4, description="`0`, `90`, `180` or `270`, clockwise; `!`: mirrored before.")]
-File = Annotated[str, Path(max_length=12, description="`default`, `color` or `gray`, with `.jpg`, `.png` or `.webp`.")]
+
+def _known_number(text: Any) -> Any:
+    """Refuse what is no number of a photo as a photo that does not exist, as the standard has it."""
+    if not re.fullmatch(r"[0-9]{1,9}", str(text)):
+        raise ProblemError(404, "There is no photo {number} in this collection.", number=str(text)[:30])
+    return text
+
+
+Identifier = Annotated[Number, BeforeValidator(_known_number)]
+Region = Annotated[str, Path(description="`full`, `square`, `x,y,w,h` or `pct:x,y,w,h`.")]
+Size = Annotated[str, Path(description="`max`, `w,`, `,h`, `w,h`, `!w,h` or `pct:n`.")]
+Rotation = Annotated[str, Path(description="`0`, `90`, `180` or `270`, clockwise; `!`: mirrored before.")]
+File = Annotated[str, Path(description="`default`, `color`, `gray` or `bitonal`, with `.jpg`, `.png` or `.webp`.")]
 PICTURES: dict[int | str, dict[str, Any]] = {
     **JPEG,
     200: {"content": {"image/jpeg": {}, "image/png": {}, "image/webp": {}}},
@@ -73,13 +86,13 @@ def served_sizes(service: Service, width: int | None, height: int | None) -> tup
 
 
 @router.get("/{number}", include_in_schema=False)
-async def iiif_photo(request: Request, number: Number) -> RedirectResponse:
+async def iiif_photo(request: Request, number: Identifier) -> RedirectResponse:
     """Lead from the address of a photo to what is told of it, as the IIIF Image API has it."""
     return RedirectResponse(f"{request.url.replace(query='')}/info.json", 303)
 
 
 @router.get("/{number}/info.json", response_model=IiifInformation)
-async def iiif_information(request: Request, number: Number) -> Response:
+async def iiif_information(request: Request, number: Identifier) -> Response:
     """Tell how large a photo is, and in which tiles it can be had: `info.json` of the IIIF Image API 3.0."""
     service = service_of(request)
     row = await _row(service, number)
@@ -90,6 +103,7 @@ async def iiif_information(request: Request, number: Number) -> Response:
         height=sizes[0][1],
         maxWidth=LARGEST_PICTURE,
         tiles=[IiifTiles(width=SIDE, scaleFactors=[2**level for level in range(len(sizes))])],
+        extraQualities=list(QUALITIES),
         extraFormats=["webp"],
         extraFeatures=list(EXTRA_FEATURES),
     )
@@ -101,7 +115,7 @@ async def iiif_information(request: Request, number: Number) -> Response:
 
 
 @router.get("/{number}/probe", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}})
-async def iiif_probe(request: Request, number: Number) -> Response:
+async def iiif_probe(request: Request, number: Identifier) -> Response:
     """Tell whether the one who asks may see a photo: the probe service of the IIIF Authorization Flow API 2.0."""
     status = 401 if VIEWERS in request.scope and user_of(request) is None else 200
     if status == 200:
@@ -123,7 +137,7 @@ def linked_data(request: Request, told: dict[str, Any]) -> Response:
 
 @router.get("/{number}/{region}/{size}/{rotation}/{file}", responses=PICTURES, response_class=Response)
 async def iiif_image(
-    request: Request, number: Number, region: Region, size: Size, rotation: Rotation, file: File
+    request: Request, number: Identifier, region: Region, size: Size, rotation: Rotation, file: File
 ) -> Response:
     """Give a part of a photo, upright or turned: an image request of the IIIF Image API 3.0."""
     service = service_of(request)
@@ -220,11 +234,11 @@ def parse_form(rotation: str, file: str) -> dict[str, Any]:
     if turn is None:
         raise ProblemError(400, "A rotation is 0, 90, 180 or 270, or that with ! before it.")
     if asked is None:
-        raise ProblemError(400, "A picture is default, color or gray, and ends in .jpg, .png or .webp.")
+        raise ProblemError(400, "A picture is default, color, gray or bitonal, and ends in .jpg, .png or .webp.")
     return {
         "mirrored": turn["mirrored"] is not None,
         "degrees": int(turn["degrees"]),
-        "grey": asked["quality"] == "gray",
+        "colours": "color" if asked["quality"] == "default" else asked["quality"],
         "format": FORMATS[asked["format"]],
     }
 

@@ -118,7 +118,7 @@ async def iiif_group_annotations(
 ) -> Response:
     """Give the matches within a group as W3C Web Annotations: of 100 pairs, and where the next ones are."""
     page = await _group_page(request, {"group": group, "photo": photo, "own": own, "start": start})
-    return linked_data(request, {**page, "id": _here(request)})
+    return _annotations(request, page, own)
 
 
 @router.get("/groups/{group}/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
@@ -154,7 +154,7 @@ async def iiif_search_annotations(
 ) -> Response:
     """Give what a search finds as W3C Web Annotations, as `cairn query --annotations` writes them."""
     page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
-    return linked_data(request, {**page, "id": _here(request)})
+    return _annotations(request, page, own)
 
 
 @router.get("/search/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
@@ -194,6 +194,11 @@ def content_page(request: Request, content: Content) -> RedirectResponse:
     if row is None:
         raise ProblemError(404, "No photo of this collection has this content.")
     return RedirectResponse(f"{_root(request)}/photo?number={row.number}", 303)
+
+
+def _annotations(request: Request, page: Resource, own: bool) -> Response:
+    here = _here(request)
+    return linked_data(request, _presentation(request).matches(page, here) if own else {**page, "id": here})
 
 
 async def _group_page(request: Request, wanted: dict[str, Any]) -> Resource:

@@ -68,6 +68,8 @@ def test_pages_come_at_the_size_that_is_needed_and_are_not_asked_for_again(serve
     del server.files["/book/manifest.json"]
     (gone,) = _fetch(tmp_path, address)
     assert "withdrawn" in gone.reason and gone.folder is not None and len(_files(tmp_path)) == 4
+    (never,) = _fetch(tmp_path, f"{server.address}/no/manifest.json")
+    assert never.reason.endswith("(status 404)")
 
 
 def test_a_run_that_was_stopped_goes_on(server: IiifServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

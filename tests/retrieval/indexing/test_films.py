@@ -158,7 +158,7 @@ def test_a_film_is_given_out_in_parts_to_those_who_may_have_originals(
         assert "media-src 'self'" in whole.headers["content-security-policy"]
         part = client.get(f"/api/photos/{frame}/film", headers={"Range": "bytes=100-199"})
         assert (part.status_code, part.content) == (206, content[100:200])
-        assert client.get(f"/api/photos/{single}/film").status_code == 410
+        assert client.get(f"/api/photos/{single}/film").status_code == 404
         made = client.get(f"/api/photos/{frame}/image", params={"size": 320})
         assert np.asarray(Image.open(io.BytesIO(made.content))).shape == (240, 320, 3)
         (folder / "film.mp4").write_bytes(content + b"more")

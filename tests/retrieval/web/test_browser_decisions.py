@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import cairn as library
+from retrieval.catalogue.metadata_store import import_values, store_metadata
+from retrieval.metadata.fields import Metadata
 from tests.conftest import Indexed
 from tests.retrieval.web.test_decisions import Served, home, several_kinds  # noqa: F401
 from tests.support.browser import DESKTOP, PHONE, chromium, violations, visiting  # noqa: F401
@@ -117,12 +119,25 @@ def test_an_order_of_printing_is_overruled_and_kept(chromium: Any, indexed: Inde
     shutil.copytree(indexed.folder, tmp_path / "c.cairn")
     with library.open(tmp_path / "c.cairn") as collection:
         album = collection.add_to_album("Prints", ["page_001.jpg", "page_003.jpg"]).id
+        scanned = collection.photo("page_001.jpg").number
+        collection.opened.catalogue.write(store_metadata, [(scanned, Metadata(taken="2019-05-01"))])
+        collection.opened.catalogue.write(import_values, {collection.photo("page_003.jpg").number: {"taken": ["1497"]}})
     with serving(tmp_path / "c.cairn", tmp_path / "cache") as base, visiting(chromium, base, DESKTOP) as visit:
         page = visit.open(f"/album?album={album}")
         page.get_by_role("link", name="Print clock").click()
         first, second = page.locator("#rows a").nth(0), page.locator("#rows a").nth(1)
         names = [one.text_content() for one in (first, second)]
-        assert page.get_by_role("button", name="Keep these decisions").is_disabled()
+        keep = page.get_by_role("button", name="Keep these decisions")
+        of_scan, of_print = (
+            page.get_by_label(f"The date of {name} counts") for name in ("page_001.jpg", "page_003.jpg")
+        )
+        assert of_print.is_checked() and not of_scan.is_checked()
+        assert page.locator("#rows").get_by_text("2019, in its file").is_visible()
+        page.get_by_text("Drag to draw a box round what is not to be read").wait_for()
+        for checked in (True, False):  # a decision that is taken back is none
+            of_scan.set_checked(checked)
+            page.locator("#page:not([inert])").wait_for()
+            assert of_scan.is_checked() == checked == keep.is_enabled()
         page.get_by_role("button", name=f"{names[1]} is earlier than {names[0]}").click()
         page.get_by_role("button", name="as you say").wait_for()
         assert first.text_content() == names[1]

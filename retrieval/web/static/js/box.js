@@ -24,8 +24,9 @@ class BoxTool {
    * @param box [x0, y0, x1, y1] or null
    * @param onChange told the box, or null, after each change
    * @param zooming options of its `Zoom`; without them, a button says whether a drag draws or moves a photo that is zoomed
+   * @param purpose sentence that says what a box does
    */
-  constructor(host, photo, box = null, onChange = () => {}, zooming = null) {
+  constructor(host, photo, box = null, onChange = () => {}, zooming = null, purpose = t("Drag to draw a box; without one, the whole photo is searched for.")) {
     this.photo = photo;
     this.box = null;
     this.onChange = onChange;
@@ -57,7 +58,7 @@ class BoxTool {
       ...this.inputs.map((input, place) => el("div", { class: "field" }, el("label", { for: input.id }, NAMES[place]), input)),
       this.clearer);
     const hint = el("p", { class: "hint", id: `${id}-hint` },
-      ...parts(t("Drag to draw a box; without one, the whole photo is searched for. By keys: {enter} draws one, {arrows} move it, {both} resize it, {escape} clears it; {plus}, {minus} and {zero} zoom, as wheel, fingers and a double click do."), {
+      purpose, " ", ...parts(t("By keys: {enter} draws one, {arrows} move it, {both} resize it, {escape} clears it; {plus}, {minus} and {zero} zoom, as wheel, fingers and a double click do."), {
         enter: key(t("Enter")), arrows: key(t("arrows")), escape: key(t("Esc")), plus: key("+"), minus: key("−"), zero: key("0"),
         both: el("span", {}, key(t("Shift")), " + ", key(t("arrows"))),
       }));
@@ -242,4 +243,4 @@ class BoxTool {
 }
 
 /** The box tool in the page's element with the id "tool". */
-export const boxTool = (photo, box, onChange, zooming) => new BoxTool(at("tool"), photo, box, onChange, zooming);
+export const boxTool = (...options) => new BoxTool(at("tool"), ...options);

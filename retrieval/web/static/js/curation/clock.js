@@ -10,7 +10,7 @@ import { parse } from "../query.js";
 const fields = new URLSearchParams(location.search);
 const asked = { q: fields.get("q") ?? "", photo: fields.getAll("photo") };
 const path = "/api/impressions/clock";
-const NONE = { leave_out: [], undated: [], regions: [], before: [] };
+const NONE = { leave_out: [], undated: [], dated: [], regions: [], before: [] };
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 let decided = null; // null: what is kept
@@ -37,16 +37,19 @@ const drop = (text, label, run) => el("li", { class: "row" }, el("span", { dir: 
 
 function row(one) {
   const { number, name } = one;
-  const counts = !decided.undated.includes(number);
-  const date = one.year !== null || !counts;
-  const tick = el("input", { type: "checkbox", checked: counts, "aria-label": t("The date of {name} counts", { name }),
-    onchange: () => decide({ undated: counts ? [...decided.undated, number] : without(decided.undated, number) }) });
+  const count = ({ target: { checked } }) => {
+    const [undated, dated] = [decided.undated, decided.dated].map((list) => without(list, number));
+    if (checked === one.from_file) (checked ? dated : undated).push(number); // else it is so without a decision
+    decide({ undated, dated });
+  };
+  const tick = el("input", { type: "checkbox", checked: one.counts, "aria-label": t("The date of {name} counts", { name }), onchange: count });
+  const date = one.year === null ? "–" : el("label", { class: "tick" }, tick, one.from_file ? t("{year}, in its file", { year: year(one.year) }) : year(one.year));
   return el("tr", {},
     el("td", {}, between(one.places, figure)),
     el("td", {}, el("a", { class: "row", href: address("/photo", { number }) }, el("img", { src: thumbnail(number, 128), alt: "", height: 48 }), el("span", { dir: "auto" }, name))),
     el("td", {}, figure(one.breaks)),
     el("td", {}, fixed(one.line_width, 2)),
-    el("td", {}, date ? el("label", { class: "tick" }, tick, one.year === null ? t("does not count") : year(one.year)) : "–"),
+    el("td", {}, date),
     el("td", {}, one.years ? t("{year} ({interval})", { year: year(one.read), interval: between(one.years, year) }) : "–"),
     el("td", {}, el("button", { type: "button", class: "small", "aria-label": t("Leave {name} out", { name }), onclick: () => decide({ leave_out: [...decided.leave_out, number] }) }, t("Leave out"))));
 }
@@ -120,7 +123,7 @@ start(async () => {
   const tool = boxTool({ ...reference, large: image(number) }, null, (box) => {
     region = box;
     at("leave").disabled = !box;
-  });
+  }, null, t("Drag to draw a box round what is not to be read, such as a stamp or a tear."));
   at("leave").addEventListener("click", () => {
     decide({ regions: [...decided.regions, region] });
     tool.set(null);

@@ -95,12 +95,12 @@ function uploading(progress, complain) {
       return;
     }
     const stopping = new AbortController();
-    const bar = el("progress", { max: files.length, value: 0, "aria-label": t("Upload") });
+    const bar = el("progress", { max: files.length, "aria-label": t("Upload") }); // moves by itself until the first has arrived
     const text = el("p", { class: "measure", role: "status" });
     const reasons = el("ul", { class: "names" });
     const tell = (sent, refused) => {
-      bar.value = sent + refused.length;
-      text.textContent = t("{sent} of {all} photos uploaded", { sent: figure(sent), all: figure(files.length) });
+      if (sent + refused.length) bar.value = sent + refused.length;
+      text.textContent = t("{sent} of {all} files uploaded", { sent: figure(sent), all: figure(files.length) });
       reasons.replaceChildren(...refused.slice(0, MOST).map(([name, reason]) =>
         el("li", {}, el("span", { class: "what", dir: "auto" }, name), el("span", {}, reason))));
     };

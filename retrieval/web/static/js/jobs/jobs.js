@@ -140,16 +140,28 @@ function reached({ title_of_step: step, done, of, unit, share: all, seconds_left
   return (all === null ? [step, amount, rest] : [share, step, unit === "%" ? "" : counted, rest]).filter(Boolean).join(" · ");
 }
 
+/** Pages of IIIF manifests that could not be fetched, and such manifests, with the reasons. */
+const unfetched = (result) => (result?.manifests ?? []).flatMap(({ manifest, label, failed, reason }) =>
+  [...failed.map((one) => [`${label}, ${one.page}`, one.reason]), ...(reason ? [[label || manifest, reason]] : [])]);
+
 /** What became of a job that has ended well. */
 function outcome({ kind, result }) {
   const { lengths = {} } = result ?? {};
   switch (result ? kind : "") {
-    case "index":
+    case "index": {
+      const { manifests = [] } = result;
+      const sum = (count) => manifests.reduce((before, one) => before + count(one), 0);
+      const [books, lacking, withdrawn] = [sum((one) => Boolean(one.reason)), sum((one) => one.failed.length), sum((one) => one.withdrawn.length)];
       return [
+        manifests.length === 1 && manifests[0].label && `${manifests[0].label}:`,
         result.added ? tn(result.added, "{n} photo was added.", "{n} photos were added.") : t("There were no new photos."),
         lengths.failed > 0 && tn(lengths.failed, "{n} could not be read.", "{n} could not be read."),
         lengths.vanished > 0 && tn(lengths.vanished, "The file of {n} photo is gone.", "The files of {n} photos are gone."),
+        books > 0 && tn(books, "{n} manifest could not be fetched.", "{n} manifests could not be fetched."),
+        lacking > 0 && tn(lacking, "{n} page could not be fetched.", "{n} pages could not be fetched."),
+        withdrawn > 0 && tn(withdrawn, "{n} page is no longer in its manifest: its photo stays.", "{n} pages are no longer in their manifests: their photos stay."),
       ];
+    }
     case "group":
       return [result.groups
         ? tn(result.groups, "{n} group of photos that show the same was found.", "{n} groups of photos that show the same were found.")
@@ -189,16 +201,17 @@ function outcome({ kind, result }) {
   }
 }
 
-/** Photos that could not be read, or files that are damaged, with the reasons. */
+/** Photos that could not be read, pages that could not be fetched, or files that are damaged, with the reasons. */
 function troubles({ result }) {
   const failed = (result?.failed ?? []).map(({ name, reason }) => [name, toldReason(reason)]);
   const damaged = (result?.damaged ?? []).map(({ file, what, remedy }) => [file, [what, remedy].filter(Boolean).join(" ")]);
-  const all = [...failed, ...damaged];
+  const pages = unfetched(result);
+  const all = [...failed, ...pages, ...damaged];
   if (!all.length) return null;
   const { lengths = {} } = result;
-  const more = (lengths.failed ?? 0) + (lengths.damaged ?? 0) - Math.min(all.length, MOST);
+  const more = (lengths.failed ?? 0) + pages.length + (lengths.damaged ?? 0) - Math.min(all.length, MOST);
   return el("details", {},
-    el("summary", {}, failed.length ? t("Which, and why") : t("What is damaged")),
+    el("summary", {}, failed.length || pages.length ? t("Which, and why") : t("What is damaged")),
     el("ul", { class: "names" },
       ...all.slice(0, MOST).map(([name, reason]) => el("li", {}, el("span", { class: "what", dir: "auto" }, name), el("span", {}, reason))),
       more > 0 && el("li", {}, tn(more, "and {n} more", "and {n} more"))));
