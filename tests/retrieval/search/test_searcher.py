@@ -473,6 +473,28 @@ def test_an_indexed_photo_is_described_turned_by_its_regions_as_they_are_indexed
         assert same.any(axis=1).mean() > 0.7
 
 
+def test_an_indexed_photo_gets_the_words_of_an_upload_where_its_file_is_read(
+    collection: Collection, indexed: Indexed
+) -> None:
+    """What is indexed are the nearest word of a feature and its signature; the file tells the other words."""
+    searcher = Searcher(collection, SearchOptions(engine="signatures-sp", turns=4))
+    for box in (None, indexed.boxes["coffee_001"]):
+        fresh = read_query(collection, indexed.photos / "coffee_001.jpg", box, turns=4, signed=3).views[0]
+        views = make_query(searcher, find_photo(collection, "coffee_001.jpg", box)).views
+        recalled = views[0]
+        views.complete(0)
+        whole = views[0]
+        assert recalled.signed is not None and whole.signed is not None and fresh.signed is not None
+        assert whole.frames is recalled.frames and whole.words is recalled.words
+        frames = [np.column_stack([one.frames.centres, one.frames.linear.reshape(-1, 4)]) for one in (recalled, fresh)]
+        words = fresh.signed.words[np.abs(frames[0][:, None] - frames[1]).sum(axis=2).argmin(axis=1)]
+        shares = [
+            np.mean([len(set(one) & set(other)) / 3 for one, other in zip(some.words, words, strict=True)])
+            for some in (recalled.signed, whole.signed)
+        ]
+        assert shares[1] > 0.85 > 0.6 > shares[0]
+
+
 def test_the_same_query_is_tried_at_more_turns(collection: Collection, indexed: Indexed) -> None:
     """What was described at turns that both have is not described again."""
     query = read_query(collection, indexed.photos / "coffee_001.jpg", turns=2)
