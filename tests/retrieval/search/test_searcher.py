@@ -482,6 +482,7 @@ def test_an_indexed_photo_gets_the_words_of_an_upload_where_its_file_is_read(
         fresh = read_query(collection, indexed.photos / "coffee_001.jpg", box, turns=4, signed=3).views[0]
         views = make_query(searcher, find_photo(collection, "coffee_001.jpg", box)).views
         recalled = views[0]
+        assert isinstance(views, LazyViews)
         views.complete(0)
         whole = views[0]
         assert recalled.signed is not None and whole.signed is not None and fresh.signed is not None
