@@ -21,8 +21,8 @@ QueryFeatures = Annotated[
         "--features",
         rich_help_panel=FEATURES,
         metavar="PATH",
-        help="Features of photos that are not in a collection of such features: a file .npz of one photo, or what "
-        "cairn index --features takes. Photos of the collection need none.",
+        help="Features of query photos, for a collection made with cairn index --features: an .npz file for one photo, "
+        "or whatever that option takes. Photos of the collection need none.",
     ),
 ]
 FeaturesAgain = Annotated[
@@ -31,7 +31,7 @@ FeaturesAgain = Annotated[
         "--features",
         rich_help_panel=FEATURES,
         metavar="PATH",
-        help="Features of the photos, of a collection that was made with cairn index --features.",
+        help="Features of the photos, for a collection made with cairn index --features.",
     ),
 ]
 _OWN = (
@@ -55,8 +55,8 @@ class FeatureFiles:
             "--features",
             rich_help_panel=FEATURES,
             metavar="PATH",
-            help="Take keypoints and descriptors from files in place of computing them: a folder of .npz (a/1.npz or "
-            "a/1.jpg.npz of a/1.jpg), an HDF5 file as hloc writes it, or COLMAP's database. See "
+            help="Read keypoints and descriptors from files instead of computing them: a folder of .npz files (a/1.npz "
+            "or a/1.jpg.npz for a/1.jpg), an HDF5 file written by hloc, or a COLMAP database. See "
             "docs/how-to/own-features.md.",
         ),
     ] = None
@@ -66,8 +66,8 @@ class FeatureFiles:
             "--features-name",
             rich_help_panel=FEATURES,
             metavar="NAME",
-            help="What the descriptor is called (default: the name of the file or folder). Collections share a "
-            "vocabulary only under one name.",
+            help="Name of the descriptor (default: the name of the file or folder). Collections can only share a "
+            "vocabulary if this name is the same.",
         ),
     ] = None
     normalise: Annotated[
@@ -75,13 +75,14 @@ class FeatureFiles:
         typer.Option(
             "--normalise/--as-they-are",
             rich_help_panel=FEATURES,
-            help="Bring descriptors to unit length, or leave them (default: all but whole numbers from 0 to 255).",
+            help="Scale descriptors to unit length, or leave them as they are (default: scale them, unless they are "
+            "whole numbers from 0 to 255).",
             show_default=False,
         ),
     ] = None
     binary: Annotated[
         bool,
-        typer.Option("--binary", rich_help_panel=FEATURES, help="Descriptors are packed bits, as ORB's are."),
+        typer.Option("--binary", rich_help_panel=FEATURES, help="Descriptors are packed bits, like those of ORB."),
     ] = False
 
     @property

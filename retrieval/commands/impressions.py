@@ -23,26 +23,32 @@ class ClockOptions:
 
     clock: Annotated[
         Literal["breaks", "widths"] | None,
-        typer.Option(help="Tell the order of printing, by breaks of lines (woodcuts) or widths of lines (engravings)."),
+        typer.Option(
+            help="Estimate the order of printing, by breaks of lines (woodcuts) or widths of lines (engravings)."
+        ),
     ] = None
     leave_out: Annotated[
         list[str] | None,
-        typer.Option(metavar="PHOTO", help="Do not read the print clock of this photo (again for more)."),
+        typer.Option(metavar="PHOTO", help="Leave this photo out of the print clock; may be repeated."),
     ] = None
     undated: Annotated[
         list[str] | None,
-        typer.Option(metavar="PHOTO", help="Do not count the date of this photo, as that of a scan (again for more)."),
+        typer.Option(
+            metavar="PHOTO", help="Ignore the date of this photo, which may be that of a scan; may be repeated."
+        ),
     ] = None
     leave_region: Annotated[
         list[str] | None,
-        typer.Option(metavar="X0,Y0,X1,Y1", help="Do not read this region of the reference (again for more)."),
+        typer.Option(metavar="X0,Y0,X1,Y1", help="Ignore this region of the reference; may be repeated."),
     ] = None
     order: Annotated[
         list[str] | None,
-        typer.Option(metavar="PHOTO", help="This photo was printed before that of the next {--order}, as is known."),
+        typer.Option(
+            metavar="PHOTO", help="This photo is known to have been printed before the photo of the next {--order}."
+        ),
     ] = None
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep these decisions about the print clock in the collection.")
+        bool, typer.Option("--keep", help="Store these decisions about the print clock in the collection.")
     ] = False
 
     @property
@@ -65,41 +71,42 @@ def impressions(
     *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     photos: Annotated[
-        list[str], typer.Argument(metavar="PHOTO...", help="Photos of one block or plate: names in the collection.")
+        list[str],
+        typer.Argument(metavar="PHOTO...", help="Photos of one block or plate: names in the collection."),
     ],
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="PHOTO",
-            help="Photo whose frame the others are brought into: a name or a file (default: the first).",
+            help="Photo that the others are aligned with: a name or a file (default: the first).",
         ),
     ] = None,
     box: QueryBox = None,
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Pixels within which ink counts as there (default: half the width of a line, one at least).",
+            help="Pixels within which ink counts as present (default: half the width of a line, at least one).",
             min=0,
             max=64,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write the aligned photos, overlays and what differs as PNG there."),
+        typer.Option(metavar="FOLDER", help="Write aligned photos, overlays and differences to this folder (PNG)."),
     ] = None,
     read: ClockOptions,
     run: WorkOptions,
 ) -> None:
-    """Compare impressions of one printed block or plate: bring photos into one frame, and tell what differs.
+    """Compare impressions of one printed block or plate: align the photos, and show what differs.
 
-    Each photo is brought into the frame of the reference by its match, and then by its pixels. Of each two it is told
-    what share of the ink of each the other lacks, and whether one block has printed both, or two that are cut alike,
-    by how far lines are displaced. Photos that do not match the reference are told and left out. What is compared is
-    what matches, or the box in the reference.
+    Each photo is aligned with the reference by its match first, and then by its pixels. For each two photos, the result
+    says what share of the ink of one is missing in the other, and, from how far lines are displaced, whether both were
+    printed from one block or from two that are cut alike. Photos that do not match the reference are reported and left
+    out. The comparison covers the area that matches, or the box in the reference.
 
-    With {--clock} it is told in which order they were printed, and in which years if some are dated, by breaks or
-    widths of the lines that all have, with intervals of 90%. What is kept with the reference is followed where nothing
-    is decided here; {--keep} alone forgets it.
+    With {--clock} the order of printing is estimated, and the years if some impressions are dated, from breaks or
+    widths of the lines that all have in common, with intervals of 90%. Decisions stored with the reference are used
+    unless this command makes others; {--keep} alone removes them.
     """
     from time import perf_counter
 

@@ -20,22 +20,22 @@ class TableToImport:
 
     name_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column that says which photo a row is about (default: name, path or file)."
-        ),
+        typer.Option(metavar="COLUMN", help="Column that names the photo of each row (default: name, path or file)."),
     ] = None
     mapping: Annotated[
         list[str] | None,
         typer.Option(
             "--map",
             metavar="FIELD=HEADER",
-            help=f"Say what a column is for: {', '.join(WORDS)}; may be repeated.",
+            help=f"Assign a column to a field: {', '.join(WORDS)}; may be repeated.",
         ),
     ] = None
     delimiter: Annotated[
-        str, typer.Option(metavar="CHARACTER", help="What parts the columns: auto, ',', ';' or tab.")
+        str, typer.Option(metavar="CHARACTER", help="Separator of the columns: auto, ',', ';' or tab.")
     ] = "auto"
-    replace: Annotated[bool, typer.Option("--replace", help="Forget what was imported earlier, of all photos.")] = False
+    replace: Annotated[
+        bool, typer.Option("--replace", help="First remove everything that was imported earlier, for all photos.")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class MetadataFiles:
 
     export: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.csv", help="Write what was imported into a new table, which can be imported again."),
+        typer.Option(metavar="FILE.csv", help="Write all imported values to a new table, which can be imported again."),
     ] = None
     write_sidecars: Annotated[
         bool,
         typer.Option(
             "--write-sidecars",
-            help="Write what was imported or typed in, and albums, into XMP sidecars beside the photos, where other "
-            "programs read it; sidecars keep what else they say, and no photo is changed.",
+            help="Write imported and typed-in values, and albums, to XMP sidecars next to the photos, where other "
+            "programs can read them. Other content of the sidecars stays, and no photo is changed.",
         ),
     ] = False
     below: Annotated[
@@ -59,14 +59,16 @@ class MetadataFiles:
         typer.Option(
             "--below",
             metavar="FOLDER",
-            help="With --write-sidecars, write in this folder alone, wherever links lead; may be repeated.",
+            help="With --write-sidecars, write only in this folder, whatever links to other places it contains; may be "
+            "repeated.",
             show_default=False,
         ),
     ] = None
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict", help="End with code 1 if a row was about no photo, or several, or a sidecar was not written."
+            "--strict",
+            help="Exit with code 1 if a row matched no photo, or several, or if a sidecar could not be written.",
         ),
     ] = False
 
@@ -79,23 +81,26 @@ def metadata(
         Path | None, typer.Argument(metavar="[FILE.csv]", help="Table to import; its first line names the columns.")
     ] = None,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Read again what the photos' files say; what was imported stays.")
+        bool, typer.Option("--refresh", help="Read the metadata of the photos' files again; imported values stay.")
     ] = False,
     photo: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Show what is known of one photo, by its name, or by its file's alone."),
+        typer.Option(
+            metavar="NAME",
+            help="Show what is known about one photo, by its name in the collection or its file name alone.",
+        ),
     ] = None,
     reading: TableToImport,
     files: MetadataFiles,
     run: WorkOptions,
 ) -> None:
-    """Tell what is known of the photos, or import more from a table.
+    """Show what is known about photos, or import more from a table.
 
-    Dates, places, cameras, titles, captions, tags and ratings are read from the photos' files, and from XMP sidecars
-    and the JSON of Google Takeout beside them, when they are indexed. A table adds to that, and what it says wins: its
-    columns of these fields (tags parted by ; or |) are understood by their usual headers in English, German, French,
-    Spanish, Italian and Dutch, or by --map; every other one is kept under its own name. cairn query and cairn serve
-    filter by all of it.
+    When photos are indexed, dates, places, cameras, titles, captions, tags and ratings are read from their files, and
+    from XMP sidecars and the JSON files of Google Takeout next to them. A table adds to that, and takes precedence.
+    Columns for these fields (tags separated by ; or |) are recognised by their usual headers in English, German,
+    French, Spanish, Italian and Dutch, or by --map; every other column is stored under its own name. cairn query and
+    cairn serve can filter by all of it.
     """
     from retrieval.library.collection import Collection
     from retrieval.library.opening import open_named

@@ -21,23 +21,25 @@ def roots(
         typer.Option(
             "--moved",
             metavar="OLD NEW",
-            help="The photos below the folder OLD are in the folder NEW now.",
+            help="The photos that were in the folder OLD are now in the folder NEW.",
             show_default=False,
         ),
     ] = None,
     names_from: Annotated[
         Path | None,
-        typer.Option("--names-from", metavar="FOLDER", help="Call photos below this folder by their paths from there."),
+        typer.Option(
+            "--names-from", metavar="FOLDER", help="Name photos below this folder by their paths from this folder."
+        ),
     ] = None,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """List the folders that photos were indexed with, and say where they are now.
+    """List the folders that photos were indexed from, or say where such a folder is now.
 
-    With --moved nothing is indexed again: a file of the size and time that were noted is taken for the photo, another
-    one is read and compared. Photos that are not found stay as they are. With --names-from photos that were indexed
-    from several folders get names from one, such as 2020/cat.jpg in place of cat.jpg.
+    With --moved, nothing is indexed again: a file with the recorded size and time is taken to be the photo; any other
+    file is read and compared. Photos that are not found stay as they are. With --names-from, photos that were indexed
+    from several folders are named by their paths from a common one, such as 2020/cat.jpg instead of cat.jpg.
     """
     from retrieval.library.opening import open_named
 

@@ -49,7 +49,7 @@ class Edit:
     rating : int, optional
         Stars, 1 to 5; 0: that of the file.
     favourite : bool, optional
-        Whether they are favourites.
+        Mark them as favourites, or no longer.
     """
 
     title: str | None = None

@@ -695,7 +695,7 @@ class Collection(Decisions):
         Parameters
         ----------
         inliers : int
-            Fewest verified matches that link two photos.
+            Smallest number of verified matches that links two photos.
         augment : bool, optional
             Let linked photos borrow features from each other, so that searches find more; by default as in the last
             call.
@@ -1070,7 +1070,7 @@ class Collection(Decisions):
         )
 
     def add_global_descriptors(self, source: Any, *, workers: int = 0, progress: Telling = None) -> DescribedGlobally:
-        """Give photos global descriptors: a row for each photo, of what it looks like as a whole.
+        """Add global descriptors to photos: one vector per photo, of what it looks like as a whole.
 
         ``search(..., global_descriptors="fused")`` then takes them into account.
 

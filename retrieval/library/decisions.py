@@ -78,7 +78,7 @@ class Decisions:
         rating : int, optional
             Stars, 1 to 5; 0: the rating of their files.
         favourite : bool, optional
-            Whether they are favourites.
+            Mark them as favourites, or no longer.
 
         Returns
         -------
@@ -264,7 +264,7 @@ class Decisions:
         return self._shared(sharing.links_of(self.opened.folder))
 
     def end_shared_album(self, link: str) -> SharedAlbum:
-        """End a link to an album: who has it sees nothing from now on.
+        """Disable a link to an album: from now on it shows nothing.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ class Groups(Sequence[Group]):
     groups : tuple of Group
         The groups.
     inliers : int
-        Fewest verified matches that link two photos.
+        Smallest number of verified matches that links two photos.
     photos : int
         Photos that were used as queries.
     out_of_date : bool

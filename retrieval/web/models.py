@@ -554,7 +554,7 @@ class GroupPage(BaseModel):
     """A page of groups, the largest first."""
 
     total: int
-    inliers: int = Field(description="Fewest verified matches that link two photos.")
+    inliers: int = Field(description="Smallest number of verified matches that links two photos.")
     out_of_date: bool = Field(description="Whether photos were added or removed since the groups were found.")
     groups: list[Group]
 

@@ -30,18 +30,19 @@ PHOTOS = "Photos"
 Host = Annotated[
     str,
     typer.Option(
-        metavar="ADDRESS", help="Address to listen at; others than this machine are answered only with --password-file."
+        metavar="ADDRESS", help="Address to listen on; other machines are only answered with --password-file."
     ),
 ]
 Workers = Annotated[
-    int, typer.Option(help="Processes that search a collection, and as many that decode photos.", min=1)
+    int, typer.Option(help="Number of processes that search a collection; as many others decode photos.", min=1)
 ]
 Originals = Annotated[
     bool | None,
     typer.Option(
         "--originals/--no-originals",
-        help="Let the files of photos be taken away, with what cameras wrote into them (default: where the server is "
-        "for you alone, so not with --password-file, --forwarded-from, --allowed-host or --every-user).",
+        help="Let visitors download the original files of photos, with all that cameras wrote into them (default: only "
+        "if the server is for you alone, so not with --password-file, --forwarded-from, --allowed-host or "
+        "--every-user).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -50,8 +51,9 @@ Roots = Annotated[
     list[Path] | None,
     typer.Option(
         "--photos",
-        help="Folder below which photos may be chosen in the browser; may be repeated (default: your home folder, "
-        "and none with --password-file, --forwarded-from, --allowed-host or --every-user, which let others in).",
+        help="Folder from which photos may be chosen in the browser, with all its subfolders; may be repeated "
+        "(default: your home folder, and none with --password-file, --forwarded-from, --allowed-host or --every-user, "
+        "which let others in).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -62,7 +64,7 @@ IiifHosts = Annotated[
     typer.Option(
         "--allow-host",
         metavar="HOST",
-        help="Let jobs ask this host for pages (IIIF) although its address is not one of the public Internet; may be "
+        help="Let jobs fetch IIIF pages from this host although its address is not on the public Internet; may be "
         "repeated.",
         rich_help_panel=PHOTOS,
         show_default=False,
@@ -73,7 +75,8 @@ Bin = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Let duplicates be moved to this folder, from where they can be put back (default: no file is moved).",
+        help="Let visitors move duplicates to this folder, from which they can be put back (default: no file is "
+        "moved).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),

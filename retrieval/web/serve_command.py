@@ -24,7 +24,7 @@ class ListenOptions:
     """Where the server listens, and how much it does at a time, as the command line has it."""
 
     host: Host = "127.0.0.1"
-    port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.", min=0, max=65535)] = 8000
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.", min=0, max=65535)] = 8000
     workers: Workers = 2
 
 
@@ -43,7 +43,7 @@ class ServedOptions:
             ImageOptions,
             "max_pixels",
             panel="",
-            help="Pixels of a photo that is shown, or searched for, at most (default: those of cairn index for photos "
+            help="Largest photo that is shown or searched for, in pixels (default: the limit of cairn index for photos "
             "of the collection, 100,000,000 for others).",
         ),
     ] = None

@@ -16,46 +16,53 @@ from retrieval.web.access.roles import Role
 if TYPE_CHECKING:
     from retrieval.web.access.passwords import PasswordEntry
 
-PasswordsFile = Annotated[Path, typer.Argument(help="File of passwords and tokens; made where it is not there.")]
+PasswordsFile = Annotated[Path, typer.Argument(help="File of passwords and tokens; created if it does not exist.")]
 RoleOption = Annotated[
-    Role, typer.Option(help="read: look, search and take away; write: change what is known of photos, and add some.")
+    Role,
+    typer.Option(
+        help="read: view, search and download; write: also change what is known about photos, and add photos."
+    ),
 ]
 CollectionsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--collection",
         metavar="NAME",
-        help="Folder of a collection, without what lies above it, that alone may be seen. May be repeated; without it "
-        "all may be.",
+        help="Show only this collection: the name of its folder, without the path to it. May be repeated; without it, "
+        "all collections are shown.",
         show_default=False,
     ),
 ]
-Remove = Annotated[bool, typer.Option("--remove", help="Take it out of the file.")]
+Remove = Annotated[bool, typer.Option("--remove", help="Remove the name from the file.")]
 
 
 def password(
     file: PasswordsFile,
     name: Annotated[
-        str | None, typer.Argument(help="Who signs in with it; without a name, all are listed.", show_default=False)
+        str | None, typer.Argument(help="Name to sign in with; without it, all names are listed.", show_default=False)
     ] = None,
     role: RoleOption = Role.WRITE,
     collection: CollectionsOption = None,
     no_password: Annotated[
-        bool, typer.Option("--no-password", help="A name that only a proxy signs in: see --trusted-user-header.")
+        bool,
+        typer.Option(
+            "--no-password",
+            help="Add a name without a password, which only a proxy can sign in: see --trusted-user-header.",
+        ),
     ] = False,
     keep_password: Annotated[
-        bool, typer.Option("--keep-password", help="Change the role and the collections alone.")
+        bool, typer.Option("--keep-password", help="Change only the role and the collections.")
     ] = False,
     sign_out: Annotated[
-        bool, typer.Option("--sign-out", help="End all sessions of the name, and change nothing.")
+        bool, typer.Option("--sign-out", help="Sign this name out everywhere, and change nothing else.")
     ] = False,
     remove: Remove = False,
 ) -> None:
-    """Set the password of one who may sign in to cairn serve --password-file FILE.
+    """Set the password of a person who may sign in to cairn serve --password-file FILE.
 
-    It is asked for twice, or read as one line from standard input where that is no terminal. The file keeps an Argon2
-    hash of it, and only its owner may read it. A server that runs takes the change at once: whoever was signed in with
-    another password has to sign in again.
+    The password is asked for twice, or read as one line from standard input if that is not a terminal. The file stores
+    an Argon2 hash of it, and only the owner of the file can read it. A running server applies the change at once:
+    people who are signed in with the old password have to sign in again.
     """
     from retrieval.web.access.passwords import NO_PASSWORD, PasswordEntry, check_name, hash_password
 
@@ -81,22 +88,26 @@ def token(
     file: PasswordsFile,
     name: Annotated[
         str | None,
-        typer.Argument(help="What program, or whose, it is for; without a name, all are listed.", show_default=False),
+        typer.Argument(
+            help="Name of the program, or of the person, that the token is for; without it, all names are listed.",
+            show_default=False,
+        ),
     ] = None,
     role: RoleOption = Role.READ,
     collection: CollectionsOption = None,
     expires: Annotated[
-        str | None, typer.Option(metavar="YYYY-MM-DD", help="Last day (UTC) on which it is taken.", show_default=False)
+        str | None,
+        typer.Option(metavar="YYYY-MM-DD", help="Last day (UTC) on which the token is accepted.", show_default=False),
     ] = None,
     days: Annotated[
-        int | None, typer.Option(min=0, max=36500, help="The same in days from today.", show_default=False)
+        int | None, typer.Option(min=0, max=36500, help="The same, as a number of days from today.", show_default=False)
     ] = None,
     remove: Remove = False,
 ) -> None:
-    """Draw a token with which a program may ask cairn serve --password-file FILE, and print it.
+    """Create a token with which a program may use cairn serve --password-file FILE, and print it.
 
-    Programs send it as the header "Authorization: Bearer TOKEN". The file keeps a hash of it: it is printed this once.
-    A token that the name had is no longer taken.
+    Programs send it as the header "Authorization: Bearer TOKEN". The file only stores a hash of it, so it cannot be
+    printed again. An earlier token of the same name is no longer accepted.
     """
     from retrieval.state.tokens import new_token
     from retrieval.web.access.passwords import PasswordEntry, check_name

@@ -24,7 +24,7 @@ class LogLevel(enum.StrEnum):
 
 
 class AccessLog(enum.StrEnum):
-    """How each request is logged."""
+    """Format in which each request is logged."""
 
     NONE = "none"
     TEXT = "text"
@@ -41,7 +41,8 @@ PasswordFile = Annotated[
     Path | None,
     _access_option(
         "--password-file",
-        "Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
+        "File of the people and programs that may use the server, as written by cairn password and cairn token; "
+        "without it, only you may, on this machine.",
         "FILE",
     ),
 ]
@@ -49,18 +50,19 @@ AllowedHosts = Annotated[
     list[str] | None,
     _access_option(
         "--allowed-host",
-        "Name that the server is asked by, such as photos.example.org; others are refused. May be repeated.",
+        "Host name of the server, such as photos.example.org; requests to other names are refused. May be repeated.",
         "NAME",
     ),
 ]
 RootPath = Annotated[
-    str, _access_option("--root-path", "Path that a proxy serves all of it below, such as /photos.", "PATH")
+    str, _access_option("--root-path", "Path under which a proxy serves the application, such as /photos.", "PATH")
 ]
 ForwardedFrom = Annotated[
     list[str] | None,
     _access_option(
         "--forwarded-from",
-        "Proxy, or network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed. May be repeated.",
+        "Address of a proxy, or of a network of proxies, whose headers X-Forwarded-For and X-Forwarded-Proto are "
+        "trusted. May be repeated.",
         "ADDRESS",
     ),
 ]
@@ -77,7 +79,7 @@ AuditLog = Annotated[
     Path | None,
     _access_option(
         "--audit-log",
-        "File that gets a line of JSON for each change, sign-in and sign-out: who, what, when and from where.",
+        "File to which a line of JSON is added for each change, sign-in and sign-out: who, what, when and from where.",
         "FILE",
     ),
 ]
@@ -85,7 +87,7 @@ EveryUser = Annotated[
     bool,
     _access_option(
         "--every-user",
-        "Without a password, answer all users of this machine, and not only the one who started the server.",
+        "Without a password file, answer all users of this machine, not only the one who started the server.",
         show_default=True,
     ),
 ]
@@ -93,7 +95,8 @@ Cors = Annotated[
     list[str] | None,
     _access_option(
         "--cors",
-        "Origin, such as https://www.example.org, whose pages may use the API, with a token. May be repeated.",
+        "Web site (origin), such as https://www.example.org, whose pages may use the API, with a token. May be "
+        "repeated.",
         "ORIGIN",
     ),
 ]
@@ -101,8 +104,9 @@ OpenManifests = Annotated[
     bool,
     _access_option(
         "--open-manifests",
-        "Show IIIF manifests and info.json, and all that they say of photos, to everyone, so that viewers on the sites "
-        "of --cors let people sign in (IIIF Authorization Flow); pictures stay for those who have.",
+        "Show IIIF manifests and info.json, with all that they say about photos, to everyone, so that viewers on the "
+        "sites of --cors can let people sign in (IIIF Authorization Flow). The pictures themselves are only shown to "
+        "people who have signed in.",
         show_default=True,
     ),
 ]
@@ -110,14 +114,19 @@ SearchLimit = Annotated[
     int,
     _access_option(
         "--search-limit",
-        "Searches and uploads of one person or address in a minute; 0: any number.",
+        "Most searches and uploads per minute from one person or address; 0: no limit.",
         "N",
         min=0,
         show_default=True,
     ),
 ]
-Level = Annotated[LogLevel, _access_option("--log-level", "What is logged, on standard error.", show_default=True)]
-Access = Annotated[AccessLog, _access_option("--access-log", "How each request is logged.", show_default=True)]
+Level = Annotated[
+    LogLevel,
+    _access_option("--log-level", "Least severe messages that are logged, on standard error.", show_default=True),
+]
+Access = Annotated[
+    AccessLog, _access_option("--access-log", "Format in which each request is logged.", show_default=True)
+]
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class DeletedAlbum(AlbumFacts):
 
 @router.get("/albums")
 def albums(request: Request) -> Albums:
-    """List the albums, those that were made last first."""
+    """List the albums, the newest first."""
     return Albums(albums=[_facts(one) for one in service_of(request).collection.catalogue.read(curation.list_albums)])
 
 

@@ -22,7 +22,7 @@ _PAIRS, _PAGES = 2000, 100  # that are told of
 
 @router.get("/books", response_model=BooksMatrix, responses=NOT_CHANGED)
 def books(request: Request, category: Category = None) -> Response:
-    """Tell which books share pictures, by groups and by what saved searches have found."""
+    """Show which books share pictures, from groups and from the results of saved searches."""
     collection = service_of(request).collection
     groups = collection.folder / FILE
     state = groups.stat().st_mtime_ns if groups.is_file() else 0  # groups are in no row of the catalogue

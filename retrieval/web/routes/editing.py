@@ -43,7 +43,7 @@ class PhotoEdit(BaseModel):
     rating: Annotated[int, Field(ge=0, le=MOST_STARS)] | None = Field(
         None, description="Stars, 1 to 5; 0: what the file says."
     )
-    favourite: bool | None = Field(None, description="Whether they are favourites.")
+    favourite: bool | None = Field(None, description="Mark them as favourites, or no longer.")
     tags_add: EditedTags = []
     tags_remove: EditedTags = Field([], description="In upper or lower case; those that a photo's file says stay.")
     restore: Annotated[list[Before], Field(max_length=MOST)] = Field(

@@ -140,7 +140,7 @@ class Retrain(BaseModel):
     """Make a new vocabulary."""
 
     kind: Literal["retrain"]
-    drop_missing: bool = Field(False, description="Leave out photos that can no longer be read.")
+    drop_missing: bool = Field(False, description="Remove photos that can no longer be read.")
 
 
 class Remove(BaseModel):

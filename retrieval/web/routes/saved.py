@@ -42,7 +42,7 @@ _FORM = form_of({"request": NewSearch, "photo": {"type": "string", "format": "bi
 
 @router.get("")
 def saved_searches(request: Request) -> list[SavedSearch]:
-    """List the searches that are kept, favourites first."""
+    """List the saved searches, favourites first."""
     return [_describe(one) for one in service_of(request).collection.catalogue.read(saved.saved_searches)]
 
 

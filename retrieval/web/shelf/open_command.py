@@ -31,14 +31,14 @@ def open_collections(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder that collections are in, or one collection (default: Cairn in your home folder).",
+            help="Folder with the collections, or a single collection (default: the folder Cairn in your home folder).",
             show_default=False,
         ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            help=f"Port to listen at; 0: any that is free (default: {PORT}, or another where that is taken).",
+            help=f"Port to listen on; 0: any free port (default: {PORT}, or another if that is in use).",
             min=0,
             max=65535,
             show_default=False,
@@ -52,8 +52,8 @@ def open_collections(
 ) -> None:
     """Open your collections in the web browser: make new ones, add photos, search.
 
-    Collections are folders in one folder; the usual one is made where it is missing. Where a server of it runs already,
-    that one is opened. Photos are indexed where they are, and stay as they are.
+    All collections are kept in one folder; the usual one is created if it does not exist. If a server for that folder
+    is already running, its page is opened. Photos are indexed where they are, and are not changed.
     """
     home, page = find_home(folder)
     running = RunOptions.of_command(host, PORT if port is None else port, workers, files, network)
