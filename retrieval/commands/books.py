@@ -46,6 +46,6 @@ def books(
         say(f"  … and {len(found.pairs) - _LISTED} more; --json lists them all.")
     say(f"{collection}: {len(found.books)} books share pictures.")
     if not found.grouped:
-        say("Groups were not looked for: run cairn group to know what else they share.")
+        say("Groups have not been searched for: run cairn group to see what else the books share.")
     for path in files:
         say(f"Table: {path}")

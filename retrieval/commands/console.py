@@ -57,8 +57,8 @@ def run(app: Callable[..., Any]) -> None:
         if not isinstance(error, BrokenProcessPool):
             raise
         _refuse(
-            "A worker process was killed, most likely for want of memory: try fewer --workers; the same command goes "
-            "on from here."
+            "A worker process was killed, most likely because there was not enough memory: try fewer --workers; the "
+            "same command goes on from here."
         )
     except BrokenPipeError:
         sys.exit(0)

@@ -69,7 +69,7 @@ def edit(collection: Folder, photos: Names, changes: Changes, run: ReadOptions) 
         return
     say(f"{collection}: {done.changed} photos changed.")
     if done.kept:
-        say(f"{done.kept} photos keep a tag: their files say it.")
+        say(f"{done.kept} photos keep a tag that is in their files.")
 
 
 @album.command("list")

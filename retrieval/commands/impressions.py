@@ -76,10 +76,7 @@ def impressions(
     ],
     reference: Annotated[
         str | None,
-        typer.Option(
-            metavar="PHOTO",
-            help="Photo that the others are aligned with: a name or a file (default: the first).",
-        ),
+        typer.Option(metavar="PHOTO", help="Photo to align the others with: a name or a file (default: the first)."),
     ] = None,
     box: QueryBox = None,
     tolerance: Annotated[

@@ -88,7 +88,7 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[
                 return earlier
         raise FileNotMoved("The file of {name} is no longer there.", name=row.name) from None
     if not stat.S_ISREG(state.st_mode):
-        raise FileNotMoved("The file of {name} is a link, or no plain file: move it yourself.", name=row.name)
+        raise FileNotMoved("The file of {name} is a link, or not a regular file: move it yourself.", name=row.name)
     try:
         content = hash_file(path)
         if any(page_content(content, split_page(one.path)[1]) != one.sha256 for one in (row, *others)):

@@ -109,7 +109,7 @@ def _refuse_part(catalogue: Catalogue, file: Path, going: Sequence[ImageRow]) ->
     there = sum(state == INDEXED for _, state in found)
     if there > len(going):
         raise FileNotMoved(
-            "{name} is a page of a file that goes with all of its pages: choose all {n} pages.",
+            "{name} is a page of a file that can only be moved with all of its pages: choose all {n} pages.",
             name=going[0].name,
             n=there,
         )

@@ -102,7 +102,7 @@ def last_day(days: int | None = None, expires: str | None = None) -> str:
     if last < today:
         raise CairnError("The last day of a link must not have passed: choose a later one.")
     if last > today + timedelta(MOST_DAYS):
-        raise CairnError("A link holds for {days} days at most: choose an earlier day.", days=MOST_DAYS)
+        raise CairnError("A link can be valid for {days} days at most: choose an earlier day.", days=MOST_DAYS)
     return last.isoformat()
 
 
@@ -137,7 +137,7 @@ def share(folder: Path, album: int, expires: str, by: str | None = None) -> tupl
     with _changing() as links:
         links[:] = [one for one in links if not one.is_over or one.is_of(folder)]
         if len(links) >= MOST:
-            raise CairnError("There are {most} links already: end some that nobody needs.", most=MOST)
+            raise CairnError("There are {most} links already: end some that are no longer needed.", most=MOST)
         links.append(link)
     return token, link
 

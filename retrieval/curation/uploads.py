@@ -181,7 +181,7 @@ def _make_own(folder: Path, above: Path) -> None:
     make_folders(folder)
     if not stays_below(folder, [above]):
         raise LeadsElsewhereError(
-            "The folder of uploads of this collection leads elsewhere: put a folder in the place of the link."
+            "The folder of uploads of this collection is a link to another place: replace the link by a folder."
         )
 
 

@@ -43,8 +43,8 @@ TRIES = 3
 _log = logging.getLogger("cairn.jobs")
 
 _WAITING = said("Another command is changing the collection: this waits until it has ended.")
-_DAMAGED = said("What the list of work says of this job is damaged: begin it again.")
-_KILLED = said("The process was killed, most likely for want of memory; it will begin again.")
+_DAMAGED = said("The record of this job is damaged: start it again.")
+_KILLED = said("The process was killed, most likely because there was not enough memory; it will start again.")
 
 
 class Queue:
@@ -337,7 +337,7 @@ class Queue:
         held = {row.collection: row.id for row in open_rows if row.id in self._children}
         for row in _in_turn([row for row in open_rows if row.state == QUEUED]):
             if held.get(row.collection, row.id) != row.id:  # a paused job holds the collection
-                self._note(row.id, said("A paused job holds the collection: let it go on, or cancel it."))
+                self._note(row.id, said("A paused job is using the collection: continue the job, or cancel it."))
             elif row.id not in self._locked or self._is_free(row):
                 return row
         return None
@@ -452,7 +452,8 @@ class Queue:
             if self._killed[number] < TRIES:
                 self._notes[number] = _KILLED
                 return {"state": QUEUED}
-            error = "The process was killed several times, most likely for want of memory: free some, and try again."
+            error = "The process was killed several times, most likely because there was not enough memory: free some, "
+            "and try again."
         said = error or child.complaint() or f"The command ended with the code {code}."
         return {"state": FAILED, "error": said}
 
@@ -484,7 +485,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"No process can be begun ({error.strerror}): see what else is running on this machine."
     _log.error("A job cannot be done.", exc_info=error)
-    return "Something went wrong in the server: what it prints says more."
+    return "Something went wrong in the server: its log says more."
 
 
 def _now() -> str:

@@ -67,7 +67,9 @@ class ClockDecisions:
         if self.clock not in CLOCKS:
             raise CairnError("A print clock is {clocks}, not {clock}.", clocks=" or ".join(CLOCKS), clock=self.clock)
         if any(len(some) > _MOST_SAID for some in (self.leave_out, self.undated, self.regions, self.before)):
-            raise CairnError("Too much is decided about these impressions: {most} at most.", most=_MOST_SAID)
+            raise CairnError(
+                "There are too many decisions about these impressions: at most {most} can be stored.", most=_MOST_SAID
+            )
         for box in self.regions:
             if len(box) != 4 or not all(map(math.isfinite, box)) or not (box[0] < box[2] and box[1] < box[3]):
                 raise CairnError("A region that is left out is four numbers x0, y0, x1, y1.")
@@ -217,7 +219,7 @@ def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[i
     out = {place for one in decisions.leave_out for place in _meant(found.photos, one)}
     kept = [place for place in every if place not in out]
     if len(kept) < 2:
-        raise CairnError("A print clock takes two impressions at least: leave fewer out.")
+        raise CairnError("A print clock needs at least two impressions: leave fewer out.")
     aligned = [found.aligned[place] for place in kept]
     region = np.logical_and.reduce([one.region for one in aligned]) & ~_boxes(found.frame, decisions.regions)
     readings = read_lines([one.ink for one in aligned], region)
@@ -323,7 +325,9 @@ def keep_decisions(session: Session, key: str | None, decisions: ClockDecisions)
         There is no key.
     """
     if key is None:
-        raise CairnError("Decisions are kept with a reference that is in the collection: choose one of its photos.")
+        raise CairnError(
+            "Decisions are stored with a reference photo that is in the collection: choose one of its photos."
+        )
     if decisions == ClockDecisions():
         session.execute(sa.delete(Setting).where(Setting.key == key))
     else:

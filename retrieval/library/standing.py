@@ -252,10 +252,10 @@ def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[
             row = collection.catalogue.read(rows_of, [int(number)])[0]
         except KeyError:
             raise PhotoNotFound(
-                "A photo that the saved search {name} asks with was removed from the collection.",
+                "A query photo of the saved search {name} was removed from the collection.",
                 name=repr(search.name),
             ) from None
         asked.append(ask_with_photo(row, row.name or "", box))  # type: ignore[arg-type]
     if not asked:
-        raise PhotoNotFound("The saved search {name} asks for nothing: save it again.", name=repr(search.name))
+        raise PhotoNotFound("The saved search {name} has no query: save it again.", name=repr(search.name))
     return asked

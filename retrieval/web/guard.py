@@ -75,7 +75,7 @@ class Guard:
             log_trace(traceback.format_exc())
             if started:
                 raise
-            sentence = "Something went wrong in the server: what it prints says more."
+            sentence = "Something went wrong in the server: its log says more."
             await JSONResponse({"detail": sentence}, 500)(scope, receive, guarded)
 
 

@@ -215,7 +215,7 @@ class SearchJobs:
                 )
             )
         except NotComparable as error:
-            raise Refused("These photos cannot be laid over each other: what they show does not agree.") from error
+            raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
         shown = (found.photos[0].pixels, found.photos[1].pixels, found.overlay(1), found.residual(1))
         pictures = zip(("reference", "photo", "overlay", "residual"), shown, strict=True)
         told = found.to_dict()
@@ -245,7 +245,7 @@ class SearchJobs:
                     most_pixels=collection.options.image.max_pixels,
                 )
             except NotComparable as error:
-                raise Refused("These photos cannot be laid over each other: what they show does not agree.") from error
+                raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
             self._aligned = mark, found
         found = self._aligned[1]
         kept = collection.catalogue.read(kept_decisions, clock_key(query["photo"], query["box"]))
@@ -265,7 +265,7 @@ class SearchJobs:
         groups = tuple(one for one in found.groups if one.number == number)
         if not groups:
             raise Refused(
-                "There is no group {number}: the groups may have been looked for again.", "missing", number=number
+                "There is no group {number}: the groups may have been searched for again.", "missing", number=number
             )
         pairs = pairs_of_groups(collection.catalogue, make_groups(collection, replace(found, groups=groups)))
         if photo is not None:

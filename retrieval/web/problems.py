@@ -29,7 +29,7 @@ _STATUSES |= {"photo": 415, "name": 422, "memory": 503, "cluster": 503, "changed
 """By the kind of an error, which says the same wherever it is raised."""
 _KNOWN = {
     404: "There is nothing at this address.",
-    405: "This address does not take that kind of request.",
+    405: "This address does not accept that kind of request.",
     408: "The request took too long to arrive: try again.",
     413: "The request is too large.",
 }
@@ -127,7 +127,7 @@ def install(app: FastAPI) -> None:
     """Have an application answer its errors so."""
 
     def full(request: Request) -> Response:
-        error = ProblemError(507, "The disk of the server is full: nothing was lost; free some room, then try again.")
+        error = ProblemError(507, "The disk of the server is full: nothing was lost; free some space, then try again.")
         return problem(request, error.status, error.message)
 
     @app.exception_handler(OSError)

@@ -119,6 +119,6 @@ def open_collection(pool: "WorkerPool", folder: Path, seconds: float = OPENING) 
         ) from None
     except Died:
         raise CairnError(
-            f"The process that opens {folder} died, most likely for want of memory: try fewer --workers, or run "
-            "cairn check."
+            f"The process that opens {folder} died, most likely because there was not enough memory: try fewer "
+            "--workers, or run cairn check."
         ) from None

@@ -311,15 +311,17 @@ async def run_job(
     except TookTooLong:
         seconds = pool.options.seconds if seconds is None else seconds
         raise ProblemError(
-            504, "This took more than {seconds} seconds and was given up: ask for less.", seconds=f"{seconds:g}"
+            504, "This took more than {seconds} seconds and was stopped: ask for less.", seconds=f"{seconds:g}"
         ) from None
     except Died:
         raise BrokenOff(
-            503, "The work on this request broke off, most likely for want of memory: try again, or with another photo."
+            503,
+            "The work on this request was broken off, most likely because there was not enough memory: try again, "
+            "or with another photo.",
         ) from None
     except Failed as error:
         log_trace(str(error))
-        raise ProblemError(500, "Something went wrong in the server: what it prints says more.") from None
+        raise ProblemError(500, "Something went wrong in the server: its log says more.") from None
 
 
 def folder_id(folder: str) -> str:

@@ -131,9 +131,9 @@ class Gate:
         """Let somebody in who has a link to an album: it is for one collection, and nothing but that album's pages."""
         link = self._links.find(token)
         if link is None:
-            raise ProblemError(404, "This link does not hold any more: ask whoever sent it for a new one.")
+            raise ProblemError(404, "This link is no longer valid: ask the person who sent it for a new one.")
         if link.is_over:
-            raise ProblemError(410, "This link was for use until {expires}: ask for a new one.", expires=link.expires)
+            raise ProblemError(410, "This link was valid until {expires}: ask for a new one.", expires=link.expires)
         request.scope[LINK] = link
         request.scope[CALLER] = Caller(None, Role.READ, (PurePath(link.collection).name,))
 
@@ -157,7 +157,7 @@ class Gate:
             local = is_this_machine(address_of(request)) and _is_asked_directly(headers)
             known = _token(headers) is not None or local
             if entry is not None and entry.collections:
-                raise ProblemError(403, "The figures are of all collections, and this token is for some.")
+                raise ProblemError(403, "The figures cover all collections, but this token is only for some.")
         if self._options.open_manifests:
             scope[VIEWERS] = self._origins
         if _is_open(path) or (self._options.open_manifests and path == VIEWER_TOKEN):
@@ -170,7 +170,7 @@ class Gate:
         if not known:
             return _ask_to_sign_in(request, path)
         if foreign and not path.startswith((ACCOUNT, SESSIONS)):
-            raise ProblemError(403, "You have no right to this collection: ask whoever runs this server for one.")
+            raise ProblemError(403, "You do not have access to this collection: ask whoever runs this server for it.")
         scope[STILL] = lambda: self._is_still(request, entry)
         return None
 
@@ -191,7 +191,7 @@ class Gate:
                 raise ProblemError(401, "This token is not known here.")
             if entry.is_over:
                 raise ProblemError(
-                    401, "This token was for use until {expires}: ask for a new one.", expires=entry.expires
+                    401, "This token was valid until {expires}: ask for a new one.", expires=entry.expires
                 )
             self._sessions.use_token(entry)
             return entry

@@ -53,7 +53,7 @@ def require_write(request: Request) -> None:
     root, route = request.scope.get("root_path", ""), request.scope.get("route")
     written |= {"root": root, "route": getattr(route, "path", ""), "ids": dict(request.path_params)}
     if role_of(request) is not Role.WRITE:
-        raise ProblemError(403, "You may look at this collection, but not change it.")
+        raise ProblemError(403, "You can view this collection, but not change it.")
 
 
 def describe_signing_in(document: dict[str, Any]) -> None:

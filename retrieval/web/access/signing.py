@@ -198,7 +198,7 @@ def _signed_in(request: Request) -> str:
     """The name of a user who signed in with a password; raises ProblemError for others, such as tokens."""
     caller = caller_of(request.scope)
     if caller.name is None or not caller.signed_in:
-        raise ProblemError(403, "Only who signed in here with a password has sessions.")
+        raise ProblemError(403, "Only people who signed in here with a password have sessions.")
     return caller.name
 
 

@@ -162,8 +162,8 @@ def _bin(service: Service) -> Path:
     if service.options.bin is None:
         raise ProblemError(
             403,
-            "There is no bin here, so that no photo's file is ever moved. Hide copies instead, or ask whoever runs "
-            "this server to name a folder for the bin with {--bin}.",
+            "This server has no bin, so no photo's file is ever moved. Hide copies instead, or ask whoever runs this "
+            "server to name a folder for the bin with {--bin}.",
         )
     return service.options.bin
 

@@ -31,7 +31,7 @@ async def export(request: Request, asked: ExportRequest) -> Response:
     numbers = list(dict.fromkeys(asked.photos))
     most = options.photos if asked.form == "zip" else options.pictures
     if len(numbers) > most:
-        raise ProblemError(413, "At most {most} photos can be taken at once: select fewer.", most=most)
+        raise ProblemError(413, "At most {most} photos can be downloaded at once: select fewer.", most=most)
     rows = [await service.row(number) for number in numbers]
     if asked.form != "zip":
         described = await run_in_threadpool(describe_photos, service, rows)

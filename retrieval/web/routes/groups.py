@@ -53,7 +53,9 @@ def group_of(service: Service, number: int) -> FoundGroup:
     """A group, by its number; ProblemError where there is none."""
     found = next((group for group in read_groups(service.collection).groups if group.number == number), None)
     if found is None:
-        raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=number)
+        raise ProblemError(
+            404, "There is no group {number}: the groups may have been searched for again.", number=number
+        )
     return found
 
 

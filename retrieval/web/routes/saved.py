@@ -79,7 +79,7 @@ def saved_photo(request: Request, search: Id) -> Response:
     """Give the photo from elsewhere that a saved search asks with."""
     photo = service_of(request).collection.catalogue.read(saved.photo_of_search, search)
     if photo is None:
-        raise ProblemError(404, "No photo is kept with the saved search {search}.", search=search)
+        raise ProblemError(404, "No photo is stored with the saved search {search}.", search=search)
     return Response(photo, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
 
 

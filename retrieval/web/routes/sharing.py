@@ -72,7 +72,7 @@ def shared_albums(
 ) -> SharedAlbums:
     """List the links that show albums, those that were made last first; for who may change the collection."""
     if role_of(request) is not Role.WRITE:
-        raise ProblemError(403, "You may look at this collection, but not change it.")
+        raise ProblemError(403, "You can view this collection, but not change it.")
     service = service_of(request)
     return SharedAlbums(links=_facts(service, links_of(service.folder, album)))
 
@@ -180,7 +180,7 @@ def _album(request: Request) -> tuple[Service, str, list[int]]:
     """The album of the link that a visitor came by, and its photos, in order; ProblemError if it is no longer there."""
     service, link = service_of(request), request.scope.get(LINK)
     if not isinstance(link, ShareLink) or not link.is_of(service.folder):
-        raise ProblemError(404, "This link does not hold any more: ask whoever sent it for a new one.")
+        raise ProblemError(404, "This link is no longer valid: ask the person who sent it for a new one.")
     with service.collection.catalogue.reading() as session, refusing(404):
         name = curation.read_album(session, link.album).name
         return service, name, shown_in_album(session, link.album)

@@ -42,7 +42,7 @@ class Mounted:
             await run_in_threadpool(self._service.find, scope, name)
         if not slash:
             if scope["method"] not in ("GET", "HEAD"):
-                raise ProblemError(405, "This address does not take that kind of request.")
+                raise ProblemError(405, "This address does not accept that kind of request.")
             await _moved(f"{root}/{name}/", scope)(scope, receive, send)
             return
         listens = f"/{rest}" == LISTENING

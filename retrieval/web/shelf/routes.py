@@ -313,7 +313,7 @@ def root_folder(
 def _refuse_some(request: Request) -> None:
     """Refuse those who may see some collections alone: another title or name would tell them which others there are."""
     if caller_of(request.scope).collections:
-        raise ProblemError(403, "Only who may see all collections can make, rename or remove one.")
+        raise ProblemError(403, "Only people who may see all collections can make, rename or remove one.")
 
 
 @contextlib.contextmanager

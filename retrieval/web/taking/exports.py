@@ -100,7 +100,7 @@ def _shorten(text: str) -> str:
 def refuse_originals(options: ExportOptions) -> None:
     """Raise ProblemError where the files of photos are not given out."""
     if not options.files:
-        raise ProblemError(403, "This server does not give out the files of photos: start it with {--originals}.")
+        raise ProblemError(403, "This server does not allow downloads of photo files: start it with {--originals}.")
 
 
 def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
@@ -135,7 +135,7 @@ def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
     if sum(sizes) > options.bytes:
         most, given = (f"{value / 1e6:,.0f} MB" for value in (options.bytes, sum(sizes)))
         raise Refused(
-            "These photos have {given} together, and {most} can be taken at once: select fewer.",
+            "These photos have {given} together, and at most {most} can be downloaded at once: select fewer.",
             "large",
             given=given,
             most=most,
@@ -179,7 +179,7 @@ def open_film(row: PhotoRow) -> IO[bytes]:
     """
     file = file_of(row.path)
     if not is_film(file):
-        raise Refused("{name} is no frame of a film.", "missing", name=repr(row.name))
+        raise Refused("{name} is not a frame of a film.", "missing", name=repr(row.name))
     try:
         film = open_regular(file)
     except (OSError, CairnError):
