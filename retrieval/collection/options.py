@@ -45,7 +45,7 @@ def signature_name(name: str) -> str:
 
 def _folder(name: str) -> str:
     if not Path(name).is_dir():
-        raise CairnError(f"There is no folder {shown(name)} to make the vocabulary from; check the name.")
+        raise CairnError(f"There is no folder {shown(name)} to compute the vocabulary from; check the name.")
     return os.path.abspath(name)  # noqa: PTH100 (links stay)
 
 
@@ -208,7 +208,7 @@ def read_options(path: Path) -> CollectionOptions:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CairnError(
-            "{parent} is not a collection: make one with {cairn index|cairn.create}.", parent=path.parent
+            "{parent} is not a collection: create one with {cairn index|cairn.create}.", parent=path.parent
         ) from None
     except OSError as error:
         refuse_unreadable(path, error)

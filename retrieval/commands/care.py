@@ -73,7 +73,7 @@ def remove(
     for name in removed if len(removed) <= 20 else []:
         say(f"removed: {printable_name(name)}")
     if back:
-        say(f"{back} photos that were missing are there again, and stay: run cairn index.")
+        say(f"{back} photos that were missing have been found again, and stay: run cairn index.")
     say(f"{collection}: {len(removed)} removed{' for good' if for_good else ''}, {images} photos left.")
 
 
@@ -137,7 +137,8 @@ def retrain(
     )
     if report.augmentation_emptied:
         say(
-            f"What photos borrowed was of the earlier words: run cairn group {collection}, which lets them borrow anew."
+            f"Features that photos had borrowed belonged to the earlier vocabulary: run cairn group {collection} to "
+            "let photos borrow again."
         )
     for entry in report.dropped:
         say(f"dropped: {printable_name(entry['name'])}: {entry['reason']}")

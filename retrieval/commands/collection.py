@@ -232,9 +232,9 @@ def index(
 
     files.check(context)
     if again and watch:
-        raise CairnError("--again goes without --watch: take the photos in first, and watch then.")
+        raise CairnError("--again cannot be used with --watch: add the photos first, then watch.")
     if time_limit is not None and watch:
-        raise CairnError("--time-limit goes without --watch, which goes on until Ctrl-C.")
+        raise CairnError("--time-limit cannot be used with --watch, which runs until Ctrl-C.")
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"--time-limit must be more than 0 minutes, not {time_limit:g}.")
     addresses = [one for one in photos or () if is_address(one)]
@@ -242,10 +242,12 @@ def index(
     if manifests is not None:
         addresses += read_addresses(manifests)
     if addresses and watch:
-        raise CairnError("--watch goes without addresses: a manifest is asked for again by the same command.")
+        raise CairnError(
+            "--watch cannot be used with addresses: to fetch a manifest again, run the same command again."
+        )
     if not addresses and (iiif_folder is not None or allow_host or ignore_robots or check_pictures):
         raise CairnError(
-            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures go with the address of a manifest."
+            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures need the address of a manifest."
         )
     if not paths and not addresses:
         paths = _removed_for_good(collection, catalogue) if again else []
@@ -313,12 +315,13 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
     with Collection.open(folder, catalogue=address) as collection:
         excluded = collection.catalogue.read(exclusions_in)
     if not excluded:
-        raise CairnError(f"No photo was removed for good from {folder}: give photos, or folders of photos.")
+        raise CairnError(f"No photo was removed for good from {folder}: name photos, or folders of photos.")
     files = dict.fromkeys(file_of(one.path) for one in excluded)
     there = [file for file in files if os.path.isfile(file)]  # noqa: PTH113 (hides errors)
     if not there:
         raise CairnError(
-            f"No photo that was removed for good from {folder} is where it was: give the folder in which they are now."
+            f"The photos that were removed for good from {folder} are no longer where they were: name the folder where "
+            "they are now."
         )
     return there
 

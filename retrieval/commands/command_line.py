@@ -83,4 +83,4 @@ def _refuse_repeated(given: list[Any]) -> None:
         if not is_single or count == 1 or (option.is_flag and not option.secondary_opts):
             continue
         name = "/".join([option.opts[0], *option.secondary_opts])
-        raise CairnError(f"{name} is given {count} times, and one of them would be ignored: give it once.")
+        raise CairnError(f"{name} is given {count} times, but only one would be used: give it once.")

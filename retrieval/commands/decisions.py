@@ -222,7 +222,7 @@ def hide(
     from retrieval.library.opening import open_named
 
     if show and not photos:
-        raise CairnError("--show takes names of photos: without them, those that are hidden are listed.")
+        raise CairnError("--show needs names of photos; without it, the hidden photos are listed.")
     with open_named(collection, catalogue=catalogue) as opened:
         if not photos:
             _tell_names(collection, "hidden", [one.name for one in opened.photos({"hidden": True})], json)
@@ -255,7 +255,7 @@ def reject(
     from retrieval.library.opening import open_named
 
     if undo and not photos:
-        raise CairnError("--undo takes names of photos: without them, those that are no match are listed.")
+        raise CairnError("--undo needs names of photos; without it, the rejected photos are listed.")
     with open_named(collection, catalogue=catalogue) as opened:
         if not photos:
             _tell_names(collection, "no match", opened.rejected(query), json)

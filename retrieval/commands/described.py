@@ -91,7 +91,7 @@ class FeatureFiles:
         from retrieval.descriptors.foreign import AS_THEY_ARE, BITS, UNIT
 
         if self.binary and self.normalise is not None:
-            raise CairnError("--binary goes without --normalise and --as-they-are: bits have no length.")
+            raise CairnError("--binary cannot be used with --normalise or --as-they-are: bits have no length.")
         if self.binary:
             return BITS
         return None if self.normalise is None else UNIT if self.normalise else AS_THEY_ARE
@@ -102,13 +102,16 @@ class FeatureFiles:
         beside = [name for name in _OWN if name in said]
         if self.features is not None and beside:
             raise CairnError(
-                f"--features goes without {option_flag(context, beside[0])}, which is for features that Cairn computes."
+                f"--features cannot be used with {option_flag(context, beside[0])}, which is for features that Cairn "
+                "computes."
             )
         if self.features is not None and "features_from" in said:
-            raise CairnError("--features reads what another program found, and --features-from finds it: give one.")
+            raise CairnError(
+                "--features reads features from files, and --features-from computes them: give only one of the two."
+            )
         alone = [name for name in ("features_name", "normalise", "binary") if name in said]
         if self.features is None and alone:
-            raise CairnError("--features-name, --normalise, --as-they-are and --binary go with --features.")
+            raise CairnError("--features-name, --normalise, --as-they-are and --binary need --features.")
 
 
 def make_collection(

@@ -75,4 +75,4 @@ def describe(
         say(f"failed: {printable_name(one['name'])}: {one['reason']}")
     if done.unknown:
         names = ", ".join(map(printable_name, done.unknown[:_LISTED]))
-        say(f"{len(done.unknown)} names of the file are those of no photo here, or of several, such as {names}.")
+        say(f"{len(done.unknown)} names in the file match no photo of the collection, or several, such as {names}.")

@@ -77,6 +77,6 @@ def group(
             f"{summary['links']} links, {summary['duplicates']} near duplicates in {summary['seconds']:.1f} s."
         )
     if found.augmented is not None:
-        say(f"{found.augmented} photos have borrowed anew from those they are linked with.")
+        say(f"{found.augmented} photos have borrowed features from linked photos again.")
     if out is not None:
         say(f"Table: {out}")

@@ -124,7 +124,7 @@ def impressions(
                 progress=run.progress,
             )
         elif read.decisions is not None:
-            raise CairnError("Give {--clock} breaks or widths with what is decided about it.")
+            raise CairnError("Decisions about the print clock need {--clock} breaks or widths.")
         else:
             found = opened.impressions(photos, reference, box, tolerance=tolerance, progress=run.progress)
     files = found.save(out) if out is not None else []

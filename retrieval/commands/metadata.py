@@ -146,11 +146,11 @@ def _check(
     from retrieval.catalogue.tables.columns import parse_mapping
 
     if table is None and reading != TableToImport():
-        raise CairnError("--replace, --name-column, --map and --delimiter go with a table to import: give its file.")
+        raise CairnError("--replace, --name-column, --map and --delimiter need a table to import: name its file.")
     if files.strict and table is None and not files.write_sidecars:
-        raise CairnError("--strict goes with a table to import, or with --write-sidecars.")
+        raise CairnError("--strict needs a table to import, or --write-sidecars.")
     if files.below is not None and not files.write_sidecars:
-        raise CairnError("--below goes with --write-sidecars.")
+        raise CairnError("--below needs --write-sidecars.")
     if photo is not None and changes:
         raise CairnError("--photo shows one photo: leave the table, --refresh and --write-sidecars out.")
     if files.export is not None and (changes or photo is not None):
@@ -189,7 +189,9 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
 
     row = photo_called(catalogue, photo)
     if row is None:
-        raise CairnError(f"There is no photo {photo!r} in the collection: give its name there, as cairn query does.")
+        raise CairnError(
+            f"There is no photo {photo!r} in the collection: give its name in the collection, as cairn query shows it."
+        )
     known = catalogue.read(metadata_of, [row.number])[row.number]
     file, page = split_page(row.path)
     return {

@@ -36,9 +36,12 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
     for one in report.manifests:
         _say_manifest(one)
     if report.reread:
-        say(f"Read again what the files say of {report.reread} of the unchanged photos.")
+        say(f"The metadata of {report.reread} unchanged photos was read again from their files.")
     if report.left:
-        say(f"The time is up, and {report.left} photos are left: the same command goes on with them.")
+        say(
+            f"The time limit was reached with {report.left} photos left: run the same command again to continue with "
+            "them."
+        )
     if report.vanished:
         say(f"Files that have gone: {len(report.vanished)}; {IF_MOVED}.")
     print_failures(report.newly_failed)
@@ -48,7 +51,7 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         say(f"left out: {printable_name(entry['path'])}: {printable_name(entry['reason'])}")
     if report.kept_out:
         listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
-        say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
+        say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again adds them.")
     if report.featureless:
         say(f"{_never_found(report.featureless, report.text_only)}; cairn info lists such.")
     if report.text_masked:
@@ -63,12 +66,12 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         say(f"Pages left out: {report.pages_left}, beyond --max-pages or 10,000, or of files not named .tif or .pdf.")
     if report.folders_passed_over:
         named = ", ".join(f"{count} {printable_name(name)}" for name, count in report.folders_passed_over.items())
-        say(f"Not looked into: {named} (--include takes one in).")
+        say(f"Folders that were skipped: {named} (--include adds one).")
     others = {ending: count for ending, count in report.passed_over.items() if ending not in FILMS}
     if films := sum(report.passed_over.values()) - sum(others.values()):
-        say(f"Films passed over: {films} (--films takes them).")
+        say(f"Films that were skipped: {films} (--films adds them).")
     if others:
-        say(f"Passed over: {_endings(list(others.items()))} (no photos that Cairn reads).")
+        say(f"Passed over: {_endings(list(others.items()))} (not photos that Cairn can read).")
 
 
 def _say_manifest(told: Mapping[str, Any]) -> None:
@@ -143,7 +146,7 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
         if len(names) > _LISTED:
             say(f"             and {len(names) - _LISTED} more, which --json lists")
     if facts["removed"]:
-        say(f"removed      {facts['removed']} photos that still take room: cairn compact gives it back")
+        say(f"removed      {facts['removed']} photos that still take space: cairn compact frees it")
     for entry in facts["removed_for_good"][:_LISTED]:
         say(f"removed for good: {printable_name(entry['name'])}: {printable_name(entry['path'])}")
     if facts["removed_for_good"]:

@@ -57,7 +57,7 @@ def ask(
             say(f"{collection}: there are no standing searches.")
         for asking in told:
             if asking.problem:
-                say(f"{asking.name}: could not be asked: {asking.problem}")
+                say(f"{asking.name}: could not be run: {asking.problem}")
             else:
                 new = "" if search else "new "
                 say(f"{asking.name}: found in {len(asking.found)} of {asking.asked} {new}photos.")
@@ -142,7 +142,7 @@ def list_searches(
         print_json({"collection": str(collection), "searches": [one.to_dict() for one in kept]})
         return
     if not kept:
-        say(f"{collection}: no searches are kept.")
+        say(f"{collection}: there are no saved searches.")
     for one in kept:
         words = ["favourite"] * one.favourite + ["standing"] * one.standing
         finds = [f"{one.found} found, {one.new} new"] if one.standing or one.found else []

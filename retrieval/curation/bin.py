@@ -143,7 +143,9 @@ def put_back(one: BinEntry, folder: Path) -> None:
             # It may have been restored before; a link, of the file or of a folder, may lead to the file in the bin.
             is_link = path.is_symlink() or path.resolve() == kept.resolve()
             if is_link or not path.is_file() or hash_file(path) != one.sha256:
-                raise FileNotMoved("There is another file now where {name} was: it stays in the bin.", name=one.name)
+                raise FileNotMoved(
+                    "There is now another file where {name} was: {name} stays in the bin.", name=one.name
+                )
         else:
             _lay(kept, path, one.sha256)
     except OSError as error:

@@ -203,7 +203,7 @@ def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
             dates = [read_date(one) for one in given]
             if None in dates:
                 raise CairnError(
-                    "{value} is no date: write it as 1923, 1923-05 or 1923-05-17.", value=repr(clean(given[0], 40))
+                    "{value} is not a date: write it as 1923, 1923-05 or 1923-05-17.", value=repr(clean(given[0], 40))
                 )
             cleaned[key] = tuple(date for date in dates if date is not None)
         elif key == RATING:

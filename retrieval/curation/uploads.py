@@ -68,7 +68,7 @@ def safe_name(name: str, films: bool = False) -> str:
     if not dot or not (is_photo_suffix(f".{suffix}") or (films and is_film(Path(plain)))):
         shown = plain[-80:] or "a file without a name"
         raise NotAPhotoError(
-            "{shown} is no photo, by its ending: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=shown
+            "{shown} does not have the ending of a photo: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=shown
         )
     stem = stem.strip(" .") or "photo"
     if _RESERVED.fullmatch(stem):
@@ -93,7 +93,7 @@ def safe_folder(path: str) -> PurePosixPath:
 def uploads_folder(collection: Path) -> Path:
     """Create the folder of a collection's uploads; raises as `incoming_folder`."""
     folder = collection / UPLOADS
-    with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
+    with _refusing(said("The server cannot store photos ({strerror}): find the cause on the server.")):
         _make_own(folder, collection)
     return folder
 
@@ -110,7 +110,7 @@ def incoming_folder(collection: Path) -> Path:
         The folder of uploads leads elsewhere.
     """
     folder = uploads_folder(collection)
-    with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
+    with _refusing(said("The server cannot store photos ({strerror}): find the cause on the server.")):
         for left in folder.glob(f"{INCOMING}*"):
             with contextlib.suppress(FileNotFoundError):  # another server may delete it at the same time
                 if time.time() - left.stat().st_mtime > _ABANDONED:
@@ -120,12 +120,12 @@ def incoming_folder(collection: Path) -> Path:
 
 def check_room(incoming: Path, size: int) -> None:
     """Raise NoRoomError if the disk of a folder of `incoming_folder` has less free space than `size` bytes."""
-    with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
+    with _refusing(said("The server cannot store photos ({strerror}): find the cause on the server.")):
         incoming.mkdir(mode=0o700, exist_ok=True)  # another server may have deleted it as abandoned
         os.utime(incoming)
         free = shutil.disk_usage(incoming).free
     if free < SPARE + size:
-        raise NoRoomError("The disk of the server is nearly full: free some room there, and upload again.")
+        raise NoRoomError("The disk of the server is nearly full: free some space there, and upload again.")
 
 
 def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str], within: PurePosixPath) -> list[str]:
@@ -155,7 +155,7 @@ def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str
         The folder of uploads leads elsewhere.
     """
     uploads = folder = collection / UPLOADS
-    with _refusing(said("The server cannot keep the photo ({strerror}): free some room there.")):
+    with _refusing(said("The server cannot store the photo ({strerror}): free some space there.")):
         _make_own(uploads, collection)
         for part in (datetime.now(UTC).strftime("%Y-%m-%d"), *within.parts):
             folder /= part

@@ -143,7 +143,7 @@ def parse_address(text: str) -> _Address:
     except ValueError:
         raise RefusedError(f"{shown} is no address") from None
     if parts.scheme not in _PORTS:
-        raise RefusedError(f"{shown} is no address that begins with http:// or https://")
+        raise RefusedError(f"{shown} is not an address that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise RefusedError(f"{shown} has a user name in it: give an address without")
     if ":" in host:
@@ -301,7 +301,7 @@ class Fetcher:
                 self._keep_to_rules(there)
             if self._failed[there.host] >= self.policy.failures:
                 raise FetchError(
-                    f"{there.host} failed {self.policy.failures} times in a row, and is asked no more: run the same "
+                    f"{there.host} failed {self.policy.failures} times in a row, and is not asked again: run the same "
                     "command again later"
                 )
             try:
@@ -322,7 +322,7 @@ class Fetcher:
                 return found
             redirects += 1
             if redirects > self.policy.redirects:
-                raise RefusedError(f"{there.text[:200]} leads from one address to another, and to no end")
+                raise RefusedError(f"{there.text[:200]} leads from one address to another without end")
             there = found
 
     def _keep_to_rules(self, there: _Address) -> None:
@@ -335,8 +335,8 @@ class Fetcher:
             raise FetchError(rules)
         if not rules.allows(there.target):
             raise RefusedError(
-                "the robots.txt of {host} asks programs to leave {path} alone: if you have the library's leave, "
-                "{--ignore-robots} {host} asks all the same",
+                "the robots.txt of {host} forbids programs to fetch {path}: if you have the library's permission, "
+                "{--ignore-robots} {host} fetches it anyway",
                 host=there.host,
                 path=there.target[:200],
             )
@@ -454,7 +454,7 @@ class Fetcher:
         public = all_of if there.host in self._allowed else [one for one in all_of if is_public(one)]
         if not public:
             raise RefusedError(
-                "{host} has no address of the public Internet: {--allow-host|allow_hosts} {host} allows it",
+                "{host} has no address on the public Internet: {--allow-host|allow_hosts} {host} allows it",
                 host=there.host,
             )
         return public[:4]
@@ -468,7 +468,7 @@ def _plain_host(host: str) -> str:
             return parse_address(f"http://{f'[{bare}]' if ':' in bare else bare}/").host
     except RefusedError:
         pass
-    raise RefusedError(f"{host!r} is no name of a host: give the name alone.")
+    raise RefusedError(f"{host!r} is not the name of a host: give only the name.")
 
 
 def _seconds(answer: http.client.HTTPResponse) -> float | None:

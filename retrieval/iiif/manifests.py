@@ -96,7 +96,7 @@ def read_document(content: bytes) -> IiifManifest | Listing | ChangePage:
         changes = (_change(one) for one in as_list(found.get("orderedItems")) if isinstance(one, dict))
         earlier = _link(found.get("last" if kind == "OrderedCollection" else "prev"))
         return ChangePage(stream, tuple(changes), earlier)
-    raise NotIiifError("it is no manifest or collection of IIIF Presentation 2 or 3, and no stream of changes")
+    raise NotIiifError("it is not a manifest or collection of IIIF Presentation 2 or 3, nor a stream of changes")
 
 
 def _change(found: Mapping[str, Any]) -> Change:

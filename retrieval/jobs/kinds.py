@@ -170,7 +170,9 @@ def index_of_manifest(address: str) -> IndexJob:
     try:
         return IndexJob(manifests=[address.strip()])
     except ValidationError:
-        raise CairnError(said("This is no address of a manifest: it begins with https:// or http://.")) from None
+        raise CairnError(
+            said("This is not the address of a manifest, which begins with https:// or http://.")
+        ) from None
 
 
 class GroupJob(JobKind):

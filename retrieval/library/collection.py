@@ -317,11 +317,11 @@ class Collection(Decisions):
         how = build(SearchOptions, options)
         queries, top = several(photo), whole("top", top)
         if not queries:
-            raise CairnError("A query needs a photo.")
+            raise CairnError("A query needs at least one photo.")
         if box is not None and len(queries) > 1:
-            raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
+            raise CairnError("A box can only be used with one photo: give one photo, or leave the box out.")
         if top < 1:
-            raise CairnError(f"A search has one result at least, not {top}.")
+            raise CairnError(f"top must be at least 1, not {top}.")
         wanted = filter_from(where)
         within = as_box(box)
 
@@ -549,7 +549,7 @@ class Collection(Decisions):
             if reference is None and given:
                 reference = given[0]
             if reference is None:
-                raise CairnError("Impressions are compared of two photos at least.")
+                raise CairnError("Comparing impressions needs at least two photos.")
             asked = ask(self.opened, reference, within)
             rows = rows_beside(self.opened, asked, given)
             most = self.opened.options.image.max_pixels
@@ -883,7 +883,7 @@ class Collection(Decisions):
         for one in some:
             name = _name_of(one)
             if name is None:
-                raise CairnError(f"Photos are removed by their names, and not by {one!r:.80}.")
+                raise CairnError(f"Photos are removed by their names, not by {one!r:.80}.")
             called.append(name)
         folder = os.fspath(folder) if folder is not None else None
         with self._lock:
@@ -1305,7 +1305,7 @@ def paths_of(given: Paths) -> list[Path]:
     try:
         return [Path(given)] if isinstance(given, (str, os.PathLike)) else [Path(one) for one in given]
     except TypeError:
-        raise CairnError(f"Photos are added by the paths of files and folders, and not by {given!r:.80}.") from None
+        raise CairnError(f"Photos are added by paths of files and folders, not by {given!r:.80}.") from None
 
 
 def _paths_and_addresses(given: Paths) -> tuple[list[Path], list[str]]:

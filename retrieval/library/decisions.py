@@ -471,13 +471,16 @@ class Decisions:
         build(SearchOptions, options)  # report invalid options now
         wanted, within, queries = filter_from(where), as_box(box), several(photo)
         if not queries:
-            raise CairnError("A query needs a photo.")
+            raise CairnError("A query needs at least one photo.")
         if within is not None and len(queries) > 1:
-            raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
+            raise CairnError("A box can only be used with one photo: give one photo, or leave the box out.")
         asked = [ask(self.opened, one, within) for one in queries]
         elsewhere = [one for one in asked if one.row is None]
         if len(elsewhere) > 1:
-            raise CairnError("A saved search has one photo from elsewhere at most: add the others to the collection.")
+            raise CairnError(
+                "A saved search can have only one photo that is not in the collection: add the others to "
+                "the collection."
+            )
         kept = [
             {
                 **({"photo": one.row.number} if one.row is not None else {"name": Path(one.name).name}),

@@ -270,10 +270,10 @@ def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any])
         if row.number != own:
             rows[row.number] = row
     if not rows:
-        raise CairnError("Impressions are compared of two photos at least.")
+        raise CairnError("Comparing impressions needs at least two photos.")
     if len(rows) >= MOST:
         raise CairnError(
-            "Impressions are compared of {most} photos at most, not {count}.", most=MOST, count=len(rows) + 1
+            "Impressions of at most {most} photos can be compared, not {count}.", most=MOST, count=len(rows) + 1
         )
     return list(rows.values())
 

@@ -90,7 +90,7 @@ def fetch_pages(
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)
         except OSError as error:
             raise CairnError(
-                f"Pages cannot be kept in {error.filename or root} ({error.strerror or error}): free some room, or "
+                f"Pages cannot be stored in {error.filename or root} ({error.strerror or error}): free some space, or "
                 "choose another folder with {--iiif-folder}."
             ) from None
     if downloads and all(one.folder is None for one in downloads):
@@ -169,5 +169,5 @@ def read_addresses(path: str | os.PathLike[str]) -> list[str]:
                 )
             found.append(line)
     if not found:
-        raise CairnError(f"There is no address in {os.fspath(path)}: write one a line.")
+        raise CairnError(f"There is no address in {os.fspath(path)}: write one per line.")
     return found

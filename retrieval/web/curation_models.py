@@ -78,7 +78,7 @@ class NewSearch(BaseModel):
     @model_validator(mode="after")
     def _one_upload(self) -> "NewSearch":
         if sum(one.photo is None for one in self.queries) > 1:
-            raise ValueError("a saved search has one photo from elsewhere at most")
+            raise ValueError("a saved search can have only one photo that is not in the collection")
         return self
 
 

@@ -139,7 +139,7 @@ class RunOptions:
         for folder in self.photos:
             if not folder.is_dir():
                 raise CairnError(
-                    "There is no folder {folder}, given with {--photos}; check the name.", folder=repr(str(folder))
+                    "There is no folder {folder}, named with {--photos}; check the name.", folder=repr(str(folder))
                 )
         return self.photos or ((Path.home(),) if self.is_local else ())
 

@@ -138,7 +138,7 @@ async def _read(request: Request, form: "_Form", boundary: bytes, options: Uploa
                 problem = error
             except OSError as error:
                 problem = ProblemError(
-                    503, "The server cannot keep the upload ({strerror}): try again later.", strerror=error.strerror
+                    503, "The server cannot store the upload ({strerror}): try again later.", strerror=error.strerror
                 )
         elif received > options.drained_bytes:
             break

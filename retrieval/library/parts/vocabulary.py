@@ -84,7 +84,7 @@ class Vocabulary:
         """
         rows = checked_rows(descriptors, "descriptors")
         if not rows.size:
-            raise CairnError("There are no descriptors to make a vocabulary from.")
+            raise CairnError("There are no descriptors to compute a vocabulary from.")
         _refuse_large(rows)
         options = VocabularyOptions(
             words=None if words is None else checked_count(words, "words", 1),

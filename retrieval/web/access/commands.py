@@ -67,7 +67,7 @@ def password(
     from retrieval.web.access.passwords import NO_PASSWORD, PasswordEntry, check_name, hash_password
 
     if sum((no_password, keep_password, sign_out, remove)) > 1:
-        raise CairnError("Of {--no-password}, {--keep-password}, {--sign-out} and {--remove}, give one.")
+        raise CairnError("Give only one of {--no-password}, {--keep-password}, {--sign-out} and {--remove}.")
     if name is None:
         _list_people(file)
         return
@@ -137,10 +137,10 @@ def _last_day(expires: str | None, days: int | None) -> date | None:
         last = date.fromisoformat(expires)
     except ValueError:
         raise CairnError(
-            "{--expires} takes a day such as 2027-01-31: {expires} is none.", expires=repr(expires)
+            "{--expires} must be a day such as 2027-01-31, not {expires}.", expires=repr(expires)
         ) from None
     if last < today:
-        raise CairnError("{--expires} {last} has passed: give a day to come.", last=last)
+        raise CairnError("{--expires} {last} has passed: give a later day.", last=last)
     return last
 
 
@@ -149,7 +149,7 @@ def _collections(named: list[str] | None) -> tuple[str, ...]:
     for one in named or ():
         if one in ("", ".", "..") or {"/", "\\", "\0"} & {*one} or not one.isprintable():
             raise CairnError(
-                "{--collection} takes the name of a folder, such as holiday.cairn: {one} is none.", one=repr(one)
+                "{--collection} must be the name of a folder, such as holiday.cairn, not {one}.", one=repr(one)
             )
     return tuple(dict.fromkeys(named or ()))
 

@@ -158,28 +158,28 @@ class AccessOptions:
                 ipaddress.ip_network(one, strict=False)
             except ValueError:
                 raise CairnError(
-                    "{--forwarded-from} takes an address or a network such as 10.0.0.0/8: {one}.", one=repr(one)
+                    "{--forwarded-from} must be an address or a network such as 10.0.0.0/8, not {one}.", one=repr(one)
                 ) from None
         if self.open_manifests and not self.password_file:
-            raise CairnError("{--open-manifests} needs {--password-file}: without, nobody else reads manifests.")
+            raise CairnError("{--open-manifests} needs {--password-file}: without it, only you can read manifests.")
         if self.user_header and not (self.forwarded_from and self.password_file):
             raise CairnError(
-                "{--trusted-user-header} needs {--forwarded-from}, which names the proxies that are believed, and "
-                "{--password-file} with the names that they may say."
+                "{--trusted-user-header} needs {--forwarded-from}, which names the trusted proxies, and "
+                "{--password-file} with the names that they may send."
             )
         if self.user_header and not re.fullmatch(r"[A-Za-z0-9-]+", self.user_header):
             raise CairnError(
-                "{--trusted-user-header} takes a name such as X-Remote-User: {user_header} is none.",
+                "{--trusted-user-header} must be a name such as X-Remote-User, not {user_header}.",
                 user_header=repr(self.user_header),
             )
         for one in self.cors:
             if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+", one):
                 raise CairnError(
-                    "{--cors} takes an origin such as https://www.example.org: {one} is none.", one=repr(one)
+                    "{--cors} must be an origin such as https://www.example.org, not {one}.", one=repr(one)
                 )
         if self.root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", self.root_path):
             raise CairnError(
-                "{--root-path} takes a path such as /photos: {root_path} is none.", root_path=repr(self.root_path)
+                "{--root-path} must be a path such as /photos, not {root_path}.", root_path=repr(self.root_path)
             )
 
     def is_proxy(self, address: str) -> bool:

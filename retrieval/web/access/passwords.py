@@ -99,10 +99,10 @@ def read_entries(path: Path) -> list[PasswordEntry]:
     try:
         with path.open(encoding="utf-8") as file:
             if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o022:
-                raise CairnError(f"Others may write {path}: take that away with chmod 600 {path}.")
+                raise CairnError(f"Other users can write {path}: prevent that with chmod 600 {path}.")
             text = file.read(1 << 20)
     except FileNotFoundError:
-        raise CairnError("There is no file {path}: make it with {cairn password} {path} NAME.", path=path) from None
+        raise CairnError("There is no file {path}: create it with {cairn password} {path} NAME.", path=path) from None
     except (OSError, UnicodeError) as error:
         raise CairnError(f"The file of passwords {path} cannot be read ({error}).") from None
     return list(_parse(text, path))
@@ -153,7 +153,8 @@ def check_name(name: str) -> None:
     """Refuse what is no name; CairnError."""
     if not _NAME.fullmatch(name):
         raise CairnError(
-            f"{name!r} is no name: take 1 to 64 letters (a to z), digits, dots, hyphens, underscores or @ signs."
+            f"{name!r} is not a valid name: use 1 to 64 letters (a to z), digits, dots, hyphens, underscores or @ "
+            "signs."
         )
 
 

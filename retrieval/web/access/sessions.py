@@ -247,7 +247,7 @@ def _refuse_open(path: Path) -> None:
     """Refuse a file that others may read or write; CairnError."""
     with contextlib.suppress(FileNotFoundError):
         if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise CairnError("Others may read {path}: remove it, and all have to sign in again.", path=path)
+            raise CairnError("Other users can read {path}: remove it, and everybody has to sign in again.", path=path)
 
 
 def _read(path: Path) -> _SessionFile:

@@ -24,7 +24,7 @@ def rejections(
     """List the photos that somebody called no match of a photo."""
     service = service_of(request)
     if photo is None and upload is None:
-        raise ProblemError(422, "Say of which photo: give its number, or the SHA-256 of its file.")
+        raise ProblemError(422, "Say for which photo: give its number, or the SHA-256 of its file.")
     return describe_those_there(service, service.collection.catalogue.read(rejected_for, photo, upload))
 
 

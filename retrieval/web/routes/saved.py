@@ -158,7 +158,7 @@ async def _sent(request: Request, wanted: NewSearch, form: Uploads) -> SentPhoto
     """The photo from elsewhere, where the search asks with one."""
     needed = any(one.photo is None for one in wanted.queries)
     if len(form.photos) != needed:
-        raise ProblemError(422, "Send the photo that is searched with, if it is from elsewhere, and no other.")
+        raise ProblemError(422, "Send only the photo that is searched with, and only if it is not in the collection.")
     if not needed:
         return None
     job = {"path": str(form.photos[0]), "name": form.names[0], "size": SENT_SIDE}

@@ -144,7 +144,7 @@ def await_server(home: Path, seconds: float = STARTING) -> str:
         if address is not None:
             return address
         if time.monotonic() > until:
-            raise CairnError(f"Another process serves {home}, and does not answer: end it, then try again.")
+            raise CairnError(f"Another process is serving {home} and does not answer: stop it, then try again.")
         if not _is_locked(home):
             raise CairnError(f"The server of {home} has just ended: try again.")
         time.sleep(0.2)

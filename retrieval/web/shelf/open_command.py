@@ -97,7 +97,7 @@ def find_home(folder: Path | None) -> tuple[Path, str | None]:
     if folder is None:
         return usual, ""
     if not folder.is_dir():
-        raise CairnError(f"There is no folder {str(folder)!r}: check the name, or make it first.")
+        raise CairnError(f"There is no folder {str(folder)!r}: check the name, or create it first.")
     if not (folder / COLLECTION_FILE).is_file():
         return folder, ""
     folder = folder.absolute()

@@ -53,7 +53,7 @@ def test_where_there_is_no_room_that_is_said(tmp_path: Path, monkeypatch: pytest
     (files,) = [received(tmp_path, b"one")]
     (tmp_path / "uploads" / "elsewhere").write_bytes(b"")
     monkeypatch.setattr(uploads, "UPLOADS", "uploads/elsewhere")
-    with pytest.raises(NoRoomError, match="cannot keep"):
+    with pytest.raises(NoRoomError, match="cannot store"):
         keep_uploads(tmp_path, files, ["a.jpg"], PurePosixPath())
 
 
