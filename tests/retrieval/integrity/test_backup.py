@@ -279,7 +279,7 @@ def test_the_folder_of_something_else_is_refused_and_left_alone(
     before = contents(tmp_path)
     for wrong, sentence in {
         target: "not empty, and not a backup",
-        other: "a collection of its own, and no backup",
+        other: "a collection of its own, and not a backup",
         tmp_path / "strangers": "the backup of another collection",
         file: "is not a folder",
         folder: "must not be inside each other",
