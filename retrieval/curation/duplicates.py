@@ -48,7 +48,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionSet:
-    """Photos of one picture, or similar shots.
+    """A set of near duplicates, or of similar shots.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class ClockDecisions:
 
 @dataclass(frozen=True)
 class ClockReading(Report):
-    """What the print clock says of an impression.
+    """The print clock's result for an impression.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the API takes and gives of decisions about photos: rejections, hidden photos, saved searches, duplicates."""
+"""Models of the API for decisions about photos: rejections, hidden photos, saved searches, duplicates."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from retrieval.library.motifs import CATEGORIES
 from retrieval.web.models import KIND_HELP, MAX_QUERIES, Box, HowToSearch, Kind, Number, Photo
 
 MOST = 10_000
-"""Photos that are decided about at once."""
+"""Most photos in one decision."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tag = Annotated[str, StringConstraints(max_length=200)]
@@ -23,7 +23,7 @@ class Numbers(BaseModel):
 
 
 class Rejection(Numbers):
-    """Photos that are no match of another one: of the collection, or one that was uploaded."""
+    """Photos that do not match another photo, which is in the collection or was uploaded."""
 
     photo: Number | None = Field(None, description="Number of the photo of the query, or else:")
     upload: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = Field(
@@ -83,7 +83,7 @@ class NewSearch(BaseModel):
 
 
 class SearchChange(BaseModel):
-    """What is to be changed of a saved search; what is left out stays."""
+    """Changes to a saved search; fields that are left out stay the same."""
 
     name: Name | None = None
     standing: bool | None = None
@@ -92,7 +92,7 @@ class SearchChange(BaseModel):
 
 
 class SavedSearch(BaseModel):
-    """A search that is kept."""
+    """A saved search."""
 
     id: int
     name: str
@@ -122,13 +122,13 @@ class FoundPhoto(Photo):
 
 
 class Categorised(Numbers):
-    """Photos to put into a category of what a saved search has found."""
+    """Photos to put into a category of a saved search's results."""
 
     category: Tag = Field(description=f"{one_of(CATEGORIES)}, or any other; empty: none.")
 
 
 class Seen(BaseModel):
-    """Photos that somebody has looked at."""
+    """Photos that were looked at."""
 
     photos: list[Number] | None = Field(None, max_length=MOST, description="Left out: all that were found.")
 
@@ -181,7 +181,7 @@ class DuplicatePhoto(Photo):
 
 
 class DuplicateSet(BaseModel):
-    """Photos of one picture, or similar shots."""
+    """A set of near duplicates, or of similar shots."""
 
     photos: list[DuplicatePhoto] = Field(description="The best first.")
     reasons: list[Reason] = Field(description="Why the first is the best: what tells it from the others.")

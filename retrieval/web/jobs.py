@@ -55,7 +55,7 @@ QUALITY = 88  # of the JPEG files that are sent
 
 @dataclass(frozen=True)
 class ServedCollection:
-    """Which collection is served."""
+    """The collection that is served."""
 
     folder: Path
     catalogue: str | None = None  # its address, if it is not in the folder
@@ -74,7 +74,7 @@ def photo_row(collection: Collection, number: int) -> PhotoRow:
 
 
 class SearchJobs:
-    """Searches one collection, which stays open between jobs; what has changed of it is reopened.
+    """Searches one collection, which stays open between jobs and is reopened if it has changed.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class SearchJobs:
         prepare_decoding()  # for all forks of this process
         self._place = place
         self._searches: Searches | None = None
-        self._aligned: tuple[Any, AlignedPhotos] | None = None  # impressions that were asked for last
+        self._aligned: tuple[Any, AlignedPhotos] | None = None  # the impressions of the last request
         self._cluster = ClusterWork(place.cluster, place.shards) if place.cluster is not None else None
         with contextlib.suppress(CairnError):  # the first job tells
             self.renew()
@@ -108,7 +108,7 @@ class SearchJobs:
         return self._searches is None or self._searches.is_outdated()
 
     def renew(self) -> None:
-        """Open the collection, or what of it has changed; raises CairnError if it cannot be opened."""
+        """Open the collection, or reopen what has changed; raises CairnError if it cannot be opened."""
         compile_all()
         searches, self._searches = self._searches, None
         if searches is None:
@@ -193,7 +193,7 @@ class SearchJobs:
             return searches.match(asked, row, options, request["turn"])
 
     def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        """Bring a photo into the frame of another one, and give what differs with four pictures."""
+        """Align a photo with another one, and return the differences and four pictures."""
         from retrieval.impressions.frames import NotComparable
         from retrieval.library.impressions import align_photos, compare_aligned
 
@@ -226,7 +226,7 @@ class SearchJobs:
         }
 
     def _print_clock(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        """Read the print clock of impressions, and draw what was read on each; or give its table."""
+        """Read the print clock of impressions, and draw what was measured on each; or return its table."""
         from retrieval.impressions.frames import NotComparable
         from retrieval.library.impressions import align_photos, rows_beside
         from retrieval.library.print_clock import clock_key, dates_of, decisions_of, kept_decisions, read_clock
@@ -257,7 +257,7 @@ class SearchJobs:
         return clock.to_dict() | {"kept": asdict(kept), "pictures": pictures}
 
     def _annotate_group(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        """Match the photos of a group that are linked, or one of them with the others, as annotations."""
+        """Match linked photos of a group, or one of them with the others, and return annotations."""
         from retrieval.library.annotations import annotation_page, pairs_of_groups
 
         collection, number, photo = searches.collection, request["group"], request["photo"]
@@ -285,7 +285,7 @@ class SearchJobs:
         return {**page, "startIndex": start, "next": end if end < len(pairs) else None}
 
     def _annotate_found(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        """Search with photos of the collection, and give what is found as annotations."""
+        """Search with photos of the collection, and return the results as annotations."""
         from retrieval.library.annotations import answer_page
 
         _, answer = self._answer(searches, request)
@@ -319,7 +319,7 @@ def _picture_address(pixels: NDArray[np.uint8]) -> str:
 
 
 def _refuse_other_files(collection: Collection, request: dict[str, Any]) -> None:
-    """Refuse a match of photos whose files are no longer what was indexed."""
+    """Refuse a match of photos whose files have changed since they were indexed."""
     numbers = [request["photo"], request["queries"][0]["photo"]]
     for row in (photo_row(collection, number) for number in numbers if number is not None):
         try:
@@ -329,7 +329,9 @@ def _refuse_other_files(collection: Collection, request: dict[str, Any]) -> None
 
 
 def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:
-    """What names photos in annotations: canvases of this server, but where the library that has them is to be meant."""
+    """How photos are identified in annotations: by canvases of this server, or by those of the library that holds
+    them.
+    """
 
     def address_of(photo: Photo) -> str:
         is_elsewhere = CANVAS in photo.others and not request["own"]
@@ -340,7 +342,7 @@ def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:
 
 @contextlib.contextmanager
 def _refusing(asked: Sequence[QueryImage]) -> Iterator[None]:
-    """Say of an upload that it cannot be used by its own name."""
+    """Replace the path in an error about an upload by the upload's own name."""
     try:
         yield
     except PhotoUnusable as error:
@@ -351,7 +353,7 @@ def _refusing(asked: Sequence[QueryImage]) -> Iterator[None]:
 
 
 class PictureJobs:
-    """Decodes photos and encodes them as JPEG, so that nothing of a file but its pixels is ever sent."""
+    """Decodes photos and encodes them as JPEG, so that only the pixels of a file are sent."""
 
     def __init__(self) -> None:
         prepare_decoding()  # for all forks of this process
@@ -407,7 +409,7 @@ def _sheet(request: dict[str, Any]) -> bytes:
     shown: list[tuple[bytes | None, str]] = []
     for photo in request["photos"]:
         picture = None
-        with contextlib.suppress(CairnError):  # it has gone: its place says so
+        with contextlib.suppress(CairnError):  # its file is missing: a placeholder is drawn
             path, cache = Path(photo["path"]), Path(request["cache"])
             picture = thumbnail(path, photo["sha256"], SIZES[-1], cache, request["max_pixels"])
         shown.append((picture, photo["caption"]))

@@ -1,4 +1,4 @@
-"""What the API takes and gives; the answers are the objects that the commands print with `--json`, without paths."""
+"""Models of the API; answers are the objects that the commands print with `--json`, without paths."""
 
 from collections.abc import Collection
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
@@ -35,7 +35,7 @@ Texts = Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Fiel
 
 
 class Problem(BaseModel):
-    """Why a request was not met."""
+    """Why a request failed."""
 
     detail: str = Field(description="One sentence.")
 
@@ -60,7 +60,7 @@ class QueryPhoto(BaseModel):
 
 
 def _parameters(*names: str, but: Collection[str] = ()) -> dict[str, Any]:
-    """Give options of a search as fields of a model: those that are named, or all but some; none that names a file."""
+    """Return options of a search as fields of a model: named ones, or all but some; never options that name files."""
     known = options_of(SearchOptions)
     return {
         name: (_type_of(one), Field(one.default, description=one.option.help, ge=one.option.least, le=one.option.most))
@@ -83,14 +83,14 @@ class _HowToMatch(BaseModel):
     )
 
 
-_RANKED = ("expand", "every_turn", "soft", "global_descriptors")  # what decides the ranking, and nothing of one match
+_RANKED = ("expand", "every_turn", "soft", "global_descriptors")  # options of the ranking, not of a single match
 HowToMatch = create_model(
     "HowToMatch", __base__=_HowToMatch, __doc__="How a query is answered.", **_parameters(but=_RANKED)
 )
 
 
 def _asked(one: Declared) -> tuple[Any, Any]:
-    """What is asked of a field, as a field of a model."""
+    """A filter of a metadata field, as a field of a model."""
     kind = Texts if one.several else Text if one.kind is str else one.kind | None if one.optional else one.kind
     default: Any = [] if one.several else None if one.kind is str else one.default
     return kind, Field(default, description=one.option.help, ge=one.option.least, le=one.option.most)
@@ -100,7 +100,7 @@ _FieldFilters = create_model("_FieldFilters", **{name: _asked(one) for name, one
 
 
 class Filters(_FieldFilters):  # type: ignore[misc, valid-type]
-    """Which photos are meant; all that is given has to be so."""
+    """A filter of photos; all its conditions must hold."""
 
     near: Text = Field(
         None, description="LATITUDE,LONGITUDE,KM: only photos that were taken within so many kilometres of there."
@@ -154,14 +154,14 @@ class SearchRequest(HowToSearch):
 
 
 class MatchRequest(HowToExplain):
-    """A question why a query and a photo match."""
+    """A request to explain a match."""
 
     queries: list[QueryPhoto] = Field(min_length=1, max_length=1)
     photo: Number
 
 
 class ExportRequest(BaseModel):
-    """Photos to take away."""
+    """Photos to download."""
 
     photos: list[Number] = Field(min_length=1, max_length=10_000, description="Numbers of photos of the collection.")
     form: Literal["zip", "sheet", "png"] = Field(
@@ -229,7 +229,7 @@ class PhotoDetails(Photo):
 
 
 class Layout(BaseModel):
-    """What a wall of photos is laid out by: two lists of the same length."""
+    """Layout data of a wall of photos: two lists of the same length."""
 
     numbers: list[int] = Field(description="Numbers of the photos that pass, in the order that was asked for.")
     ratios: list[int] = Field(description="Width over height of each, in hundredths; 0: not known.")
@@ -314,7 +314,7 @@ class FacetYear(BaseModel):
 
 
 class Facets(BaseModel):
-    """What the photos have that pass the filters; of a single value, what might be chosen instead."""
+    """Values of the photos that pass the filters; for a field with a chosen value, the alternatives."""
 
     facets: list[Facet]
     folders: list[FacetFolder]
@@ -382,7 +382,7 @@ class Result(BaseModel):
 
 
 class QueryRemark(BaseModel):
-    """What is to be known of how an uploaded photo was read."""
+    """A remark on how an uploaded photo was read."""
 
     name: str
     reason: str = Field(description="A part of a sentence, such as: the lowest 3% are missing.")
@@ -477,7 +477,7 @@ class ImpressionsAnswer(BaseModel):
 
 
 class ClockDecided(BaseModel):
-    """What is decided about the print clock of impressions."""
+    """Decisions about the print clock of impressions."""
 
     clock: Literal["breaks", "widths"] = Field("breaks", description="Breaks, of woodcuts; widths, of engravings.")
     leave_out: list[Number] = Field([], max_length=MOST_DECIDED, description="Photos that are not read.")
@@ -489,7 +489,7 @@ class ClockDecided(BaseModel):
 
 
 class ClockPhoto(BaseModel):
-    """What the print clock says of an impression."""
+    """The print clock's result for an impression."""
 
     name: str
     number: int
@@ -511,7 +511,7 @@ class ClockBreak(BaseModel):
 
 
 class PrintClockAnswer(BaseModel):
-    """In which order impressions were printed."""
+    """The order in which impressions were printed."""
 
     box: list[float] = Field(description="The frame, x0, y0, x1, y1 in pixels of the reference.")
     size: list[int] = Field(description="Width and height of the frame, pixels.")
@@ -560,7 +560,7 @@ class GroupPage(BaseModel):
 
 
 class IiifTiles(BaseModel):
-    """Tiles of a photo, as the IIIF Image API tells of them."""
+    """Tiles of a photo, as described by the IIIF Image API."""
 
     width: int
     scaleFactors: list[int]

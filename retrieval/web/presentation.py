@@ -1,4 +1,4 @@
-"""Photos as resources of the IIIF Presentation API 3.0, which viewers of libraries open, with what is known of them."""
+"""Photos as resources of the IIIF Presentation API 3.0, for viewers of libraries, with their metadata."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ class Presentation:
             See `spoken` and `plain`.
         photos : sequence of Photo
         notes : mapping of int to dict
-            An ``AnnotationPage`` of a photo, or where it is, by the number of the photo.
+            An ``AnnotationPage`` of a photo, or its address, by the number of the photo.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class Presentation:
     def collection(
         self, address: str, label: Resource, manifests: Iterable[tuple[str, Resource, int | None]]
     ) -> Resource:
-        """Make a list of manifests: of each its address below the root, its label, and the photo that stands for it."""
+        """Make a list of manifests: for each its address below the root, its label, and its cover photo."""
         items = [
             {
                 "id": f"{self.root}{path}",
@@ -165,12 +165,12 @@ def plain(*texts: str) -> Resource:
 
 
 def spoken(text: str, **values: object) -> Resource:
-    """A text of ours in every language that pages have."""
+    """A text in every language of the pages."""
     return {code: [translate(text, code).format(**values)] for code in languages()}
 
 
 def _told(photo: Photo) -> Resource:
-    """What is known of a photo: as metadata, and where the Presentation API has a place of its own for it."""
+    """What is known of a photo, as metadata or in the properties that the Presentation API has for it."""
     pairs = []
     for row in FIELDS.values():
         value = getattr(photo, row.name)

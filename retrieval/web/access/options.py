@@ -1,4 +1,4 @@
-"""How the server is put on a network: options of `cairn serve`, and the one object that they make."""
+"""Network options of `cairn serve`, and the object that is made from them."""
 
 import enum
 import ipaddress
@@ -15,7 +15,7 @@ PANEL = "On a network"
 
 
 class LogLevel(enum.StrEnum):
-    """What is worth a line in the log."""
+    """Levels of the log."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -131,7 +131,7 @@ Access = Annotated[
 
 @dataclass(frozen=True)
 class AccessOptions:
-    """Clients that are answered, and how."""
+    """Which clients are answered, and how."""
 
     password_file: Path | None = None  # None: this machine alone is answered, and may do all
     own_user: bool = False  # of this machine, without a password, the server's own user alone is answered
@@ -193,14 +193,14 @@ class AccessOptions:
 
     @property
     def expects_others(self) -> bool:
-        """Whether an option says that others than the server's own user come, such as through a proxy."""
+        """Whether an option lets in others than the server's own user, for instance through a proxy."""
         said = self.password_file or self.forwarded_from or self.cors or self.root_path or not self.own_user
         return bool(said) or not all(is_loopback(name) for name in self.hosts or ())
 
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """How a server is put on a network, as the command line has it."""
+    """Network options as given on the command line."""
 
     password_file: PasswordFile = None
     allowed_host: AllowedHosts = None

@@ -1,4 +1,4 @@
-"""The password file: a line for each password and each token, with hashes alone."""
+"""The password file: a line for each password and token, which holds only a hash."""
 
 import hmac
 import logging
@@ -56,12 +56,12 @@ class PasswordEntry:
 
     @property
     def is_token(self) -> bool:
-        """Whether a program comes in with it."""
+        """Whether it is a token of a program."""
         return self.hash.startswith("sha256$")
 
     @property
     def is_over(self) -> bool:
-        """Whether the last day on which it is taken has passed."""
+        """Whether it has expired."""
         return self.expires is not None and datetime.now(UTC).date() > self.expires
 
     def may_see(self, collection: str) -> bool:
@@ -150,7 +150,7 @@ def _entry(line: str) -> PasswordEntry | None:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name; CairnError."""
+    """Raise CairnError if a name is not valid."""
     if not _NAME.fullmatch(name):
         raise CairnError(
             f"{name!r} is not a valid name: use 1 to 64 letters (a to z), digits, dots, hyphens, underscores or @ "
@@ -249,7 +249,7 @@ class Accounts:
         return entry if entry is not None and hashed == entry.hash else None
 
     def program(self, token: str) -> PasswordEntry | None:
-        """Whose token this is; it may be over."""
+        """The entry of a token, which may have expired."""
         hashed = hash_token(token)
         found = None
         for one in self:

@@ -1,7 +1,7 @@
 """Sessions: one list next to the password file, for all servers that share it.
 
-A session is listed by the SHA-256 of its cookie, so that the list opens nothing. What is not listed is no session: one
-that was ended is ended for every server, and after a restart.
+A session is listed by the SHA-256 of its cookie, so that the list opens nothing. Only listed sessions are valid: one
+that was ended stays ended for every server, and after a restart.
 """
 
 import contextlib
@@ -28,22 +28,22 @@ from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, PasswordEntry
 
 FORM_SECONDS = 3600
-"""After which a login page that was opened has to be opened again."""
+"""Seconds after which an open login page has to be loaded again."""
 VIEWER_SECONDS = 3600
-"""After which a viewer has to ask for another token."""
+"""Seconds after which a viewer needs a new token."""
 USED_SECONDS = 600
-"""Between two times that the last use of a session or a token is written."""
+"""Seconds between two records of the last use of a session or a token."""
 LOCK_SECONDS = 2.0
-"""That another server is waited for."""
+"""Seconds to wait for another server."""
 MOST = 50
-"""Sessions of one name; one more ends the oldest."""
+"""Most sessions of one name; another one ends the oldest."""
 
 log = logging.getLogger("cairn.access")
 
 
 @dataclass(frozen=True)
 class Session:
-    """That somebody is signed in on a device."""
+    """A session: one user on one device."""
 
     name: str  # who
     mark: str  # changes with the password
@@ -102,7 +102,7 @@ class Sessions:
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie: one of its own, as cookies are sent to all servers of a host, whatever their ports."""
+        """Name of the cookie, which differs between ports: a browser sends cookies to all servers of a host."""
         return f"cairn-{self._of_key()}"
 
     @property
@@ -124,7 +124,7 @@ class Sessions:
         return value
 
     def check(self, value: str, address: str = "") -> PasswordEntry | None:
-        """User of a cookie's session; None if there is no such session, or no longer. It counts as a use."""
+        """The user of a cookie's session; None if it does not exist or has ended. Counts as a use."""
         number = session_id(value)
         session = self._now().sessions.get(number)
         entry = None if session is None else self._entry(session)
@@ -154,7 +154,7 @@ class Sessions:
         return len(ending)
 
     def use_token(self, entry: PasswordEntry) -> None:
-        """Write that a token was used, from time to time."""
+        """Record the use of a token, from time to time."""
         if time.time() - self._now().tokens.get(entry.name, 0.0) > USED_SECONDS:
             self._change(lambda kept: kept.tokens.update({entry.name: time.time()}))
 
@@ -178,14 +178,14 @@ class Sessions:
         return str(self._signer("viewer").dumps(session_id(value)))
 
     def of_viewer(self, token: str) -> PasswordEntry | None:
-        """Whose session a viewer's token is of; None if there is no such session, or no longer."""
+        """The user of a viewer's token; None if its session does not exist or has ended."""
         with contextlib.suppress(BadData):
             session = self._now().sessions.get(str(self._signer("viewer").loads(token, max_age=VIEWER_SECONDS)))
             return None if session is None else self._entry(session)
         return None
 
     def _entry(self, session: Session) -> PasswordEntry | None:
-        """Whose session this is, while it holds."""
+        """The user of a session while it is valid."""
         entry = self._accounts.person(session.name)
         if entry is None or not hmac.compare_digest(_mark(entry), session.mark):
             return None
@@ -202,7 +202,7 @@ class Sessions:
         return hashlib.sha256(self._now().key.encode()).hexdigest()[:8]
 
     def _now(self) -> _SessionFile:
-        """What the file holds, read again where it has changed; what is in memory if there is no file."""
+        """Contents of the file, read again if it has changed; without a file, what is in memory."""
         if self._path is not None and (stamp := stamp_of(self._path)) != self._stamp:
             self._stamp = stamp
             try:
@@ -214,7 +214,7 @@ class Sessions:
         return self._kept
 
     def _change(self, do: Callable[[_SessionFile], object]) -> None:
-        """Change the list, under a lock, as it is now."""
+        """Change the current list under a lock."""
         with self._changing, self._locked():
             before = self._now()
             kept = _SessionFile(before.key, dict(before.sessions), dict(before.tokens))
@@ -233,7 +233,7 @@ class Sessions:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other servers from changing the list; one that holds it for too long is not waited for."""
+        """Keep other servers from changing the list, without waiting too long for one that holds it."""
         with contextlib.ExitStack() as stack:
             if self._path is not None:
                 lock = self._path.with_name(f"{self._path.name}.lock")
@@ -267,7 +267,7 @@ def _session(said: dict[str, Any]) -> Session:
 
 
 def session_id(value: str) -> str:
-    """What a session is listed by: the SHA-256 of its cookie's value."""
+    """Key of a session in the list: the SHA-256 of its cookie's value."""
     return hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
 
 

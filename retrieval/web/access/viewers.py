@@ -27,7 +27,7 @@ _LONGEST_MESSAGE = 2000  # characters of what a viewer calls its request
 
 
 def access_service(request: Request) -> dict[str, Any] | None:
-    """Describe where people sign in (section 2.2); None where viewers are not let in."""
+    """Describe where people sign in (section 2.2); None if viewers are not let in."""
     if VIEWERS not in request.scope:
         return None
     server = _server(request)
@@ -67,7 +67,7 @@ def earlier_service(access: dict[str, Any]) -> dict[str, Any]:
 
 
 def probe_result(status: int) -> dict[str, Any]:
-    """Tell whether a viewer may see something (section 3.1)."""
+    """Say whether a viewer may see something (section 3.1)."""
     told: dict[str, Any] = {"@context": CONTEXT, "type": "AuthProbeResult2", "status": status}
     if status == 401:
         told["heading"] = _spoken(said("Sign in to see the photos"))
@@ -76,7 +76,7 @@ def probe_result(status: int) -> dict[str, Any]:
 
 
 def routes(sessions: Sessions | None) -> APIRouter:
-    """Make the routes of signing in; without sessions none is answered."""
+    """Make the routes of signing in; without sessions they answer nothing."""
     router = APIRouter(include_in_schema=False)
     if sessions is None:
         return router
@@ -120,7 +120,7 @@ def _token_page(request: Request, sessions: Sessions, origin: str, message: str)
 
 
 def _server(request: Request) -> str:
-    """Address of the server, without a slash at its end; where it has several collections, that of their list."""
+    """Address of the server, or of its list of collections, without a slash at the end."""
     shelf = request.scope.get(SHELF)
     base = urlsplit(str(request.base_url))
     return urlunsplit(base._replace(path=shelf if shelf is not None else base.path)).rstrip("/")
