@@ -106,7 +106,7 @@ def add_to_album(
 def remove_from_album(
     collection: Folder, name: Name, photos: Names, catalogue: CatalogueAddress = None, json: bool = Json
 ) -> None:
-    """Take photos out of an album; they stay in the collection."""
+    """Remove photos from an album; they stay in the collection."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:

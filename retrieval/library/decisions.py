@@ -224,7 +224,7 @@ class Decisions:
         return _album(self._write(lambda session: albums.delete_album(session, _named(session, name))[0]))
 
     def share_album(self, name: str, *, days: int | None = None, expires: str | None = None) -> SharedAlbum:
-        """Make a link that shows the photos of an album, at viewing size, to whoever has it.
+        """Make a link that shows the photos of an album, at viewing size, to everyone who has it.
 
         It works while a server of this user serves the collection: `cairn serve` or `cairn open`, with a password file,
         as otherwise no other user has access.
@@ -311,7 +311,7 @@ class Decisions:
         return self._names(self._write(lambda session: hide(session, numbers)))
 
     def show(self, photos: "Given | Iterable[Given]") -> list[str]:
-        """Show photos again that were hidden.
+        """Show hidden photos again.
 
         Parameters
         ----------

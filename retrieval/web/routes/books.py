@@ -1,4 +1,4 @@
-"""Routes of books: which of them share pictures."""
+"""Routes of books that share pictures."""
 
 from typing import Annotated, Any, Literal
 
@@ -35,7 +35,7 @@ def books(request: Request, category: Category = None) -> Response:
 
 @router.get("/books.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
 def books_file(request: Request, category: Category = None, form: Literal["matrix", "pages"] = "matrix") -> Response:
-    """Give how many pictures each two books share, or the pages that match, as a table to keep."""
+    """Return a table (CSV) of how many pictures each two books share, or of the pages that match."""
     found = shared_books(service_of(request).collection, category)
     return table_file(found.matrix() if form == "matrix" else found.page_rows(), f"books-{form}.csv")
 

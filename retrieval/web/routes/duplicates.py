@@ -1,4 +1,4 @@
-"""Routes of near duplicates that are decided about, and of the bin."""
+"""Routes of decisions about near duplicates, and of the bin."""
 
 import itertools
 from pathlib import Path
@@ -50,7 +50,7 @@ def duplicates(
         bool, Query(description="Similar shots, which are different photos of one view, in place of near duplicates.")
     ] = False,
 ) -> DuplicatePage:
-    """List sets of near duplicates that nobody has decided about, those of equal files first, or of similar shots."""
+    """List undecided sets of near duplicates, those of equal files first, or of similar shots."""
     service = service_of(request)
     groups = read_groups(service.collection)
     found = service.collection.catalogue.read(undecided_sets, groups.groups, offset, limit, similar=similar)
@@ -82,7 +82,7 @@ def duplicates(
 
 @router.post("/duplicates/kept", dependencies=WRITING)
 def keep_duplicates(request: Request, asked: Numbers) -> Done:
-    """Keep all photos of a set of near duplicates: it is not asked about again."""
+    """Keep all photos of a set of near duplicates: the set is not proposed again."""
     with changing(request) as session:
         keep_all(session, asked.photos)
     return Done(changed=asked.photos)
@@ -90,7 +90,7 @@ def keep_duplicates(request: Request, asked: Numbers) -> Done:
 
 @router.post("/duplicates/ask", dependencies=WRITING)
 def ask_again_about_duplicates(request: Request, asked: Numbers) -> Done:
-    """Forget that all photos of a set of near duplicates are kept."""
+    """Undo the decision to keep all photos of a set of near duplicates."""
     with changing(request) as session:
         ask_again(session, asked.photos)
     return Done(changed=asked.photos)
@@ -98,7 +98,7 @@ def ask_again_about_duplicates(request: Request, asked: Numbers) -> Done:
 
 @router.get("/bin", dependencies=WRITING)
 def list_bin(request: Request, limit: Annotated[int, Query(ge=0, le=1000)] = 100) -> list[Binned]:
-    """List the files of photos of this collection that were moved to the bin, the last first."""
+    """List the photo files of this collection in the bin, the last moved first."""
     service = service_of(request)
     mine = itertools.islice((one for one in binned(_bin(service)) if one.collection == _place(service)), limit)
     return [Binned(id=one.id, number=one.number, name=one.name, moved=one.moved) for one in mine]
@@ -111,7 +111,7 @@ def list_bin(request: Request, limit: Annotated[int, Query(ge=0, le=1000)] = 100
     response_class=Response,
 )
 async def picture_of_binned(request: Request, entry: Annotated[str, InPath(max_length=64)]) -> Response:
-    """Give a small picture of a photo that is in the bin."""
+    """Return a thumbnail of a photo in the bin."""
     service = service_of(request)
     one = await run_in_threadpool(_find, service, entry)
     made = await run_in_threadpool(kept_thumbnail, one.sha256, PICTURE, service.cache)
@@ -124,7 +124,7 @@ async def picture_of_binned(request: Request, entry: Annotated[str, InPath(max_l
 
 @router.post("/bin", dependencies=WRITING)
 def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
-    """Move the files of photos to the bin, and take the photos out of the collection."""
+    """Move the files of photos to the bin, and remove the photos from the collection."""
     service = service_of(request)
     folder = _bin(service)
     with refusing():
@@ -135,10 +135,9 @@ def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
 
 @router.post("/bin/back", dependencies=WRITING)
 def put_photos_back(request: Request, asked: Entries) -> PutBack:
-    """Put files of the bin back where they came from, and their photos into the collection.
-
-    Photos that the collection has forgotten, as it was compacted since, are indexed again by a job; those from where
-    this server takes no photos stay in the bin.
+    """Move files from the bin back to where they were, and their photos into the collection. If the collection was
+    compacted since, a job indexes them again; files from folders that this server does not take photos from stay in the
+    bin.
     """
     service = service_of(request)
     folder, place = _bin(service), _place(service)
@@ -176,7 +175,7 @@ def _find(service: Service, entry: str) -> InBin:
 
 
 def _place(service: Service) -> str:
-    """How the bin says which collection a file was of."""
+    """Name of this collection in the bin."""
     return str(service.collection.folder.resolve())
 
 

@@ -1,4 +1,4 @@
-"""Routes that change what is known of photos, and take photos out of the collection."""
+"""Routes that change metadata of photos, and remove photos from the collection."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -22,7 +22,7 @@ EditedTags = Annotated[list[Annotated[str, StringConstraints(max_length=1000)]],
 
 
 class Before(BaseModel):
-    """What was imported for a photo, or typed in, before an edit."""
+    """Imported and typed-in values of a photo before an edit."""
 
     number: Number
     values: dict[str, Annotated[list[LongText], Field(max_length=1000)]] = Field(
@@ -32,7 +32,7 @@ class Before(BaseModel):
 
 
 class PhotoEdit(BaseModel):
-    """What is to be changed of some photos; what is left out stays as it is."""
+    """Changes to some photos; fields that are left out stay the same."""
 
     photos: Annotated[list[Number], Field(max_length=MOST)] = []
     title: LongText | None = Field(None, description='"": what the file says.')
@@ -62,7 +62,7 @@ class PhotoEdit(BaseModel):
 
 
 class PhotosEdited(BaseModel):
-    """What an edit did."""
+    """Result of an edit."""
 
     changed: int = Field(description="Photos that are not as they were.")
     kept: int = Field(description="Photos that keep a tag that was to be removed, as their files say it.")
@@ -78,7 +78,7 @@ class TagOfPhotos(BaseModel):
 
 
 class PhotosSummary(BaseModel):
-    """What some photos have of what can be edited."""
+    """Editable values of some photos."""
 
     tags: list[TagOfPhotos] = Field(description="Those of the most photos first.")
     titles: list[str] = Field(description=f'At most {curation.MOST_SAID} different ones; "": none.')
@@ -87,7 +87,7 @@ class PhotosSummary(BaseModel):
 
 
 class Removal(SomePhotos):
-    """Photos to be taken out of the collection."""
+    """Photos to remove from the collection."""
 
     for_good: bool = Field(False, description="Leave them out, also when their folders are indexed again.")
 
@@ -117,13 +117,13 @@ def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
 
 @router.post("/summary")
 def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
-    """Tell which tags, titles, captions and dates some photos have."""
+    """Return the tags, titles, captions and dates of some photos."""
     found = service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
     return PhotosSummary(**asdict(found))
 
 
 @router.post("/remove", dependencies=WRITING)
 def remove_photos(request: Request, asked: Removal) -> RemovedPhotos:
-    """Take photos out of the collection; their files stay where they are."""
+    """Remove photos from the collection; their files stay where they are."""
     with changing(request) as session:
         return RemovedPhotos(removed=take_out(session, asked.photos, for_good=asked.for_good))

@@ -1,4 +1,4 @@
-"""Route of photos to take away: their files, or a contact sheet."""
+"""Route to download photos: their files, or a contact sheet."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ KINDS = {"zip": "application/zip", "sheet": "application/pdf", "png": "image/png
     response_class=Response,
 )
 async def export(request: Request, asked: ExportRequest) -> Response:
-    """Give the files of some photos, as they were indexed, or a contact sheet of them."""
+    """Return the files of some photos, as they were indexed, or a contact sheet."""
     service = service_of(request)
     options = service.options.exports
     numbers = list(dict.fromkeys(asked.photos))
@@ -60,7 +60,7 @@ TEI: dict[int | str, dict[str, Any]] = {200: {"content": {TEI_TYPE: {}}}}
 
 
 def attached(content: bytes, kind: str, name: str) -> Response:
-    """Give a file to keep."""
+    """Return a file as a download."""
     return Response(content, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'})
 
 

@@ -50,7 +50,7 @@ def groups(
 
 
 def group_of(service: Service, number: int) -> FoundGroup:
-    """A group, by its number; ProblemError where there is none."""
+    """Return a group by its number; raises ProblemError if there is no such group."""
     found = next((group for group in read_groups(service.collection).groups if group.number == number), None)
     if found is None:
         raise ProblemError(
@@ -61,7 +61,7 @@ def group_of(service: Service, number: int) -> FoundGroup:
 
 @router.get("/groups.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
 def groups_file(request: Request) -> Response:
-    """Give all groups as a table to keep, as `cairn group --out` writes it, without the paths of the photos."""
+    """Return all groups as a table (CSV), as `cairn group --out` writes it, without the paths of the photos."""
     service = service_of(request)
     try:
         table = groups_table(service.collection, read_groups(service.collection).groups)

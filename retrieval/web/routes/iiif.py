@@ -22,7 +22,7 @@ from retrieval.web.service import Service, service_of
 router = APIRouter(prefix="/api/iiif", tags=["photos"])
 
 CUTTING_SECONDS = 120.0
-"""That cutting a photo into tiles may take, once."""
+"""Seconds that cutting a photo into tiles may take, once."""
 
 EXTRA_FEATURES = (
     "sizeByWh",
@@ -61,9 +61,8 @@ PICTURES: dict[int | str, dict[str, Any]] = {
 
 
 def served_sizes(service: Service, width: int | None, height: int | None) -> tuple[int, Sequence[tuple[int, int]]]:
-    """Sizes in which a photo is shown, the largest first, and which of the levels of its tiles that is.
-
-    Who may not have the originals gets no more of their pixels by tiles than by pictures.
+    """Sizes in which a photo is shown, the largest first, and the level of its tiles for each. Without access to
+    originals, tiles give no more pixels than pictures do.
     """
     sizes = level_sizes(width or 1, height or 1)
     skipped = 0
@@ -74,13 +73,13 @@ def served_sizes(service: Service, width: int | None, height: int | None) -> tup
 
 @router.get("/{number}", include_in_schema=False)
 async def iiif_photo(request: Request, number: Number) -> RedirectResponse:
-    """Lead from the address of a photo to what is told of it, as the IIIF Image API has it."""
+    """Redirect from the address of a photo to its `info.json`, as the IIIF Image API requires."""
     return RedirectResponse(f"{request.url.replace(query='')}/info.json", 303)
 
 
 @router.get("/{number}/info.json", response_model=IiifInformation)
 async def iiif_information(request: Request, number: Number) -> Response:
-    """Tell how large a photo is, and in which tiles it can be had: `info.json` of the IIIF Image API 3.0."""
+    """Return the size of a photo and its tiles: `info.json` of the IIIF Image API 3.0."""
     service = service_of(request)
     row = await _row(service, number)
     _, sizes = served_sizes(service, row.width, row.height)
@@ -102,7 +101,7 @@ async def iiif_information(request: Request, number: Number) -> Response:
 
 @router.get("/{number}/probe", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}})
 async def iiif_probe(request: Request, number: Number) -> Response:
-    """Tell whether the one who asks may see a photo: the probe service of the IIIF Authorization Flow API 2.0."""
+    """Say whether the visitor may see a photo: the probe service of the IIIF Authorization Flow API 2.0."""
     status = 401 if VIEWERS in request.scope and user_of(request) is None else 200
     if status == 200:
         await _row(service_of(request), number)
@@ -110,9 +109,9 @@ async def iiif_probe(request: Request, number: Number) -> Response:
 
 
 def linked_data(request: Request, told: dict[str, Any]) -> Response:
-    """Answer with JSON-LD: as such where the client asks for it by name, else as plain JSON."""
+    """Answer with JSON-LD if the client asks for it, else with plain JSON."""
     accepted, contexts = request.headers.get("accept", ""), told["@context"]
-    # Of several that of the resource is the last; what follows it are own words.
+    # Of several contexts that of the resource is the last; Cairn's own terms follow it.
     profile = contexts if isinstance(contexts, str) else [one for one in contexts if isinstance(one, str)][-1]
     kind = f'application/ld+json;profile="{profile}"' if "application/ld+json" in accepted else "application/json"
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
@@ -125,7 +124,7 @@ def linked_data(request: Request, told: dict[str, Any]) -> Response:
 async def iiif_image(
     request: Request, number: Number, region: Region, size: Size, rotation: Rotation, file: File
 ) -> Response:
-    """Give a part of a photo, upright or turned: an image request of the IIIF Image API 3.0."""
+    """Return a part of a photo, upright or turned: an image request of the IIIF Image API 3.0."""
     service = service_of(request)
     row = await _row(service, number)
     level, sizes = served_sizes(service, row.width, row.height)
@@ -164,7 +163,7 @@ async def _row(service: Service, number: int) -> ImageRow:
 
 
 def parse_region(region: str, width: int, height: int) -> tuple[float, float, float, float]:
-    """Left, top, right and bottom of a region of a picture, as IIIF writes it; ProblemError where there is none."""
+    """Parse a region of IIIF to left, top, right and bottom; raises ProblemError if it is not valid."""
     if region == "full":
         return 0, 0, width, height
     if region == "square":
@@ -186,7 +185,7 @@ def parse_region(region: str, width: int, height: int) -> tuple[float, float, fl
 
 
 def parse_size(size: str, box: Sequence[float]) -> tuple[int, int]:
-    """Width and height in which a region is wanted, as IIIF writes it; ProblemError where it cannot be had."""
+    """Parse a size of IIIF to width and height; raises ProblemError if it is not available."""
     wide, high = box[2] - box[0], box[3] - box[1]
     ratio = wide / high
     found = _SIZE.fullmatch(size)
@@ -215,7 +214,7 @@ def parse_size(size: str, box: Sequence[float]) -> tuple[int, int]:
 
 
 def parse_form(rotation: str, file: str) -> dict[str, Any]:
-    """How a part is turned and encoded, as IIIF writes it: see `encode_part`; ProblemError where it cannot be."""
+    """Parse rotation, quality and format of IIIF for `encode_part`; raises ProblemError if they are not available."""
     turn, asked = _ROTATION.fullmatch(rotation), _FILE.fullmatch(file)
     if turn is None:
         raise ProblemError(400, "A rotation is 0, 90, 180 or 270, or that with ! before it.")
@@ -232,7 +231,7 @@ def parse_form(rotation: str, file: str) -> dict[str, Any]:
 def _find_tile(
     box: Sequence[float], size: tuple[int, int], sizes: Sequence[tuple[int, int]]
 ) -> tuple[int, int, int] | None:
-    """Level, column and row of the tile that a request is for, if it is for one."""
+    """Level, column and row of the requested tile; None if it is not a tile."""
     for level, (width, height) in enumerate(sizes):
         step = SIDE << level
         column, row = box[0] / step, box[1] / step

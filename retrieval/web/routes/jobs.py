@@ -1,4 +1,4 @@
-"""Routes of jobs: long work that is done in the background, and what became of it."""
+"""Routes of jobs: long work in the background, and its results."""
 
 import asyncio
 import contextlib
@@ -42,27 +42,27 @@ MOST = 50
 """Jobs that have ended and are listed."""
 
 MOST_AGAIN = 1000
-"""Photos that could not be indexed and are tried again at once."""
+"""Most failed photos that are tried again at once."""
 
 LISTED = 20
-"""Entries of a list in a result, where many jobs are listed."""
+"""Most entries of a list in a result, when many jobs are listed."""
 
 GLIMPSES = 60
-"""Photos that are shown of those that are being added."""
+"""Number of photos shown while they are being added."""
 
 OUSTED = 60_000
-"""Milliseconds after which a page asks again that lost its place to newer pages of its client."""
+"""Milliseconds after which a page reconnects that lost its place to newer pages of its client."""
 
 LOOK, BEAT = 0.25, 10.0  # seconds between two looks at the queue, and between signs of life
 OTHERS = 2.0  # seconds between two looks at what another server over the same list does
 LONGEST = 3600.0  # seconds of a connection; the browser opens it again
-UNTOLD = 20.0  # the same, where nobody tells that the server is to end
+UNTOLD = 20.0  # the same, if the server's end is not announced
 
 JobNumber = Annotated[int, InPath(ge=1, le=MAX_NUMBER, description="Number of the job.")]
 
 
 class JobAhead(BaseModel):
-    """Work that is under way, which other work waits for."""
+    """Running work that other work waits for."""
 
     title: str = Field(description="What it does, in the language of Accept-Language.")
     about: str = Field(description="With what; empty where that is of a collection that one may not see.")
@@ -73,7 +73,7 @@ class JobAhead(BaseModel):
 
 
 class Job(BaseModel):
-    """A piece of long work."""
+    """A job."""
 
     id: int
     kind: str = Field(description=f"{', '.join(kinds.KINDS)}.")
@@ -101,7 +101,7 @@ class Job(BaseModel):
 
 
 class Jobs(BaseModel):
-    """All work on the collection that waits or is under way, and the last that ended; in the order of its numbers."""
+    """All waiting and running jobs of the collection, and the last that ended, in the order of their numbers."""
 
     jobs: list[Job]
 
@@ -130,7 +130,7 @@ class Index(BaseModel):
 
 
 class GroupPhotos(BaseModel):
-    """Look for groups of photos that show the same."""
+    """Find groups of photos that show the same thing."""
 
     kind: Literal["group"]
     augment: bool | None = Field(None, description="Let photos borrow features of linked ones; left out: as it was.")
@@ -159,7 +159,7 @@ class Remove(BaseModel):
 
 
 class MoveRoot(BaseModel):
-    """Say where the photos of a folder are that is not there."""
+    """Say where the photos of a missing folder are now."""
 
     kind: Literal["move"]
     folder: str = Field(max_length=64, description="Which one: its id, as /api/away tells it.")
@@ -168,7 +168,7 @@ class MoveRoot(BaseModel):
 
 
 class Plain(BaseModel):
-    """Work that needs nothing said."""
+    """A job without options."""
 
     kind: Literal[*kinds.PLAIN]  # type: ignore[valid-type]
 
@@ -178,20 +178,20 @@ Asked = Annotated[Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain, Bod
 
 @router.get("")
 def jobs(request: Request) -> Jobs:
-    """List the work on the collection: what is under way, what waits, and what has ended lately."""
+    """List the jobs of the collection: running, waiting, and recently ended."""
     return list_jobs(request)
 
 
 @router.post("", status_code=201, dependencies=WRITING)
 def begin_job(request: Request, asked: Asked) -> Job:
-    """Queue work; where just the same waits already, that is given."""
+    """Queue a job; if the same job is waiting already, that one is returned."""
     service, begun = begin(service_of(request), asked)
     return describe_job(request, service, begun)
 
 
 @router.get("/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
 async def job_events(request: Request) -> Response:
-    """Tell of all changes as they come: events named `jobs`, each with what /api/jobs gives."""
+    """Send changes of jobs as server-sent events named `jobs`, each with the answer of /api/jobs."""
     service = service_of(request)
     place = service.listeners.enter(request.scope.get(CLIENT, ""))
     if place is None:
@@ -202,7 +202,7 @@ async def job_events(request: Request) -> Response:
 
 @router.get("/{number}")
 def job(request: Request, number: JobNumber) -> Job:
-    """Tell about one job, with all of its result."""
+    """Return one job with its whole result."""
     service = service_of(request)
     return describe_job(request, service, _own(service, number))
 
@@ -215,7 +215,7 @@ def job(request: Request, number: JobNumber) -> Job:
 async def glimpse(
     request: Request, number: JobNumber, place: Annotated[int, InPath(ge=0, lt=GLIMPSES)], large: bool = False
 ) -> Response:
-    """Give a small picture, or a large one, of one of the first photos that a job adds, while none can be searched."""
+    """Return a small or large picture of one of the first photos of a job, while none can be searched yet."""
     service = service_of(request)
     path = await run_in_threadpool(_being_added, service, number, place)
     if path is None:
@@ -231,25 +231,25 @@ async def glimpse(
 
 @router.post("/{number}/pause", dependencies=WRITING)
 def pause_job(request: Request, number: JobNumber) -> Job:
-    """Let a job stand still."""
+    """Pause a job."""
     return _act(request, number, "pause")
 
 
 @router.post("/{number}/resume", dependencies=WRITING)
 def resume_job(request: Request, number: JobNumber) -> Job:
-    """Let a paused job go on."""
+    """Resume a paused job."""
     return _act(request, number, "resume")
 
 
 @router.post("/{number}/cancel", dependencies=WRITING)
 def cancel_job(request: Request, number: JobNumber) -> Job:
-    """End a job; what it has done stays."""
+    """Cancel a job; what it has done stays."""
     return _act(request, number, "cancel")
 
 
 @router.delete("/{number}", status_code=204, response_class=Response, dependencies=WRITING)
 def forget_job(request: Request, number: JobNumber) -> Response:
-    """Take a job that has ended off the list."""
+    """Remove an ended job from the list."""
     service = service_of(request)
     _own(service, number)
     with refusing():
@@ -260,7 +260,7 @@ def forget_job(request: Request, number: JobNumber) -> Response:
 def begin(
     service: Service, asked: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain
 ) -> tuple[Service, QueuedJob]:
-    """Queue what is asked for; ProblemError where that cannot be."""
+    """Queue a requested job; raises ProblemError if that is not possible."""
     return service, service.begin(_work(service, asked))
 
 
@@ -294,7 +294,7 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move
 
 
 def list_jobs(request: Request) -> Jobs:
-    """All work that is open, and the last that ended, in the visitor's language."""
+    """All waiting and running jobs, and the last that ended, in the visitor's language."""
     service = service_of(request)
     found = service.queue.jobs(service.in_queue, ended=MOST)
     ahead = _ahead(request, service) if any(one.state == QUEUED for one in found) else None
@@ -302,7 +302,7 @@ def list_jobs(request: Request) -> Jobs:
 
 
 def describe_job(request: Request, service: Service, job: QueuedJob) -> Job:
-    """A job as the API shows it: nothing in it says where files lie."""
+    """A job as the API shows it, without paths."""
     return _described(request, service, job, _ahead(request, service) if job.state == QUEUED else None)
 
 
@@ -326,7 +326,7 @@ def _described(
 
 
 def _ahead(request: Request, service: Service) -> JobAhead | None:
-    """What is under way, which queued work waits for."""
+    """The running work that queued jobs wait for."""
     job = service.queue.running()
     if job is None:
         return None
@@ -387,7 +387,7 @@ def _places(service: Service, asked: Index) -> list[Path]:
 
 
 def _taken_from(service: Service, places: list[Path]) -> list[Path]:
-    """Those of some places of which the catalogue says that photos are taken from; ProblemError where none is."""
+    """Those of some places from which the catalogue takes photos; raises ProblemError if there are none."""
     found = [place for place in places if service.takes_from(place)]
     if places and not found:
         raise ProblemError(403, kinds.outside().message)

@@ -47,7 +47,7 @@ MOST_PAIRS = 100
 """Pairs of photos that are compared for one answer."""
 
 IDENTIFIERS = (CANVAS, "Identifier")
-"""Columns that are looked into for what a source calls a photo."""
+"""Columns that may hold a source's identifier of a photo."""
 
 Own = Annotated[
     bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
@@ -74,7 +74,7 @@ def iiif_collection(request: Request) -> Response:
 
 @router.get("/manifest.json", responses=_JSON, response_class=Response)
 def iiif_manifest(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
-    """Give photos that pass the filters, such as those of an album, as a Manifest of the Presentation API 3.0."""
+    """Return photos that pass the filters, such as those of an album, as a Manifest of the Presentation API 3.0."""
     service = service_of(request)
     numbers = numbers_of(service.collection.catalogue, asked.wanted(), asked.order)
     label = service.name
@@ -91,7 +91,7 @@ def iiif_words(
     asked: Annotated[Filters, Query()],
     q: Annotated[str, Query(max_length=1000, description="Words, or beginnings of words.")] = "",
 ) -> Response:
-    """Find words in titles, captions, tags and all else that is known of photos: IIIF Content Search API 2.0."""
+    """Find words in titles, captions, tags and other metadata of photos: IIIF Content Search API 2.0."""
     service = service_of(request)
     wanted = replace(asked.wanted(), words=q)
     numbers = numbers_of(service.collection.catalogue, wanted, "name") if q.strip() else []
@@ -101,7 +101,7 @@ def iiif_words(
 
 @router.get("/groups/{group}/manifest.json", responses=_JSON, response_class=Response)
 def iiif_group(request: Request, group: GroupNumber) -> Response:
-    """Give the photos of a group as a Manifest of the Presentation API 3.0."""
+    """Return the photos of a group as a Manifest of the Presentation API 3.0."""
     photos = group_of(service_of(request), group).photos
     address = f"{_root(request)}/api/iiif/groups/{group}/annotations.json"
     notes = {number: {"id": f"{address}?photo={number}&own=true", "type": "AnnotationPage"} for number in photos}
@@ -116,14 +116,14 @@ async def iiif_group_annotations(
     own: Own = False,
     start: Start = 0,
 ) -> Response:
-    """Give the matches within a group as W3C Web Annotations: of 100 pairs, and where the next ones are."""
+    """Return the matches within a group as W3C Web Annotations: 100 pairs, and the address of the next ones."""
     page = await _group_page(request, {"group": group, "photo": photo, "own": own, "start": start})
     return linked_data(request, {**page, "id": _here(request)})
 
 
 @router.get("/groups/{group}/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
 async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False, start: Start = 0) -> Response:
-    """Give the matches within a group as TEI: of 100 pairs, and in a header Link where the next ones are."""
+    """Return the matches within a group as TEI: 100 pairs, and the address of the next ones in a Link header."""
     page = await _group_page(request, {"group": group, "photo": None, "own": own, "start": start})
     answer = attached(matches_text(page, f"Group {group}").encode(), TEI_TYPE, "matches.xml")
     if "next" in page:
@@ -133,7 +133,9 @@ async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False,
 
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
 async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query()]) -> Response:
-    """Give what a search finds as a Manifest of the Presentation API 3.0; the parts that match are annotations."""
+    """Return the results of a search as a Manifest of the Presentation API 3.0; the parts that match are
+    annotations.
+    """
     answer = await search(request, asked)
     shown = [one for one in answer["results"] if one["found"] or one["probability"] >= LIKELY]
     presented, notes = _presentation(request), {}
@@ -152,21 +154,21 @@ async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query
 async def iiif_search_annotations(
     request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False
 ) -> Response:
-    """Give what a search finds as W3C Web Annotations, as `cairn query --annotations` writes them."""
+    """Return the results of a search as W3C Web Annotations, as `cairn query --annotations` writes them."""
     page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
     return linked_data(request, {**page, "id": _here(request)})
 
 
 @router.get("/search/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
 async def iiif_search_tei(request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False) -> Response:
-    """Give what a search finds as TEI: zones, and links between them."""
+    """Return the results of a search as TEI: zones, and links between them."""
     page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
     return attached(matches_text(page).encode(), TEI_TYPE, "matches.xml")
 
 
 @router.get("/{number}/manifest.json", responses=_JSON, response_class=Response)
 async def iiif_photo_manifest(request: Request, number: Number) -> Response:
-    """Give a photo as a Manifest of the Presentation API 3.0."""
+    """Return a photo as a Manifest of the Presentation API 3.0."""
     row = await service_of(request).row(number)
     return linked_data(request, await run_in_threadpool(_manifest, request, plain(row.name or ""), [number]))
 
@@ -177,7 +179,7 @@ def photo_of_source(
     id: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE, description="As the source calls the photo.")],
     column: Annotated[str, Query(max_length=LONGEST_KEY, description="That the identifier is in.")] = "",
 ) -> RedirectResponse:
-    """Lead to the photo that its source calls so; to a list, where several are called so."""
+    """Redirect to the photo with this identifier of its source, or to a list if there are several."""
     catalogue = service_of(request).collection.catalogue
     for key in [column] if column else IDENTIFIERS:
         total, rows = catalogue.page(0, 1, wanted=Filter(where=((key, id),)))
@@ -189,7 +191,7 @@ def photo_of_source(
 
 @pages.get("/photo/{content}")
 def content_page(request: Request, content: Content) -> RedirectResponse:
-    """Lead to a photo by its content: an address that holds for as long as the file is what it is."""
+    """Redirect to a photo by its content: an address that stays valid as long as the file does not change."""
     row = photo_of_content(service_of(request).collection.catalogue, content)
     if row is None:
         raise ProblemError(404, "No photo of this collection has this content.")

@@ -1,4 +1,4 @@
-"""Routes of tables that say something of photos: looked at first, then imported."""
+"""Routes of tables of metadata: previewed first, then imported."""
 
 import itertools
 from pathlib import Path
@@ -22,7 +22,7 @@ from retrieval.web.uploads import form_of
 router = APIRouter(prefix="/api/tables", tags=["photos"])
 
 SAMPLE = 8  # rows that are shown
-_SHOWN = 100  # rows that are about no photo, and values that make no sense, that are told
+_SHOWN = 100  # most rows without a photo, and invalid values, that are reported
 _LONGEST_CELL = 200  # characters
 _MOST_COLUMNS = 200
 _ON_PAGE = {"--map": "the columns below", "--name-column": "the column with the photo", "--delimiter": "the separator"}
@@ -33,7 +33,7 @@ Header = Annotated[str, StringConstraints(max_length=1000)]
 
 
 class HowToImport(BaseModel):
-    """How a table is to be understood."""
+    """How to read a table."""
 
     columns: dict[Header, Meaning] = Field({}, description="By header, what its column says; others are understood.")
     delimiter: Literal["auto", ",", ";", "tab"] = "auto"
@@ -48,7 +48,7 @@ class TableColumn(BaseModel):
 
 
 class TableLine(BaseModel):
-    """A row that is about no photo, or a value that makes no sense."""
+    """A row without a photo, or an invalid value."""
 
     line: int
     what: str = Field(description="The photo it names, or the column.")
@@ -56,7 +56,7 @@ class TableLine(BaseModel):
 
 
 class TableReport(BaseModel):
-    """What a table says of the photos, or said."""
+    """Contents of a table for the photos, or the result of its import."""
 
     imported: bool
     rows: int
@@ -80,13 +80,13 @@ _FORM = form_of(
 
 @router.post("/preview", dependencies=WRITING, openapi_extra=_FORM)
 async def preview_table(request: Request) -> TableReport:
-    """Tell how a table is understood and which photos it is about; nothing is changed."""
+    """Report how a table is understood and which photos it names, without changing anything."""
     return await _read(request, dry_run=True)
 
 
 @router.post("/import", dependencies=WRITING, openapi_extra=_FORM)
 async def import_a_table(request: Request) -> TableReport:
-    """Import what a table says of the photos: it counts more than what their files say."""
+    """Import a table of metadata, which takes precedence over the photos' files."""
     answer = await _read(request, dry_run=False)
     service_of(request).wrote()
     return answer
@@ -105,7 +105,7 @@ async def _read(request: Request, *, dry_run: bool) -> TableReport:
 
 
 def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bool) -> TableReport:
-    """Read a table, and import it where it is more than looked at."""
+    """Read a table, and import it unless it is only previewed."""
     named = [header for header, means in asked.columns.items() if means == "photo"]
     options = TableOptions(
         named[0] if named else None,
@@ -151,7 +151,7 @@ def _cells(path: Path, delimiter: str) -> Any:
 
 
 def _columns(header: list[str], told: ImportReport) -> list[TableColumn]:
-    """What each column is understood as."""
+    """The field that each column is read as."""
     means: dict[str, Any] = {one["column"]: FIELDS[one["as"]].word for one in told.columns["understood"]}
     means[told.columns["photo"]] = "photo"
     names = [clean(name, LONGEST_KEY) for name in header]

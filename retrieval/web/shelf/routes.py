@@ -296,7 +296,7 @@ async def cover(
 
 @router.get("/roots", dependencies=WRITING)
 def roots(request: Request) -> ShelfRoots:
-    """List the folders below which photos may be chosen."""
+    """List the folders from which photos may be chosen."""
     return ShelfRoots(roots=named_roots(shelf_of(request).options.roots))
 
 
@@ -306,7 +306,7 @@ def root_folder(
     root: Annotated[int, InPath(ge=0, le=10_000, description="As /api/roots lists it.")],
     path: Annotated[str, Query(max_length=4096, description="Of a folder below the root; empty: the root.")] = "",
 ) -> RootFolder:
-    """Tell what lies in a folder below a root: folders, and how many photos."""
+    """List the contents of a folder below a root: folders, and the number of photos."""
     return describe_folder(shelf_of(request).options.roots, root, path)
 
 
