@@ -257,19 +257,19 @@ def index(
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     fetcher = open_fetcher(allow_host or (), ignore_robots or ()) if addresses else None
     if not (collection / OPTIONS).is_file():
-        list_photos([path for path in paths if not path.exists()])  # says which is not there, before anything is made
+        list_photos([path for path in paths if not path.exists()])  # reports missing paths before anything is created
         if fetcher is not None:
             check_addresses(addresses, fetcher)
     keep_memory()
     wanted = build(CollectionOptions, options)
     with joined(cluster, storage=storage) as work:
         if files.features is None and (collection / OPTIONS).is_file() and not given(context, *options):
-            # With options of its own, before its first photo too.
+            # With its own options, even before its first photo.
             made = open_named(collection, catalogue=catalogue, cluster=work)
         else:
             made = make_collection(collection, wanted, files, paths, catalogue, work)
             _tell_unused(context, given(context, *options), made.opened, wanted)
-            if given(context, "max_pixels"):  # a limit of this run, as the workers of a cluster or a server have
+            if given(context, "max_pixels"):  # a limit of this run only, as for workers of a cluster or a server
                 image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
                 made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)), work)
         opened = made.opened if below is None else replace(made.opened, below=tuple(below))
@@ -305,7 +305,7 @@ def index(
 
 
 def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
-    """Files of the photos that were removed for good, where they are; CairnError where there is none."""
+    """Existing files of the photos that were removed for good; raises CairnError if there are none."""
     import os
 
     from retrieval.catalogue.exclusions import exclusions_in
@@ -327,7 +327,7 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
 
 
 def _tell_unused(context: typer.Context, said: list[str], collection: Any, wanted: CollectionOptions) -> None:
-    """Say which of the options that were given do not count, as the collection was made with others."""
+    """Warn about given options that have no effect because the collection was made with others."""
     from index.hamming.kinds import parse_signature
     from retrieval.descriptors.registry import find_descriptor, model_file
 
@@ -335,7 +335,7 @@ def _tell_unused(context: typer.Context, said: list[str], collection: Any, wante
     asked, own = values_of(wanted), values_of(collection.options)
     is_other = {name: asked[name] != own[name] for name in said} | {
         "signature": parse_signature(wanted.signature) != collection.signature,
-        # A learnt one that is another was refused.
+        # Another learnt descriptor was already refused.
         "descriptor": model_file(wanted.descriptor) is None
         and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
     }
@@ -349,7 +349,7 @@ def _tell_unused(context: typer.Context, said: list[str], collection: Any, wante
 
 
 def _keep_indexing(folder: Path, photos: list[Path], run: "Callable[[], Added]", every: float, json: bool) -> None:
-    """Index whenever photos have changed, until Ctrl-C; what goes wrong is said, and tried again."""
+    """Index whenever photos have changed, until Ctrl-C; errors are reported, and the next change is tried."""
     from retrieval.photos.watching import WatchOptions, changes
 
     if not json:
@@ -422,7 +422,7 @@ def info(
 
 @dataclass(frozen=True)
 class Queries:
-    """What is searched for, as the command line has it."""
+    """The query, as options of the command line."""
 
     photos: Annotated[list[str], typer.Argument(help="A photo's file, or its name in the collection.")]
     box: QueryBox = None
@@ -431,7 +431,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class QuerySources:
-    """Features of the queries, and how several go together, as the command line has it."""
+    """Features of the queries, and how several are combined, as options of the command line."""
 
     features: QueryFeatures = None
     match_all: MatchAll = False
@@ -439,7 +439,7 @@ class QuerySources:
 
 @dataclass(frozen=True)
 class MoreFilters:
-    """Filters that no field of metadata declares, as the command line has them."""
+    """Filters that no metadata field declares, as options of the command line."""
 
     near: Annotated[
         tuple[float, float, float] | None,
@@ -461,7 +461,7 @@ class MoreFilters:
 
 @dataclass(frozen=True)
 class AnswerFiles:
-    """Files that an answer is written to, as the command line has them."""
+    """Files that an answer is written to, as options of the command line."""
 
     picture: Annotated[
         Path | None, typer.Option(rich_help_panel=OUTPUT, help="Write a picture of the best matches (.jpg or .png).")
@@ -478,7 +478,7 @@ class AnswerFiles:
 
 @dataclass(frozen=True)
 class SearchPlace:
-    """Where is searched, and how the answer is printed, as the command line has it."""
+    """Where to search and how to print the answer, as options of the command line."""
 
     catalogue: CatalogueAddress = None
     cluster: SearchCluster = None

@@ -1,4 +1,4 @@
-"""What all commands have in common on the command line: names of values, help, and options that are given once."""
+"""Common behaviour of all commands: names of values, help, and options that may be given only once."""
 
 import inspect
 from collections import Counter
@@ -18,7 +18,7 @@ class Command(TyperCommand):
     """A command that refuses an option given twice where it can have one value only."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; CairnError where they contradict each other."""
+        """Read the arguments; raises CairnError if they contradict each other."""
         if args and not ctx.resilient_parsing:  # not while a shell completes them
             _refuse_repeated(self.make_parser(ctx).parse_args(args=list(args))[2])
         rest: list[str] = super().parse_args(ctx, args)
@@ -75,7 +75,7 @@ def _parts(annotation: Any) -> list[Any]:
 
 
 def _refuse_repeated(given: list[Any]) -> None:
-    """Refuse an option that is among those given twice, unless it may be repeated or is a flag that says one thing."""
+    """Refuse an option that was given twice, unless it may be repeated or is a flag with one meaning."""
     if any(one.name == "help" for one in given):
         return
     for option, count in Counter(given).items():

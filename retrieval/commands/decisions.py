@@ -23,7 +23,7 @@ album = typer.Typer(help="Make, change and share albums.", no_args_is_help=True)
 
 @dataclass(frozen=True)
 class Changes:
-    """What photos are given in place of what their files say, as the command line has it."""
+    """New values of photos, as options of the command line."""
 
     title: Annotated[str | None, typer.Option(help='New title; "": the title in their files.')] = None
     caption: Annotated[str | None, typer.Option(help='New caption; "": the caption in their files.')] = None

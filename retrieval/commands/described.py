@@ -87,7 +87,7 @@ class FeatureFiles:
 
     @property
     def values(self) -> str | None:
-        """How entries are compared, as `retrieval.foreign.opening.identify` takes it."""
+        """How descriptors are compared, for `retrieval.foreign.opening.identify`."""
         from retrieval.descriptors.foreign import AS_THEY_ARE, BITS, UNIT
 
         if self.binary and self.normalise is not None:
@@ -97,7 +97,7 @@ class FeatureFiles:
         return None if self.normalise is None else UNIT if self.normalise else AS_THEY_ARE
 
     def check(self, context: typer.Context) -> None:
-        """Raise CairnError where options were given that do not go together."""
+        """Raise CairnError if options cannot be combined."""
         said = given(context)
         beside = [name for name in _OWN if name in said]
         if self.features is not None and beside:
@@ -122,7 +122,7 @@ def make_collection(
     catalogue: str | None,
     cluster: "ClusterWork | None" = None,
 ) -> "Collection":
-    """Create or open a collection, of features of other programs where these are given."""
+    """Create or open a collection, with features from another program if they are given."""
     from retrieval.library.opening import make
 
     if files.features is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClockOptions:
-    """The print clock, and what is decided about it."""
+    """The print clock, and decisions about it."""
 
     clock: Annotated[
         Literal["breaks", "widths"] | None,
@@ -53,7 +53,7 @@ class ClockOptions:
 
     @property
     def decisions(self) -> "ClockDecisions | None":
-        """What is decided; None: what is kept."""
+        """The decisions; None: the stored ones."""
         from retrieval.library.print_clock import ClockDecisions
 
         if not any((self.keep, self.leave_out, self.undated, self.leave_region, self.order)):
@@ -139,7 +139,7 @@ def impressions(
 
 
 def _tell(found: "Impressions") -> None:
-    """Print what differs, a line for each two."""
+    """Print the differences, a line for each pair."""
     for pair in found.pairs:
         moved = "" if pair.displacement is None else f", lines displaced by {pair.displacement:.2f} of their width"
         say(f"{pair.first} and {pair.second}: {pair.verdict}{moved}")

@@ -16,7 +16,7 @@ _LISTED = 20  # rows and warnings that are printed for people
 
 @dataclass(frozen=True)
 class TableToImport:
-    """How a table is read, as the command line has it."""
+    """How a table is read, as options of the command line."""
 
     name_column: Annotated[
         str | None,
@@ -40,7 +40,7 @@ class TableToImport:
 
 @dataclass(frozen=True)
 class MetadataFiles:
-    """What is written of metadata, as the command line has it."""
+    """Output of metadata, as options of the command line."""
 
     export: Annotated[
         Path | None,
@@ -141,7 +141,7 @@ def metadata(
 def _check(
     table: Path | None, photo: str | None, reading: TableToImport, files: MetadataFiles, *, changes: bool
 ) -> None:
-    """Raise CairnError where options do not go together."""
+    """Raise CairnError if options cannot be combined."""
     from index.errors import CairnError
     from retrieval.catalogue.tables.columns import parse_mapping
 
@@ -158,11 +158,11 @@ def _check(
             "--export writes a table: leave the table to import, --refresh, --write-sidecars and --photo out."
         )
     for one in reading.mapping or ():
-        parse_mapping(one)  # says what is wrong with it, before anything is read
+        parse_mapping(one)  # raises an error before anything is read
 
 
 def _tell(catalogue: Any, photo: str | None, export: Path | None, summary: dict[str, Any]) -> list[str]:
-    """Add to a summary what is known of a photo, was exported, or is known of all photos; say it in lines."""
+    """Add the metadata of a photo or of all photos, or the export, to a summary; print it for people."""
     from retrieval.catalogue.metadata_store import key_counts
     from retrieval.catalogue.photos import count_indexed
     from retrieval.catalogue.tables.exporting import export_table
@@ -181,7 +181,7 @@ def _tell(catalogue: Any, photo: str | None, export: Path | None, summary: dict[
 
 
 def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
-    """What is known of one photo, as `--json` reports it; CairnError where there is none of that name."""
+    """Metadata of one photo, as `--json` reports it; raises CairnError if there is no photo of that name."""
     from index.errors import CairnError
     from retrieval.catalogue.metadata_store import metadata_of
     from retrieval.catalogue.photo_lookup import photo_called

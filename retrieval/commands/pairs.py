@@ -13,7 +13,7 @@ from retrieval.commands.options import ClusterAddress, Workers, WorkOptions
 
 @dataclass(frozen=True)
 class PairFiles:
-    """Files that pairs are written to, as the command line has them."""
+    """Files that pairs are written to, as options of the command line."""
 
     out: Annotated[
         Path | None, typer.Option(help="Write the pairs to a text file, two names per line, as hloc reads them.")

@@ -18,7 +18,7 @@ _SHOWN = 5  # files that are printed of those that were left out
 
 
 def report_index(folder: Path, report: "Added", json: bool) -> None:
-    """Say what a run of indexing did."""
+    """Print the report of indexing."""
     from retrieval.search.answers import IF_MOVED
 
     for text in report.notes:
@@ -75,7 +75,7 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
 
 
 def _say_manifest(told: Mapping[str, Any]) -> None:
-    """Say what came of a manifest, if that is not nothing."""
+    """Print the result of a manifest, if there is any."""
     name = printable_name(told["label"] or told["manifest"])
     if told["reason"]:
         say(f"not fetched: {printable_name(told['manifest'])}: {printable_name(told['reason'])}")
@@ -102,7 +102,7 @@ def _endings(counted: list[tuple[str, int]]) -> str:
 
 
 def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
-    """Say what `describe_collection` tells of a collection."""
+    """Print the facts about a collection."""
     from retrieval.collection.summary import describe_augmentation, describe_global
 
     say(f"{collection}: {facts['images']} photos, {facts['features']} features, {facts['segments']} segments")
@@ -157,7 +157,7 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
 
 
 def print_environment(environment: Mapping[str, Any]) -> None:
-    """Say what `describe_environment` tells: a heading for each part, and below it a line for each fact."""
+    """Print the result of `describe_environment`: a heading for each part, and a line for each fact."""
     for part, facts in environment.items():
         if not facts:
             continue
@@ -181,7 +181,7 @@ def _value(value: Any) -> str:
 
 
 def print_answer(answer: "Answer", picture: Path | None, json: bool) -> None:
-    """Say what a query found."""
+    """Print the results of a query."""
     if answer.missing_shards:
         note(f"{len(answer.missing_shards)} shards of the collection were missing, whose photos were not searched.")
     if json:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from retrieval.library.collection import Collection
 
 LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)
-"""Options that name files, which no saved search does."""
+"""Options that name files, which saved searches do not have."""
 
 searches = typer.Typer(help="Save searches, and repeat them on new photos or on all photos.", no_args_is_help=True)
 
@@ -151,7 +151,7 @@ def list_searches(
 
 @dataclass(frozen=True)
 class SearchUse:
-    """What a saved search looks at, and is for, as the command line has it."""
+    """Query and use of a saved search, as options of the command line."""
 
     box: QueryBox = None
     standing: Annotated[bool, typer.Option("--standing", help="Run it on photos that are added from now on.")] = False
@@ -201,7 +201,7 @@ def delete(collection: Folder, search: Search, catalogue: CatalogueAddress = Non
 
 
 def _meant(opened: "Collection", search: Any) -> Any:
-    """The name of a search, or its id where no search is called so; None of none."""
+    """The name of a search, or its id if no search has this name; None for None."""
     is_number = search is not None and search.isascii() and search.isdecimal() and len(search) < 19
     return int(search) if is_number and all(one.name != search for one in opened.saved_searches()) else search
 

@@ -2,7 +2,7 @@
 
 A folder is called ``HOST/NAME-HASH`` by the address of its manifest. In it are the pages, ``0001-LABEL.jpg``, the
 manifest as it was fetched (``.manifest.json``), and what is known of the pages (``.iiif.json``). Files are written
-under another name first, so that a page is there whole or not at all. What is read from such a folder is not trusted.
+under another name first, so that a page is there whole or not at all. The contents of such a folder are not trusted.
 """
 
 import errno
@@ -60,12 +60,12 @@ class NeededSize:
 
     limit: int  # longer side, in pixels; 0: as they are
     of: Callable[[int, int], int]  # longer side, of a picture of some width and height
-    is_checked: bool = False  # whether pictures that are there are fetched again, as others may have taken their place
+    is_checked: bool = False  # whether existing pictures are fetched again, as the library may have replaced them
 
 
 @dataclass
 class ManifestDownload:
-    """What came of a manifest in one run."""
+    """Result of a manifest in one run."""
 
     manifest: str  # its address
     label: str = ""
@@ -75,7 +75,7 @@ class ManifestDownload:
     unchanged: int = 0
     withdrawn: list[Path] = field(default_factory=list)  # files of pages that the manifest has no longer
     failed: list[dict[str, str]] = field(default_factory=list)  # page and reason
-    reason: str = ""  # why the manifest could not be had; its pages stay
+    reason: str = ""  # why the manifest could not be fetched; its pages stay
 
 
 def fetch_manifests(
@@ -86,10 +86,9 @@ def fetch_manifests(
     tell: Progress,
     streams: dict[str, ChangeStream] | None = None,
 ) -> tuple[list[ManifestDownload], list[str]]:
-    """Bring downloads of manifests, of all manifests of collections, and of what streams tell of, up to date.
-
-    Returned are the downloads in order, one for each manifest and each address that could not be had, and notes of what
-    else is to be known. Raises OSError where the folder cannot be written to.
+    """Update the downloads of manifests, of all manifests of collections, and of changes in streams. Returns the
+    downloads in order, one for each manifest and each address that could not be fetched, and notices. Raises OSError
+    where the folder cannot be written to.
     """
     make_folders(folder)
     run = _Run(dict.fromkeys(addresses), {} if streams is None else streams)
@@ -117,7 +116,7 @@ def fetch_manifests(
 
 
 class _Run:
-    """What is to be fetched, and what came of it."""
+    """Addresses to fetch, and results."""
 
     def __init__(self, addresses: Iterable[str], streams: dict[str, ChangeStream]) -> None:
         self.left, self._seen, self._streams = deque(addresses), set(addresses), streams
@@ -126,7 +125,7 @@ class _Run:
         self.listings = 0
 
     def is_over(self) -> bool:
-        """Whether no more is fetched in this run, as is noted then."""
+        """Whether the limit of this run is reached, which adds a notice."""
         if len(self.downloads) >= MOST_MANIFESTS:
             self.notes.append(
                 f"Only the first {MOST_MANIFESTS:,} manifests were fetched: those of a stream of changes come with the "
@@ -139,13 +138,13 @@ class _Run:
         return True
 
     def add(self, addresses: Iterable[str]) -> None:
-        """Fetch what some addresses give, but for those that are known."""
+        """Fetch addresses that are not known yet."""
         new = [one for one in addresses if one not in self._seen][: 10 * MOST_MANIFESTS - len(self._seen)]
         self._seen.update(new)
         self.left.extend(new)
 
     def follow(self, address: str, page: ChangePage, folder: Path, fetcher: Fetcher) -> None:
-        """Fetch what a stream of changes tells of, and note what is gone."""
+        """Fetch the changes of a stream, and note manifests that are gone."""
         stream = self._streams.get(address, ChangeStream())
         moved: dict[str, str] = {}
         for manifest, reason in read_changes(address, page, stream, fetcher, self.notes, moved).items():
@@ -161,7 +160,7 @@ class _Run:
         self.add(stream.left)
 
     def settle(self, address: str, members: Iterable[str] = (), is_done: bool = True) -> None:
-        """Take an address from what is left of streams, and leave its members in its place."""
+        """Replace an address that is left in streams by its members."""
         for stream in self._streams.values():
             if is_done and address in stream.left:
                 del stream.left[address]
@@ -169,7 +168,7 @@ class _Run:
 
 
 def _move(place: Path, top: Path, address: str) -> bool:
-    """Call the folder of a manifest by the address that it has moved to, if none is called so; whether it is."""
+    """Rename the folder of a manifest after its new address, if that is free; return whether it was renamed."""
     names = _names(address)
     with suppress(OSError):
         state = _DownloadState.read(place)
@@ -177,14 +176,14 @@ def _move(place: Path, top: Path, address: str) -> bool:
             return False
         make_folders(top, names[0])
         state.folder = place.rename(top.joinpath(*names))
-        state.address, state.digest = address, ""  # it is fetched, whatever it was
+        state.address, state.digest = address, ""  # it counts as fetched, whatever it was
         state.save()
         return True
     return False
 
 
 def manifest_in(folder: Path) -> tuple[str, IiifManifest, dict[str, ManifestPage]] | None:
-    """Read what was fetched into the folder of a manifest: its address, the manifest, and its pages by their files."""
+    """Read the folder of a manifest: its address, the manifest, and its pages by their files."""
     state = _DownloadState.read(folder)
     with suppress(OSError, CairnError):
         found = read_document(read_regular(folder / _MANIFEST))
@@ -196,7 +195,7 @@ def manifest_in(folder: Path) -> tuple[str, IiifManifest, dict[str, ManifestPage
 
 @dataclass
 class _DownloadState:
-    """What is known of the downloads of a manifest."""
+    """State of the downloads of a manifest."""
 
     folder: Path
     address: str = ""
@@ -261,7 +260,7 @@ def _document(download: ManifestDownload, top: Path, fetcher: Fetcher) -> IiifMa
     if not isinstance(found, IiifManifest):
         return found
     download.label, download.pages, download.folder = found.label, len(found.pages), folder
-    make_folders(top, *names)  # in each run: what came along may have links in their place
+    make_folders(top, *names)  # in each run: a copied folder may have links instead
     if not answer.is_same and (content, answer.etag, answer.modified) != (known, state.etag, state.modified):
         state.address, state.etag, state.modified = download.manifest, answer.etag, answer.modified
         state.digest = hashlib.sha256(content).hexdigest()
@@ -278,7 +277,7 @@ def _fetch_pages(
     counted: list[int],
     tell: Progress,
 ) -> None:
-    """Fetch the pictures of a manifest that are not there."""
+    """Fetch the missing pictures of a manifest."""
     assert download.folder is not None
     _remove_leftovers(download.folder)
     state = _DownloadState.read(download.folder)
@@ -327,7 +326,7 @@ def _fetch_pages(
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what runs that were killed had begun to write, a day ago: another run may be writing now."""
+    """Remove unfinished files of killed runs that are older than a day: another run may be writing now."""
     for path in folder.glob(".*.tmp"):
         with suppress(OSError):
             if UNFINISHED.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ABANDONED:
@@ -335,7 +334,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _ahead(pool: ThreadPoolExecutor, do: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Do something with each item, in order, a few ahead of what is taken: pictures wait in memory."""
+    """Apply a function to each item, in order, only a few items ahead of the consumer, as pictures wait in memory."""
     waiting: deque[Future[R]] = deque()
     for item in items:
         waiting.append(pool.submit(do, item))
@@ -346,7 +345,7 @@ def _ahead(pool: ThreadPoolExecutor, do: Callable[[T], R], items: Iterable[T]) -
 
 
 def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes | str:
-    """Fetch the picture of a page, or tell why it cannot be had."""
+    """Fetch the picture of a page, or return why that failed."""
     try:
         content = None
         if page.service:
@@ -392,14 +391,14 @@ def _json(content: bytes) -> Any:
 
 
 def _suffix(content: bytes) -> str | None:
-    """The extension of a picture, by its first bytes; None if it is none that is kept."""
+    """The extension of a picture, by its first bytes; None for other formats."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return ".webp"
     return next((suffix for start, suffix in _KINDS if content.startswith(start)), None)
 
 
 def _picture(page: ManifestPage) -> str:
-    """What tells whether a page has another picture now."""
+    """Value that changes when a page gets another picture."""
     return page.service or page.image
 
 
@@ -428,6 +427,6 @@ def _file_name(number: int, page: ManifestPage, suffix: str, taken: set[str]) ->
 
 
 def _slug(text: str, longest: int) -> str:
-    """What may stand in the name of a file on every system, of any text."""
+    """Reduce a text to what is allowed in file names on every system."""
     plain = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFC", text))
     return plain.encode()[:longest].decode("utf-8", "ignore").strip("._-")

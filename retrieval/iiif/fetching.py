@@ -1,12 +1,12 @@
-"""What is fetched from other hosts, by one policy: no other module of Cairn's own searching opens such a connection.
+"""Requests to other hosts, by one policy: no other module for searching opens such a connection.
 
 - ``http`` and ``https`` alone, without user names in addresses; no proxy is asked.
-- A host is asked only at addresses that are public, unless it is allowed by name. The connection goes to the very
-  address that was checked, whatever the name stands for a moment later (DNS rebinding); TLS verifies the name.
+- A host is contacted only at public addresses, unless it is allowed by name. The connection goes to the address that
+was checked, even if the name resolves to another one a moment later (DNS rebinding); TLS verifies the name.
 - A redirect is an address like any other, and checked again.
 - Sizes, times, redirects, attempts and waits are bounded.
-- One host is asked for a few things at a time, and left alone for as long as it asks for (``Retry-After``).
-- What a host asks of programs in its ``robots.txt`` is kept to, but for hosts that the user names; it is read once.
+- One host gets few requests at a time, and none for as long as it asks (``Retry-After``).
+- The ``robots.txt`` of a host is obeyed, except for hosts that the user names; it is read once.
 """
 
 import http.client
@@ -43,7 +43,7 @@ LONGEST_ADDRESS = 4096
 
 _LARGEST_RULES = 1 << 20  # bytes of robots.txt: RFC 9309 asks for half as much at least
 _PIECE = 1 << 16
-_LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # answers that may be other ones soon
+_LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # temporary errors
 _MOVED = frozenset((301, 302, 303, 307, 308))
 _ENDS = ((b"\xff\xd8\xff", b"\xff\xd9"), (b"\x89PNG\r\n", b"IEND\xaeB`\x82"), (b"{", b"}"))  # JPEG, PNG, JSON
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -51,7 +51,7 @@ _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_.])?", re.ASCII)
 
 
 class FetchError(CairnError):
-    """What an address gives cannot be had."""
+    """An address cannot be fetched."""
 
 
 class WithheldError(FetchError):
@@ -59,7 +59,7 @@ class WithheldError(FetchError):
 
 
 class SignInError(WithheldError):
-    """A host gives what is at an address to those alone who have signed in."""
+    """A host requires signing in for an address."""
 
 
 class GoneError(WithheldError):
@@ -67,11 +67,11 @@ class GoneError(WithheldError):
 
 
 class RefusedError(FetchError):
-    """The policy does not allow an address to be asked."""
+    """The policy forbids a request to an address."""
 
 
 class _LaterError(FetchError):
-    """An answer that may be another one soon."""
+    """A temporary error."""
 
     def __init__(self, text: str, wait: float | None = None) -> None:
         super().__init__(text)
@@ -80,7 +80,7 @@ class _LaterError(FetchError):
 
 @dataclass(frozen=True)
 class FetchPolicy:
-    """What may be asked, and how long it may take."""
+    """Which requests are allowed, and how long they may take."""
 
     allowed_hosts: Collection[str] = ()  # that may have private addresses
     ignore_robots: Collection[str] = ()  # hosts whose robots.txt is not asked for
@@ -89,21 +89,21 @@ class FetchPolicy:
     attempts: int = 4
     connect_seconds: float = 10.0  # for each address of a host
     seconds: float = 120.0  # for a request, from the connection to the last byte
-    longest_wait: float = 120.0  # seconds that a host may ask for before it is asked again
+    longest_wait: float = 120.0  # longest wait that a host may ask for, in seconds
     at_once: int = 2  # requests to one host
-    failures: int = 10  # requests in a row that a host may fail until it is asked no more
+    failures: int = 10  # failures in a row after which a host gets no more requests
     sleep: Callable[[float], object] | None = None  # in place of waiting, for tests
 
 
 @dataclass(frozen=True)
 class HostAnswer:
-    """What an address gave."""
+    """Content of an address."""
 
     address: str  # after redirects
     content: bytes
     etag: str = ""
     modified: str = ""
-    is_same: bool = False  # it is what it was: there is no content
+    is_same: bool = False  # not modified: there is no content
 
 
 class _Address(NamedTuple):
@@ -124,7 +124,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def is_address(text: object) -> bool:
-    """Whether a text is meant as an address to fetch from, and not as the path of a file.
+    """Whether a text is an address to fetch from, not the path of a file.
 
     >>> is_address("HTTPS://example.org/1"), is_address("https/1.jpg")
     (True, False)
@@ -133,12 +133,12 @@ def is_address(text: object) -> bool:
 
 
 def parse_address(text: str) -> _Address:
-    """Read an address; raises RefusedError if it is none that may be asked."""
+    """Parse an address; raises RefusedError if it is not allowed."""
     shown = repr(text[:200])
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
-        with suppress(ValueError):  # an address in digits stays what it is
+        with suppress(ValueError):  # an IP address stays the same
             host = host if ":" in host else host.encode("idna").decode()
     except ValueError:
         raise RefusedError(f"{shown} is no address") from None
@@ -162,7 +162,7 @@ def parse_address(text: str) -> _Address:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public Internet, by what it stands for where it has another within it.
+    """Whether an IP address is on the public Internet; one with an embedded address counts as that.
 
     >>> is_public("93.184.215.14"), is_public("127.0.0.1"), is_public("::ffff:10.0.0.1"), is_public("64:ff9b::a00:1")
     (True, False, False, False)
@@ -203,10 +203,10 @@ class _Plain(http.client.HTTPConnection):
         self.sock.settimeout(2 * self._policy.seconds)  # not before it is cut
 
     def _secure(self) -> None:
-        """Nothing, but with TLS."""
+        """Do nothing without TLS."""
 
     def cut(self) -> None:
-        """End whatever another thread reads or writes."""
+        """Interrupt reading and writing in another thread."""
         self.was_cut = True
         sock = self.sock
         if sock is not None:
@@ -215,7 +215,7 @@ class _Plain(http.client.HTTPConnection):
 
 
 class _Secure(_Plain):
-    """The same by TLS, which verifies that the host has the name that was asked for."""
+    """The same with TLS, which verifies the name of the host."""
 
     def _secure(self) -> None:
         wrapped = _tls().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
@@ -229,7 +229,7 @@ def _tls() -> ssl.SSLContext:
 
 
 class Fetcher:
-    """Asks other hosts, by one policy. Calls from several threads are safe."""
+    """Sends requests to other hosts, by one policy. Calls from several threads are safe."""
 
     def __init__(self, policy: FetchPolicy | None = None) -> None:
         from importlib.metadata import PackageNotFoundError, version
@@ -249,10 +249,10 @@ class Fetcher:
         self._idle: dict[tuple[str, str, int], list[_Plain]] = {}
         self._active: set[_Plain] = set()
         self._failed: Counter[str] = Counter()  # requests in a row, by host
-        self._rules: dict[tuple[str, str, int], RobotRules | str] = {}  # or why nothing may be asked
+        self._rules: dict[tuple[str, str, int], RobotRules | str] = {}  # or why no request is allowed
         self._delays: dict[str, float] = {}  # seconds between requests, by host
         self._reading_rules = threading.Lock()
-        self._ahead: dict[str, HostAnswer] = {}  # answers that were fetched before they are needed, by address
+        self._ahead: dict[str, HostAnswer] = {}  # prefetched answers, by address
         self._stopped = threading.Event()
 
     def __enter__(self) -> "Fetcher":
@@ -273,10 +273,8 @@ class Fetcher:
             self._idle.clear()
 
     def fetch(self, address: str, most: int, *, accept: str = "*/*", etag: str = "", modified: str = "") -> HostAnswer:
-        """Fetch what an address gives, if it is not what it was.
-
-        Raises RefusedError where the policy or the host's ``robots.txt`` forbids it, GoneError where there is nothing
-        (status 404 or 410), FetchError where it cannot be had now.
+        """Fetch an address, if it was modified. Raises RefusedError if the policy or the host's ``robots.txt`` forbids
+        it, GoneError for status 404 or 410, and FetchError if it cannot be fetched now.
         """
         ahead = self._ahead.pop(address, None)
         if ahead is not None:
@@ -289,12 +287,12 @@ class Fetcher:
         return self._follow(parse_address(address), headers, most)
 
     def fetch_ahead(self, address: str, most: int, *, accept: str = "*/*") -> HostAnswer:
-        """Fetch what an address gives, and keep it for the next call of `fetch` with this address."""
+        """Fetch an address, and keep the answer for the next call of `fetch` with it."""
         self._ahead[address] = answer = self.fetch(address, most, accept=accept)
         return answer
 
     def _follow(self, there: _Address, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
-        """Ask until there is an answer, wherever it is."""
+        """Send requests until there is an answer, following redirects."""
         redirects = attempts = 0
         while True:
             if by_rules and there.host not in self._free:
@@ -326,7 +324,7 @@ class Fetcher:
             there = found
 
     def _keep_to_rules(self, there: _Address) -> None:
-        """Raise FetchError if the robots.txt of a host does not let an address be asked, or cannot be had."""
+        """Raise FetchError if the robots.txt of a host forbids an address, or cannot be fetched."""
         with self._reading_rules:
             rules = self._rules.get(there[:3])
             if rules is None:
@@ -342,7 +340,9 @@ class Fetcher:
             )
 
     def _read_rules(self, there: _Address) -> RobotRules | str:
-        """Read a robots.txt (RFC 9309, section 2.3.1): without one all may be asked, where it cannot be had nothing."""
+        """Read a robots.txt (RFC 9309, section 2.3.1): without one everything is allowed, and if it cannot be fetched
+        nothing is.
+        """
         try:
             headers = {"User-Agent": self.agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
             content = self._follow(there, headers, _LARGEST_RULES, by_rules=False).content
@@ -360,7 +360,7 @@ class Fetcher:
         return rules
 
     def _ask(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
-        """Ask once; the address that it has moved to, where it has."""
+        """Send one request; return the answer, or the address of a redirect."""
         with self._lock:
             turn = self._turns.setdefault(there.host, threading.Semaphore(self.policy.at_once))
         with turn:
@@ -368,7 +368,7 @@ class Fetcher:
             return self._request(there, headers, most)
 
     def _wait(self, host: str) -> None:
-        """Leave a host alone for as long as it has asked for."""
+        """Wait for as long as a host has asked."""
         with self._lock:
             now, until = monotonic(), self._not_before.get(host, 0.0)
             if delay := self._delays.get(host):
@@ -418,7 +418,7 @@ class Fetcher:
         except (OSError, http.client.HTTPException, ValueError) as error:
             if connection.was_cut:
                 raise FetchError(f"{name} took more than {self.policy.seconds:.0f} s") from None
-            # A host may close a connection that was kept, at any time: that is no failure of it.
+            # A host may close an idle connection at any time: that is not a failure.
             raise _LaterError(
                 f"the connection to {there.host} failed ({error or type(error).__name__})", 0.0 if is_kept else None
             ) from None
@@ -438,14 +438,14 @@ class Fetcher:
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def _connection(self, there: _Address) -> tuple[_Plain, bool]:
-        """Return a connection, and whether it was kept of an earlier request."""
+        """Return a connection, and whether it is left from an earlier request."""
         with self._lock:
             if kept := self._idle.get(there[:3]):
                 return kept.pop(), True
         return (_Secure if there.scheme == "https" else _Plain)(there, self._check(there), self.policy), False
 
     def _check(self, there: _Address) -> list[str]:
-        """Return the addresses of a host that may be asked; raises RefusedError if it has none."""
+        """Return the allowed addresses of a host; raises RefusedError if it has none."""
         try:
             found = socket.getaddrinfo(there.host, there.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
@@ -461,7 +461,7 @@ class Fetcher:
 
 
 def _plain_host(host: str) -> str:
-    """A host as addresses have it; raises RefusedError if it is none."""
+    """Normalise the name of a host; raises RefusedError if it is not valid."""
     bare = host.strip().removeprefix("[").removesuffix("]")
     try:
         if not re.search(r"[/?#\\@]", bare):
@@ -472,7 +472,7 @@ def _plain_host(host: str) -> str:
 
 
 def _seconds(answer: http.client.HTTPResponse) -> float | None:
-    """How long a host asks to be left alone; None if it does not say."""
+    """Seconds that a host asks to wait; None if it does not say."""
     text = (answer.getheader("Retry-After") or "").strip()
     if re.fullmatch("[0-9]{1,9}", text):
         return float(text)
@@ -510,6 +510,6 @@ def _read(answer: http.client.HTTPResponse, most: int, name: str) -> bytes:
 
 
 def _is_cut(content: bytearray) -> bool:
-    """Whether a picture or JSON has no end: a server that passes on what another sends ends it as if it were whole."""
+    """Whether a picture or JSON is truncated: a proxy may end a truncated answer as if it were complete."""
     end = content[-64:].rstrip(b"\0\t\r\n ")
     return any(content.startswith(start) and not end.endswith(last) for start, last in _ENDS)

@@ -1,6 +1,6 @@
 """Manifests and collections of the IIIF Presentation API 2 and 3, and changes of them (Change Discovery API).
 
-All is read of what another host sent: shapes that make no sense are left out, and numbers are bounded.
+Input comes from another host: invalid values are left out, and numbers are bounded.
 """
 
 import html
@@ -20,8 +20,8 @@ MOST_PAGES = 20_000
 """Pages of one manifest."""
 
 _MOST_PAIRS, _MOST_VALUES, _MOST_NODES = 100, 100, 200_000
-_LONGEST_LABEL, _LONGEST_TEXT, _LONGEST_PAIRS = 64, 5_000, 20_000  # characters: they are kept for each page
-_DEEPEST = 8  # of texts and services within one another
+_LONGEST_LABEL, _LONGEST_TEXT, _LONGEST_PAIRS = 64, 5_000, 20_000  # characters, as texts are stored for each page
+_DEEPEST = 8  # nesting depth of texts and services
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 
 
@@ -31,9 +31,9 @@ class ManifestPage:
 
     canvas: str  # its identifier
     label: str
-    service: str  # address of the Image API for its picture; "": there is none
-    image: str  # address of the picture as a file; "": there is none
-    version: int  # of the Image API, where the manifest says it; 0: it does not
+    service: str  # address of the Image API for its picture; "" without one
+    image: str  # address of the picture as a file; "" without one
+    version: int  # of the Image API, if the manifest says so; 0: unknown
     sections: tuple[str, ...] = ()  # labels of the ranges that it is in
     width: int = 0  # of the canvas; 0: not known
     height: int = 0
@@ -65,7 +65,7 @@ class Change:
     """An activity of a stream of changes."""
 
     kind: str  # Create, Update, Delete, Move, Add, Remove or Refresh
-    address: str  # of the manifest or collection; "": it is of something else
+    address: str  # of the manifest or collection; "" for anything else
     moved_to: str  # Move: where the manifest is now
     stream: str  # Add, Remove: the stream that it is added to, or removed from
     time: datetime | None
@@ -77,7 +77,7 @@ class ChangePage:
 
     stream: str  # its identifier
     changes: tuple[Change, ...]  # the oldest first
-    earlier: str  # address of the page that comes before, of a stream of its last page; "": there is none
+    earlier: str  # address of the previous page, for a stream of its last page; "" without one
 
 
 def read_document(content: bytes) -> IiifManifest | Listing | ChangePage:
@@ -111,7 +111,7 @@ def _change(found: Mapping[str, Any]) -> Change:
 
 
 def _link(found: Any) -> str:
-    """The address of something that is named by it, or by its identifier; "" if it has none."""
+    """The address or identifier of a resource; "" without one."""
     address = found if isinstance(found, str) else _id(found)
     return address if is_address(address) else ""
 
@@ -162,7 +162,7 @@ def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) ->
             if isinstance(note, dict) and "painting" in as_list(note.get("motivation")):
                 bodies += as_list(note.get("body"))
     for body in bodies:
-        for _ in range(_DEEPEST):  # a choice: the first is what is shown
+        for _ in range(_DEEPEST):  # a choice: the first is shown
             if not isinstance(body, dict) or _kind(body) not in ("Choice", "SpecificResource"):
                 break
             choices = as_list(body.get("default")) or as_list(body.get("items")) or as_list(body.get("item"))
@@ -192,7 +192,7 @@ def _service(body: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _is_protected(found: Mapping[str, Any], depth: int = 0) -> bool:
-    """Whether a picture, or its Image API, names a service that tells who may see it."""
+    """Whether a picture, or its Image API, names a service for access control."""
     services = [one for one in as_list(found.get("service"))[:_MOST_VALUES] if isinstance(one, dict)]
     return depth < 2 and any(_kind(one) == "AuthProbeService2" or _is_protected(one, depth + 1) for one in services)
 
@@ -245,7 +245,7 @@ def _pairs(found: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _texts(found: Any, depth: int = 0) -> list[str]:
-    """Texts of a value in one language: English where it is there, else what has none, else the first."""
+    """Texts of a value in one language: English, else those without a language, else the first."""
     if depth > _DEEPEST:
         return []
     if isinstance(found, str | int | float) and not isinstance(found, bool):
@@ -280,7 +280,7 @@ def _joined(texts: list[str]) -> str:
 
 
 def _kind(found: Any) -> str:
-    """The type of something, without its prefix; a choice of Open Annotation is a Choice, a picture an Image."""
+    """The type of a resource, without its prefix; a choice of Open Annotation is a Choice, a picture an Image."""
     if not isinstance(found, dict):
         return ""
     kind = next(
@@ -290,7 +290,7 @@ def _kind(found: Any) -> str:
 
 
 def _id(found: Any) -> str:
-    """The identifier of something, as it is written; "" if it has none that may be kept."""
+    """The identifier of a resource as written; "" without a valid one."""
     if not isinstance(found, dict):
         return ""
     identifier = found.get("id") or found.get("@id")
