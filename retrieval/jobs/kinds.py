@@ -102,7 +102,7 @@ class JobKind(BaseModel):
     ) -> list[str]:
         """Make the arguments of ``cairn``: arguments, never a line for a shell; see `options`.
 
-        `hosts`: that may be asked for pages although their addresses are not public.
+        `hosts`: hosts that pages may be fetched from although their addresses are not public.
         """
         address = [] if catalogue is None else ["--catalogue", catalogue]
         options = [*self.asking(hosts), *self.options(collection, roots)]
