@@ -35,17 +35,17 @@ def books(
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        found = opened.shared_books(category=category, out=out, pages=pages)
+        shared = opened.shared_books(category=category, out=out, pages=pages)
     files = [str(path) for path in (out, pages) if path is not None]
     if json:
-        print_json({"collection": str(collection), **found.to_dict(), "files": files})
+        print_json({"collection": str(collection), **shared.to_dict(), "files": files})
         return
-    for one in found.pairs[:_LISTED]:
+    for one in shared.pairs[:_LISTED]:
         say(f"{one.pictures:4}  {one.first} | {one.second}")
-    if len(found.pairs) > _LISTED:
-        say(f"  … and {len(found.pairs) - _LISTED} more; --json lists them all.")
-    say(f"{collection}: {len(found.books)} books share pictures.")
-    if not found.grouped:
+    if len(shared.pairs) > _LISTED:
+        say(f"  … and {len(shared.pairs) - _LISTED} more; --json lists them all.")
+    say(f"{collection}: {len(shared.books)} books share pictures.")
+    if not shared.grouped:
         say("Groups have not been searched for: run cairn group to see what else the books share.")
     for path in files:
         say(f"Table: {path}")

@@ -317,29 +317,29 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
     if not excluded:
         raise CairnError(f"No photo was removed for good from {folder}: name photos, or folders of photos.")
     files = dict.fromkeys(file_of(one.path) for one in excluded)
-    there = [file for file in files if os.path.isfile(file)]  # noqa: PTH113 (hides errors)
-    if not there:
+    existing = [file for file in files if os.path.isfile(file)]  # noqa: PTH113 (hides errors)
+    if not existing:
         raise CairnError(
             f"The photos that were removed for good from {folder} are no longer where they were: name the folder where "
             "they are now."
         )
-    return there
+    return existing
 
 
-def _tell_unused(context: typer.Context, said: list[str], collection: Any, wanted: CollectionOptions) -> None:
+def _tell_unused(context: typer.Context, names: list[str], collection: Any, wanted: CollectionOptions) -> None:
     """Warn about given options that have no effect because the collection was made with others."""
     from index.hamming.kinds import parse_signature
     from retrieval.descriptors.registry import find_descriptor, model_file
 
     wanted = wanted.with_extensions()
-    asked, own = values_of(wanted), values_of(collection.options)
-    is_other = {name: asked[name] != own[name] for name in said} | {
+    values, own = values_of(wanted), values_of(collection.options)
+    is_other = {name: values[name] != own[name] for name in names} | {
         "signature": parse_signature(wanted.signature) != collection.signature,
         # Another learnt descriptor was already refused.
         "descriptor": model_file(wanted.descriptor) is None
         and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
     }
-    unused = [option_flag(context, name) for name in said if is_other[name] and name != "max_pixels"]
+    unused = [option_flag(context, name) for name in names if is_other[name] and name != "max_pixels"]
     if unused:
         print(
             f"cairn: {collection.folder} was made with other options, so these do not count: {', '.join(unused)}.",
@@ -363,8 +363,8 @@ def _keep_indexing(folder: Path, photos: list[Path], run: "Callable[[], Added]",
                 tell_error(str(error))
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
-            found = report.added or report.reread or report.back or report.moved or report.vanished
-            if found or failures != known_failures:
+            has_changes = report.added or report.reread or report.back or report.moved or report.vanished
+            if has_changes or failures != known_failures:
                 report_index(folder, report, json)
             known_failures = failures
 

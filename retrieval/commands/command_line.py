@@ -74,11 +74,11 @@ def _parts(annotation: Any) -> list[Any]:
     return [part for one in inside for part in _parts(one)] if inside else [annotation]
 
 
-def _refuse_repeated(given: list[Any]) -> None:
+def _refuse_repeated(values: list[Any]) -> None:
     """Refuse an option that was given twice, unless it may be repeated or is a flag with one meaning."""
-    if any(one.name == "help" for one in given):
+    if any(one.name == "help" for one in values):
         return
-    for option, count in Counter(given).items():
+    for option, count in Counter(values).items():
         is_single = option.param_type_name == "option" and not (option.multiple or option.count)
         if not is_single or count == 1 or (option.is_flag and not option.secondary_opts):
             continue

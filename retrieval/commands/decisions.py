@@ -60,10 +60,10 @@ def edit(collection: Folder, photos: Names, changes: Changes, run: ReadOptions) 
         raise CairnError(
             "Say what to change: --title, --caption, --taken, --tag, --remove-tag, --rating or --favourite."
         )
-    given = vars(changes).copy()
-    given |= {"add_tags": given.pop("tag") or (), "remove_tags": given.pop("remove_tag") or ()}
+    values = vars(changes).copy()
+    values |= {"add_tags": values.pop("tag") or (), "remove_tags": values.pop("remove_tag") or ()}
     with open_named(collection, catalogue=run.catalogue) as opened:
-        done = opened.edit(photos, **given)
+        done = opened.edit(photos, **values)
     if run.json:
         print_json({"collection": str(collection), "changed": done.changed, "kept": done.kept})
         return
@@ -78,13 +78,13 @@ def list_albums(collection: Folder, catalogue: CatalogueAddress = None, json: bo
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        found = opened.albums()
+        albums = opened.albums()
     if json:
-        print_json({"collection": str(collection), "albums": [one.to_dict() for one in found]})
+        print_json({"collection": str(collection), "albums": [one.to_dict() for one in albums]})
         return
-    for one in found:
+    for one in albums:
         say(f"{one.photos:8,} photos  {one.name}")
-    if not found:
+    if not albums:
         say(f"{collection}: there are no albums.")
 
 
@@ -162,13 +162,13 @@ def share_album(
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        made = opened.share_album(name, days=days, expires=expires)
+        shared = opened.share_album(name, days=days, expires=expires)
     if json:
-        print_json({"collection": str(collection), "link": made.to_dict()})
+        print_json({"collection": str(collection), "link": shared.to_dict()})
         return
-    ending = f"cairn album unshare {collection} {made.id}"
-    print(f"{made.album} is shared until {made.expires}; {ending} ends that.", file=sys.stderr)
-    print(made.path)
+    ending = f"cairn album unshare {collection} {shared.id}"
+    print(f"{shared.album} is shared until {shared.expires}; {ending} ends that.", file=sys.stderr)
+    print(shared.path)
 
 
 @album.command("shared")
@@ -177,13 +177,13 @@ def shared_albums(collection: Folder, catalogue: CatalogueAddress = None, json: 
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        found = opened.shared_albums()
+        links = opened.shared_albums()
     if json:
-        print_json({"collection": str(collection), "links": [one.to_dict() for one in found]})
+        print_json({"collection": str(collection), "links": [one.to_dict() for one in links]})
         return
-    for one in found:
+    for one in links:
         say(f"{one.id}  {'was ' if one.over else ''}until {one.expires}  {one.album or 'an album that was deleted'}")
-    if not found:
+    if not links:
         say(f"{collection}: no album is shared.")
 
 

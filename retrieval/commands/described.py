@@ -98,18 +98,18 @@ class FeatureFiles:
 
     def check(self, context: typer.Context) -> None:
         """Raise CairnError if options cannot be combined."""
-        said = given(context)
-        beside = [name for name in _OWN if name in said]
+        names = given(context)
+        beside = [name for name in _OWN if name in names]
         if self.features is not None and beside:
             raise CairnError(
                 f"--features cannot be used with {option_flag(context, beside[0])}, which is for features that Cairn "
                 "computes."
             )
-        if self.features is not None and "features_from" in said:
+        if self.features is not None and "features_from" in names:
             raise CairnError(
                 "--features reads features from files, and --features-from computes them: give only one of the two."
             )
-        alone = [name for name in ("features_name", "normalise", "binary") if name in said]
+        alone = [name for name in ("features_name", "normalise", "binary") if name in names]
         if self.features is None and alone:
             raise CairnError("--features-name, --normalise, --as-they-are and --binary need --features.")
 

@@ -57,26 +57,26 @@ def group(
     if out is not None:
         check_table(out)
     with joined(cluster) as work, open_named(collection, catalogue=run.catalogue, cluster=work) as opened:
-        found = opened.group(inliers, augment=augment, workers=workers, progress=run.progress)
+        result = opened.group(inliers, augment=augment, workers=workers, progress=run.progress)
         if out is not None:
-            found.save_table(out)
+            result.save_table(out)
     summary = {
         "collection": str(collection),
-        **found.to_dict(),
+        **result.to_dict(),
         "out": str(out) if out is not None else None,
         "seconds": round(perf_counter() - began, 3),
     }
     if run.json:
         print_json(summary)
         return
-    if not found:
-        say(f"{collection}: no two of {found.photos} photos are linked by {inliers} verified matches.")
+    if not result:
+        say(f"{collection}: no two of {result.photos} photos are linked by {inliers} verified matches.")
     else:
         say(
-            f"{collection}: {summary['grouped']} of {found.photos} photos in {len(found.groups)} groups, "
+            f"{collection}: {summary['grouped']} of {result.photos} photos in {len(result.groups)} groups, "
             f"{summary['links']} links, {summary['duplicates']} near duplicates in {summary['seconds']:.1f} s."
         )
-    if found.augmented is not None:
-        say(f"{found.augmented} photos have borrowed features from linked photos again.")
+    if result.augmented is not None:
+        say(f"{result.augmented} photos have borrowed features from linked photos again.")
     if out is not None:
         say(f"Table: {out}")

@@ -26,10 +26,10 @@ def print_help(command: Any, context: Any) -> None:
     """Print the help of a command or a group on standard output."""
     console = Console(highlight=False)
     console.width = min(console.width, _WIDEST_PAGE)
-    shown = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
-    arguments = [one for one in shown if one.param_type_name == "argument"]
+    parameters = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
+    arguments = [one for one in parameters if one.param_type_name == "argument"]
     commands = [command.get_command(context, name) for name in getattr(command, "commands", {})]
-    options = [one for one in shown if one.param_type_name == "option"]
+    options = [one for one in parameters if one.param_type_name == "option"]
     pieces = [context.command_path, "[OPTIONS]", *(argument_name(one) for one in arguments)]
     pieces += [option_name(one).plain for one in options if one.required]
     console.print()

@@ -111,10 +111,10 @@ def impressions(
     from retrieval.library.print_clock import PrintClock
 
     began = perf_counter()
-    found: Impressions | PrintClock
+    result: Impressions | PrintClock
     with open_named(collection, catalogue=run.catalogue) as opened:
         if read.clock is not None:
-            found = opened.print_clock(
+            result = opened.print_clock(
                 photos,
                 reference,
                 box,
@@ -126,21 +126,21 @@ def impressions(
         elif read.decisions is not None:
             raise CairnError("Decisions about the print clock need {--clock} breaks or widths.")
         else:
-            found = opened.impressions(photos, reference, box, tolerance=tolerance, progress=run.progress)
-    files = found.save(out) if out is not None else []
+            result = opened.impressions(photos, reference, box, tolerance=tolerance, progress=run.progress)
+    files = result.save(out) if out is not None else []
     if run.json:
-        told = {"collection": str(collection)} | found.to_dict()
-        told |= {"files": [str(path) for path in files], "seconds": round(perf_counter() - began, 3)}
-        print_json(told)
+        summary = {"collection": str(collection)} | result.to_dict()
+        summary |= {"files": [str(path) for path in files], "seconds": round(perf_counter() - began, 3)}
+        print_json(summary)
         return
-    _tell_clock(found) if isinstance(found, PrintClock) else _tell(found)
+    _tell_clock(result) if isinstance(result, PrintClock) else _tell(result)
     if files:
         say(f"Written: {len(files)} files in {out}")
 
 
-def _tell(found: "Impressions") -> None:
+def _tell(result: "Impressions") -> None:
     """Print the differences, a line for each pair."""
-    for pair in found.pairs:
+    for pair in result.pairs:
         moved = "" if pair.displacement is None else f", lines displaced by {pair.displacement:.2f} of their width"
         say(f"{pair.first} and {pair.second}: {pair.verdict}{moved}")
         for name, other, share, breaks in (
@@ -148,19 +148,19 @@ def _tell(found: "Impressions") -> None:
             (pair.second, pair.first, pair.missing[1], pair.breaks[1]),
         ):
             say(f"  {share:.1%} of the ink of {name} is not in {other}; breaks: {len(breaks)}")
-    _tell_left_out(found.left_out)
+    _tell_left_out(result.left_out)
 
 
-def _tell_clock(found: "PrintClock") -> None:
+def _tell_clock(result: "PrintClock") -> None:
     """Print the order of printing, a line for each photo, the earliest first."""
-    for one in found.photos:
+    for one in result.photos:
         known = "" if one.year is None else f", dated {one.year:g}"
         read = "" if one.years is None else f", by the clock {one.read:.0f} ({one.years[0]:.0f} to {one.years[1]:.0f})"
         places = f"place {one.places[0]} to {one.places[1]}"
         say(f"{one.place}. {one.name}: {places}; breaks: {one.breaks}, width {one.line_width:.2f}{known}{read}")
-    for place, (one, after) in enumerate(pairwise(found.photos)):
-        say(f"{one.name} is earlier than {after.name}: {found.earlier[place, place + 1]:.0%}")
-    _tell_left_out(found.left_out)
+    for place, (one, after) in enumerate(pairwise(result.photos)):
+        say(f"{one.name} is earlier than {after.name}: {result.earlier[place, place + 1]:.0%}")
+    _tell_left_out(result.left_out)
 
 
 def _tell_left_out(photos: list[dict[str, str]]) -> None:

@@ -109,26 +109,26 @@ def metadata(
     _check(table, photo, reading, files, changes=changes)
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
-    with open_named(collection, catalogue=run.catalogue) as made:
+    with open_named(collection, catalogue=run.catalogue) as opened:
         if refresh:
-            read = made.refresh_metadata(progress=run.progress)
+            read = opened.refresh_metadata(progress=run.progress)
             summary |= read.to_dict()
             lines.append(f"{read.read} photos read, {read.told} of them with metadata, {read.missing} missing.")
         if table is not None:
             columns = [(word, header) for word, _, header in (one.partition("=") for one in reading.mapping or ())]
-            summary |= made.import_metadata(table, **{**vars(reading), "mapping": columns}).to_dict()
+            summary |= opened.import_metadata(table, **{**vars(reading), "mapping": columns}).to_dict()
             lines += _report_import(summary)
         if files.write_sidecars:
             if files.below is not None:
-                made = Collection(replace(made.opened, below=tuple(files.below)))
-            done = made.write_sidecars(progress=run.progress)
+                opened = Collection(replace(opened.opened, below=tuple(files.below)))
+            done = opened.write_sidecars(progress=run.progress)
             summary |= {"sidecars": done.to_dict()}
             lines.append(f"{done.written} sidecars written, {done.unchanged} as they were, {done.missing} missing.")
             lines += [f"{one['path']}: {one['reason']}" for one in done.failed[:_LISTED]]
             if len(done.failed) > _LISTED:
                 lines.append(f"… and {len(done.failed) - _LISTED} more; --json lists them all.")
         if not changes:
-            lines += _tell(made.opened.catalogue, photo, files.export, summary)
+            lines += _tell(opened.opened.catalogue, photo, files.export, summary)
     if run.json:
         print_json(summary)
     else:
@@ -210,12 +210,12 @@ def _report_import(summary: dict[str, Any]) -> list[str]:
 
     lines = [*summary["notes"], *column_sentences(summary["columns"])]
     lines.append(f"{summary['rows']} rows, {summary['matched']} of them about {summary['photos']} photos.")
-    for name, told in (("unmatched", "not imported"), ("warnings", "note")):
+    for name, label in (("unmatched", "not imported"), ("warnings", "note")):
         entries = summary[name]
         for entry in entries[:_LISTED]:
             column = entry.get("column") or ""
             what = entry.get("name") or (FIELDS[column].word if column in FIELDS else column)
-            lines.append(f"line {entry['line']}, {told}: {f'{what}: ' if what else ''}{entry['reason']}")
+            lines.append(f"line {entry['line']}, {label}: {f'{what}: ' if what else ''}{entry['reason']}")
         if len(entries) > _LISTED:
             lines.append(f"… and {len(entries) - _LISTED} more; --json lists them all.")
     return lines

@@ -131,8 +131,8 @@ def option_parameter(declared: Declared) -> Parameter:
 
 def given(context: typer.Context, *names: str) -> list[str]:
     """Return which of some parameters, or of all, were given on the command line."""
-    asked = names or tuple(context.params)
-    return [one for one in asked if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
+    candidates = names or tuple(context.params)
+    return [one for one in candidates if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
 
 
 def option_flag(context: typer.Context, name: str) -> str:

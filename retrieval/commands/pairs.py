@@ -69,29 +69,29 @@ def pairs(
     if files.h5 is not None:
         require_h5py()
     with joined(cluster) as work, open_named(collection, catalogue=run.catalogue, cluster=work) as opened:
-        found = opened.pairs(top, verified=verified, inliers=inliers, workers=workers, progress=run.progress)
+        result = opened.pairs(top, verified=verified, inliers=inliers, workers=workers, progress=run.progress)
         if files.out is not None:
-            found.save(files.out)
+            result.save(files.out)
         if files.colmap is not None:
-            found.save_colmap(files.colmap, progress=run.progress)
+            result.save_colmap(files.colmap, progress=run.progress)
         if files.h5 is not None:
-            found.save_h5(files.h5, progress=run.progress)
+            result.save_h5(files.h5, progress=run.progress)
     written = vars(files)
     if run.json:
         print_json(
             {
                 "collection": str(collection),
                 "verified": verified,
-                "pairs": [list(pair) for pair in found],
+                "pairs": [list(pair) for pair in result],
                 **{name: str(path) if path is not None else None for name, path in written.items()},
                 "seconds": round(perf_counter() - began, 3),
             }
         )
         return
     if not any(written.values()):
-        for pair in found:
+        for pair in result:
             print(*pair)
         return
-    say(f"{collection}: {len(found)} pairs in {perf_counter() - began:.1f} s.")
+    say(f"{collection}: {len(result)} pairs in {perf_counter() - began:.1f} s.")
     for path in filter(None, written.values()):
         say(f"Written: {path}")

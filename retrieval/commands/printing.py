@@ -74,18 +74,18 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         say(f"Passed over: {_endings(list(others.items()))} (not photos that Cairn can read).")
 
 
-def _say_manifest(told: Mapping[str, Any]) -> None:
+def _say_manifest(manifest: Mapping[str, Any]) -> None:
     """Print the result of a manifest, if there is any."""
-    name = printable_name(told["label"] or told["manifest"])
-    if told["reason"]:
-        say(f"not fetched: {printable_name(told['manifest'])}: {printable_name(told['reason'])}")
-    if told["fetched"] or told["failed"] or told["withdrawn"]:
-        say(f"{name}: {told['pages']} pages, {told['fetched']} fetched, {len(told['failed'])} failed.")
-    for entry in told["failed"][:_SHOWN]:
+    name = printable_name(manifest["label"] or manifest["manifest"])
+    if manifest["reason"]:
+        say(f"not fetched: {printable_name(manifest['manifest'])}: {printable_name(manifest['reason'])}")
+    if manifest["fetched"] or manifest["failed"] or manifest["withdrawn"]:
+        say(f"{name}: {manifest['pages']} pages, {manifest['fetched']} fetched, {len(manifest['failed'])} failed.")
+    for entry in manifest["failed"][:_SHOWN]:
         say(f"not fetched: {printable_name(entry['page'])}: {printable_name(entry['reason'])}")
-    for photo in told["withdrawn"][:_SHOWN]:
+    for photo in manifest["withdrawn"][:_SHOWN]:
         say(f"withdrawn by its library, and kept here: {printable_name(photo)}")
-    if max(len(told["failed"]), len(told["withdrawn"])) > _SHOWN:
+    if max(len(manifest["failed"]), len(manifest["withdrawn"])) > _SHOWN:
         say(f"{name}: --json lists all pages.")
 
 
@@ -96,9 +96,9 @@ def _never_found(count: int, text_only: int = 0) -> str:
 
 def _endings(counted: list[tuple[str, int]]) -> str:
     """Endings of files and how many have each, the most frequent ones."""
-    shown = [f"{count} {ending or 'without an ending'}" for ending, count in counted[:_ENDINGS]]
+    texts = [f"{count} {ending or 'without an ending'}" for ending, count in counted[:_ENDINGS]]
     others = sum(count for _, count in counted[_ENDINGS:])
-    return ", ".join([*shown, *([f"{others} others"] if others else [])])
+    return ", ".join([*texts, *([f"{others} others"] if others else [])])
 
 
 def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:

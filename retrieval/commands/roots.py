@@ -49,11 +49,11 @@ def roots(
         if moved:
             report = opened.move_root(*moved, progress=not (quiet or json))
         renamed = opened.name_from(names_from) if names_from else {}
-        found = opened.roots()
-    listed = [one.to_dict() for one in found]
+        folders = opened.roots()
+    listed = [one.to_dict() for one in folders]
     if json:
-        told = {**(report.to_dict() if moved else {}), **({"renamed": renamed} if names_from else {})}
-        print_json({"collection": str(collection), **told, "roots": listed})
+        summary = {**(report.to_dict() if moved else {}), **({"renamed": renamed} if names_from else {})}
+        print_json({"collection": str(collection), **summary, "roots": listed})
         return
     if moved:
         for name in report.left if len(report.left) <= _SHOWN else []:
@@ -63,5 +63,5 @@ def roots(
         for before, name in renamed.items() if len(renamed) <= _SHOWN else []:
             say(f"{printable_name(before)} is {printable_name(name)} now")
         say(f"{collection}: {len(renamed)} photos have other names.")
-    for one in found:
+    for one in folders:
         say(f"{one.photos:8d} photos  {printable_name(one.folder)}{'' if one.there else '  (not there, or empty)'}")

@@ -49,13 +49,13 @@ def ask(
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        told = opened.ask_searches(_meant(opened, search), progress=not (quiet or json))
+        runs = opened.ask_searches(_meant(opened, search), progress=not (quiet or json))
     if json:
-        print_json({"collection": str(collection), "searches": [one.to_dict() for one in told]})
+        print_json({"collection": str(collection), "searches": [one.to_dict() for one in runs]})
     else:
-        if not told:
+        if not runs:
             say(f"{collection}: there are no standing searches.")
-        for asking in told:
+        for asking in runs:
             if asking.problem:
                 say(f"{asking.name}: could not be run: {asking.problem}")
             else:
@@ -63,7 +63,7 @@ def ask(
                 say(f"{asking.name}: found in {len(asking.found)} of {asking.asked} {new}photos.")
             for name in asking.found:
                 say(f"  {name}")
-    raise typer.Exit(FAILED if any(asking.problem for asking in told) else DONE)
+    raise typer.Exit(FAILED if any(asking.problem for asking in runs) else DONE)
 
 
 @searches.command()
@@ -93,8 +93,8 @@ def found(
     with open_named(collection, catalogue=catalogue) as opened:
         listed = opened.occurrences(_meant(opened, search), category=category, out=out)
     if json:
-        told = {"search": search, "occurrences": [one.to_dict() for one in listed], "out": str(out) if out else None}
-        print_json({"collection": str(collection), **told})
+        summary = {"search": search, "occurrences": [one.to_dict() for one in listed], "out": str(out) if out else None}
+        print_json({"collection": str(collection), **summary})
         return
     for one in listed:
         probability = "–" if one.probability is None else likely(one.probability)
@@ -137,13 +137,13 @@ def list_searches(
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        kept = opened.saved_searches()
+        saved = opened.saved_searches()
     if json:
-        print_json({"collection": str(collection), "searches": [one.to_dict() for one in kept]})
+        print_json({"collection": str(collection), "searches": [one.to_dict() for one in saved]})
         return
-    if not kept:
+    if not saved:
         say(f"{collection}: there are no saved searches.")
-    for one in kept:
+    for one in saved:
         words = ["favourite"] * one.favourite + ["standing"] * one.standing
         finds = [f"{one.found} found, {one.new} new"] if one.standing or one.found else []
         say(", ".join([one.name, *words, *finds]))
@@ -185,10 +185,10 @@ def save(
 
     where, purpose = build(PhotoFilter, filters), {"standing": use.standing, "favourite": use.first}
     with open_named(collection, catalogue=run.catalogue) as opened:
-        kept = opened.save_search(
+        saved = opened.save_search(
             called, photos, use.box, where=where, match_all=match_all, tag=use.give_tag, **purpose, **options
         )
-    _tell(collection, "is kept", kept, run.json)
+    _tell(collection, "is kept", saved, run.json)
 
 
 @searches.command()

@@ -21,7 +21,7 @@ from retrieval.state.folder import state_folder
 from retrieval.state.tokens import hash_token, new_token, stamp_of, write_private
 
 DAYS = 30
-"""For which a link holds where nothing else is said."""
+"""Days for which a link is valid by default."""
 MOST_DAYS = 3660
 MOST = 1000
 """Links of one user."""
@@ -179,11 +179,11 @@ class KnownLinks:
             return None
         if (stamp := stamp_of(file)) != self._stamp:
             self._stamp, self._links = stamp, _read(file)
-        hashed, found = hash_token(token), None
+        hashed, match = hash_token(token), None
         for one in self._links:
             if hmac.compare_digest(one.hash.encode(), hashed.encode()):
-                found = one
-        return found
+                match = one
+        return match
 
 
 def _place(folder: Path) -> tuple[str, str | None]:
@@ -198,8 +198,8 @@ def _read(file: Path) -> list[ShareLink]:
     """Links of a file; empty if it is missing or damaged: then nothing is shared."""
     with contextlib.suppress(OSError, IrregularFile, ValueError, TypeError, KeyError, RecursionError):
         with open_regular(file) as opened:
-            said: list[dict[str, Any]] = json.loads(opened.read(_LARGEST))["links"]
-        links = [ShareLink(**one) for one in said]
+            records: list[dict[str, Any]] = json.loads(opened.read(_LARGEST))["links"]
+        links = [ShareLink(**one) for one in records]
         for one in links:
             date.fromisoformat(one.expires)
             hash(one)

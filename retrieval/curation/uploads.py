@@ -66,9 +66,9 @@ def safe_name(name: str, films: bool = False) -> str:
     plain = _plain(name.replace("\\", "/").rpartition("/")[2])
     stem, dot, suffix = plain.rpartition(".")
     if not dot or not (is_photo_suffix(f".{suffix}") or (films and is_film(Path(plain)))):
-        shown = plain[-80:] or "a file without a name"
+        display = plain[-80:] or "a file without a name"
         raise NotAPhotoError(
-            "{shown} does not have the ending of a photo: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=shown
+            "{shown} does not have the ending of a photo: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=display
         )
     stem = stem.strip(" .") or "photo"
     if _RESERVED.fullmatch(stem):
@@ -195,12 +195,12 @@ def _plain(name: str) -> str:
 def _place(path: Path, folder: Path, name: str) -> str:
     _flush(path)
     for candidate in _names(name):
-        there = folder / candidate
+        target = folder / candidate
         try:
-            _move(path, there)
+            _move(path, target)
         except FileExistsError:
             with contextlib.suppress(OSError):
-                if filecmp.cmp(path, there, shallow=False):
+                if filecmp.cmp(path, target, shallow=False):
                     return candidate
         else:
             return candidate
@@ -216,16 +216,16 @@ def _names(name: str) -> Iterator[str]:
         number += 1
 
 
-def _move(path: Path, there: Path) -> None:
+def _move(path: Path, target: Path) -> None:
     """Rename a file; raises FileExistsError if the name is taken."""
     try:
-        there.hardlink_to(path)  # never overwrites; the old name is deleted with the request
+        target.hardlink_to(path)  # never overwrites; the old name is deleted with the request
     except FileExistsError:
         raise
     except OSError:  # a file system without links
-        with there.open("xb"):
+        with target.open("xb"):
             pass
-        path.replace(there)
+        path.replace(target)
 
 
 def _flush(path: Path) -> None:

@@ -90,10 +90,10 @@ def _newest_first(address: str, page: ChangePage, fetcher: Fetcher, notes: list[
             notes.append(f"Only the newest {MOST_CHANGE_PAGES:,} pages of {address} were read.")
             return
         seen.add(page.earlier)
-        found = read_document(fetcher.fetch(page.earlier, LARGEST_DOCUMENT, accept=JSON).content)
-        if not isinstance(found, ChangePage):
+        document = read_document(fetcher.fetch(page.earlier, LARGEST_DOCUMENT, accept=JSON).content)
+        if not isinstance(document, ChangePage):
             raise NotIiifError(f"{page.earlier} is no page of changes")
-        page = found
+        page = document
 
 
 def streams_from(text: str | None) -> dict[str, ChangeStream]:

@@ -96,17 +96,17 @@ def fetch_manifests(
     while run.left and not run.is_over():
         download = ManifestDownload(run.left.popleft())
         try:
-            found = _document(download, folder, fetcher)
-            if isinstance(found, IiifManifest):
-                _fetch_pages(download, found, fetcher, size, counted, tell)
+            document = _document(download, folder, fetcher)
+            if isinstance(document, IiifManifest):
+                _fetch_pages(download, document, fetcher, size, counted, tell)
                 run.settle(download.manifest, is_done=not download.failed)
             else:
                 run.listings += 1
-                if isinstance(found, Listing):
-                    run.settle(download.manifest, found.members)
-                    run.add(found.members)
+                if isinstance(document, Listing):
+                    run.settle(download.manifest, document.members)
+                    run.add(document.members)
                 else:
-                    run.follow(download.manifest, found, folder, fetcher)
+                    run.follow(download.manifest, document, folder, fetcher)
                 continue
         except CairnError as error:
             download.reason = _sentence(error, "the manifest was withdrawn, its pages stay")
@@ -186,10 +186,14 @@ def manifest_in(folder: Path) -> tuple[str, IiifManifest, dict[str, ManifestPage
     """Read the folder of a manifest: its address, the manifest, and its pages by their files."""
     state = _DownloadState.read(folder)
     with suppress(OSError, CairnError):
-        found = read_document(read_regular(folder / _MANIFEST))
-        if isinstance(found, IiifManifest):
-            files = {page.canvas: page for page in found.pages}
-            return state.address, found, {one["file"]: files[key] for key, one in state.pages.items() if key in files}
+        document = read_document(read_regular(folder / _MANIFEST))
+        if isinstance(document, IiifManifest):
+            files = {page.canvas: page for page in document.pages}
+            return (
+                state.address,
+                document,
+                {one["file"]: files[key] for key, one in state.pages.items() if key in files},
+            )
     return None
 
 
@@ -208,14 +212,14 @@ class _DownloadState:
     def read(cls, folder: Path) -> "_DownloadState":
         state = cls(folder)
         try:
-            found = load_json(folder / _STATE)
+            record = load_json(folder / _STATE)
         except (OSError, CairnError):
             return state
-        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        if not isinstance(record, dict) or record.get("format") != _FORMAT:
             return state
         for key in _TEXTS:
-            setattr(state, key, found[key] if isinstance(found.get(key), str) else "")
-        pages = found.get("pages")
+            setattr(state, key, record[key] if isinstance(record.get(key), str) else "")
+        pages = record.get("pages")
         for canvas, one in pages.items() if isinstance(pages, dict) else ():
             if (
                 isinstance(one, dict)
@@ -228,8 +232,8 @@ class _DownloadState:
         return state
 
     def save(self) -> None:
-        told = {key: getattr(self, key) for key in _TEXTS}
-        save_json(self.folder / _STATE, {"format": _FORMAT, **told, "pages": self.pages})
+        record = {key: getattr(self, key) for key in _TEXTS}
+        save_json(self.folder / _STATE, {"format": _FORMAT, **record, "pages": self.pages})
 
     def has(self, page: ManifestPage, limit: int) -> bool:
         """Whether the picture of a page is there, and large enough."""
@@ -256,17 +260,17 @@ def _document(download: ManifestDownload, top: Path, fetcher: Fetcher) -> IiifMa
     since = {"etag": state.etag, "modified": state.modified} if known is not None else {}
     answer = fetcher.fetch(download.manifest, LARGEST_DOCUMENT, accept=JSON, **since)
     content = known if answer.is_same and known is not None else answer.content
-    found = read_document(content)
-    if not isinstance(found, IiifManifest):
-        return found
-    download.label, download.pages, download.folder = found.label, len(found.pages), folder
+    document = read_document(content)
+    if not isinstance(document, IiifManifest):
+        return document
+    download.label, download.pages, download.folder = document.label, len(document.pages), folder
     make_folders(top, *names)  # in each run: a copied folder may have links instead
     if not answer.is_same and (content, answer.etag, answer.modified) != (known, state.etag, state.modified):
         state.address, state.etag, state.modified = download.manifest, answer.etag, answer.modified
         state.digest = hashlib.sha256(content).hexdigest()
         save_bytes(folder / _MANIFEST, content)
         state.save()
-    return found
+    return document
 
 
 def _fetch_pages(
@@ -281,8 +285,8 @@ def _fetch_pages(
     assert download.folder is not None
     _remove_leftovers(download.folder)
     state = _DownloadState.read(download.folder)
-    there = {page.canvas for page in manifest.pages}
-    gone = [one["file"] for canvas, one in state.pages.items() if canvas not in there]
+    canvases = {page.canvas for page in manifest.pages}
+    gone = [one["file"] for canvas, one in state.pages.items() if canvas not in canvases]
     download.withdrawn = [download.folder / file for file in sorted(gone)]
     pages = enumerate(manifest.pages, 1)
     lacking = [(n, page) for n, page in pages if size.is_checked or not state.has(page, size.limit)]
@@ -408,12 +412,12 @@ def _names(address: str) -> tuple[str, str]:
     >>> _names("https://Example.org/iiif/ark:/12148/b%C3%BCch/manifest.json")
     ('example.org', 'büch-e5dc2f48')
     """
-    there = parse_address(address)
-    parts = [_slug(unquote(part).removesuffix(".json"), 60) for part in re.split("[/?&=]", there.target)]
+    parsed = parse_address(address)
+    parts = [_slug(unquote(part).removesuffix(".json"), 60) for part in re.split("[/?&=]", parsed.target)]
     telling = [part for part in parts if part and part.lower() not in _COMMON]
     name = telling[-1] if telling else "manifest"
-    port = there.text.split("/")[2].rpartition(":")[2]
-    host = f"{there.host}_{port}" if port.isdecimal() and port != there.host else there.host
+    port = parsed.text.split("/")[2].rpartition(":")[2]
+    host = f"{parsed.host}_{port}" if port.isdecimal() and port != parsed.host else parsed.host
     return _slug(host, 100) or "host", f"{name}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
 
 

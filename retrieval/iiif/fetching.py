@@ -291,81 +291,81 @@ class Fetcher:
         self._ahead[address] = answer = self.fetch(address, most, accept=accept)
         return answer
 
-    def _follow(self, there: _Address, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
+    def _follow(self, target: _Address, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
         """Send requests until there is an answer, following redirects."""
         redirects = attempts = 0
         while True:
-            if by_rules and there.host not in self._free:
-                self._keep_to_rules(there)
-            if self._failed[there.host] >= self.policy.failures:
+            if by_rules and target.host not in self._free:
+                self._keep_to_rules(target)
+            if self._failed[target.host] >= self.policy.failures:
                 raise FetchError(
-                    f"{there.host} failed {self.policy.failures} times in a row, and is not asked again: run the same "
+                    f"{target.host} failed {self.policy.failures} times in a row, and is not asked again: run the same "
                     "command again later"
                 )
             try:
-                found = self._ask(there, headers, most)
+                answer = self._ask(target, headers, most)
             except _LaterError as error:
                 attempts += 1
                 wait = error.wait if error.wait is not None else 2.0 ** (attempts - 1)
                 if attempts >= self.policy.attempts or wait > self.policy.longest_wait:
-                    self._failed[there.host] += 1
+                    self._failed[target.host] += 1
                     later = f"; it asks to be left alone for {wait:.0f} s" if error.wait else ""
                     raise FetchError(f"{error}{later}: run the same command again later") from None
                 with self._lock:
-                    until = max(self._not_before.get(there.host, 0.0), monotonic() + wait)
-                    self._not_before[there.host] = until
+                    until = max(self._not_before.get(target.host, 0.0), monotonic() + wait)
+                    self._not_before[target.host] = until
                 continue
-            self._failed[there.host] = 0
-            if isinstance(found, HostAnswer):
-                return found
+            self._failed[target.host] = 0
+            if isinstance(answer, HostAnswer):
+                return answer
             redirects += 1
             if redirects > self.policy.redirects:
-                raise RefusedError(f"{there.text[:200]} leads from one address to another without end")
-            there = found
+                raise RefusedError(f"{target.text[:200]} leads from one address to another without end")
+            target = answer
 
-    def _keep_to_rules(self, there: _Address) -> None:
+    def _keep_to_rules(self, target: _Address) -> None:
         """Raise FetchError if the robots.txt of a host forbids an address, or cannot be fetched."""
         with self._reading_rules:
-            rules = self._rules.get(there[:3])
+            rules = self._rules.get(target[:3])
             if rules is None:
-                rules = self._rules[there[:3]] = self._read_rules(there._replace(target="/robots.txt"))
+                rules = self._rules[target[:3]] = self._read_rules(target._replace(target="/robots.txt"))
         if isinstance(rules, str):
             raise FetchError(rules)
-        if not rules.allows(there.target):
+        if not rules.allows(target.target):
             raise RefusedError(
                 "the robots.txt of {host} forbids programs to fetch {path}: if you have the library's permission, "
                 "{--ignore-robots} {host} fetches it anyway",
-                host=there.host,
-                path=there.target[:200],
+                host=target.host,
+                path=target.target[:200],
             )
 
-    def _read_rules(self, there: _Address) -> RobotRules | str:
+    def _read_rules(self, target: _Address) -> RobotRules | str:
         """Read a robots.txt (RFC 9309, section 2.3.1): without one everything is allowed, and if it cannot be fetched
         nothing is.
         """
         try:
             headers = {"User-Agent": self.agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
-            content = self._follow(there, headers, _LARGEST_RULES, by_rules=False).content
+            content = self._follow(target, headers, _LARGEST_RULES, by_rules=False).content
         except RefusedError:
             raise
         except WithheldError:
             return RobotRules()
         except FetchError as error:
-            return f"{there.host} is not asked, as its robots.txt cannot be had: {error}"
+            return f"{target.host} is not asked, as its robots.txt cannot be had: {error}"
         rules = read_rules(content.decode("utf-8-sig", "replace"))
         if rules.delay > self.policy.longest_wait:
-            return f"the robots.txt of {there.host} asks programs to wait {rules.delay:,.0f} s between requests"
+            return f"the robots.txt of {target.host} asks programs to wait {rules.delay:,.0f} s between requests"
         with self._lock:
-            self._delays[there.host] = max(rules.delay, self._delays.get(there.host, 0.0))
+            self._delays[target.host] = max(rules.delay, self._delays.get(target.host, 0.0))
         return rules
 
-    def _ask(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
+    def _ask(self, target: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
         """Send one request; return the answer, or the address of a redirect."""
         with self._lock:
-            turn = self._turns.setdefault(there.host, threading.Semaphore(self.policy.at_once))
+            turn = self._turns.setdefault(target.host, threading.Semaphore(self.policy.at_once))
         with turn:
-            self._wait(there.host)
-            return self._request(there, headers, most)
+            self._wait(target.host)
+            return self._request(target, headers, most)
 
     def _wait(self, host: str) -> None:
         """Wait for as long as a host has asked."""
@@ -379,11 +379,11 @@ class Fetcher:
                 if self._not_before.get(host) == until:
                     del self._not_before[host]
 
-    def _request(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
-        name = there.text[:200]
+    def _request(self, target: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
+        name = target.text[:200]
         if self._stopped.is_set():
             raise FetchError("no more is fetched")
-        connection, is_kept = self._connection(there)
+        connection, is_kept = self._connection(target)
         with self._lock:
             self._active.add(connection)
         timer = threading.Timer(self.policy.seconds, connection.cut)
@@ -391,36 +391,36 @@ class Fetcher:
         timer.start()
         whole = False
         try:
-            connection.request("GET", there.target, headers={**headers, **self._token(there)})
+            connection.request("GET", target.target, headers={**headers, **self._token(target)})
             answer = connection.getresponse()
             status = answer.status
             if status in _MOVED and (location := answer.getheader("Location")):
-                return parse_address(urljoin(there.text, location))
+                return parse_address(urljoin(target.text, location))
             if status == 304 and ("If-None-Match" in headers or "If-Modified-Since" in headers):
                 answer.read()
                 whole = not answer.will_close
-                return HostAnswer(there.text, b"", is_same=True)
+                return HostAnswer(target.text, b"", is_same=True)
             if status in (404, 410):
                 raise GoneError(f"there is nothing at {name} (status {status})")
             if status in _LATER:
                 raise _LaterError(f"{name} does not answer now (status {status})", _seconds(answer))
             if status == 401:
-                raise SignInError(f"{name} is not given out (status 401): {SIGN_IN}", host=there.host)
+                raise SignInError(f"{name} is not given out (status 401): {SIGN_IN}", host=target.host)
             if status != 200:
                 kind = WithheldError if 400 <= status < 500 else FetchError
                 raise kind(f"{name} is not given out (status {status})")
             content = _read(answer, most, name)
             whole = not answer.will_close
             etag, modified = (answer.getheader(one, "")[:500] for one in ("ETag", "Last-Modified"))
-            return HostAnswer(there.text, content, etag, modified)
+            return HostAnswer(target.text, content, etag, modified)
         except ssl.SSLCertVerificationError as error:
-            raise FetchError(f"{there.host} does not prove that it is that host ({error.verify_message})") from None
+            raise FetchError(f"{target.host} does not prove that it is that host ({error.verify_message})") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             if connection.was_cut:
                 raise FetchError(f"{name} took more than {self.policy.seconds:.0f} s") from None
             # A host may close an idle connection at any time: that is not a failure.
             raise _LaterError(
-                f"the connection to {there.host} failed ({error or type(error).__name__})", 0.0 if is_kept else None
+                f"the connection to {target.host} failed ({error or type(error).__name__})", 0.0 if is_kept else None
             ) from None
         finally:
             timer.cancel()
@@ -428,34 +428,34 @@ class Fetcher:
                 self._active.discard(connection)
             if whole and not connection.was_cut:
                 with self._lock:
-                    self._idle.setdefault(there[:3], []).append(connection)
+                    self._idle.setdefault(target[:3], []).append(connection)
             else:
                 connection.close()
 
-    def _token(self, there: _Address) -> dict[str, str]:
+    def _token(self, target: _Address) -> dict[str, str]:
         """The header with the token of a host, which travels by TLS, or to a host that the user names."""
-        token = self._tokens.get(there.host) if there.scheme == "https" or there.host in self._allowed else None
+        token = self._tokens.get(target.host) if target.scheme == "https" or target.host in self._allowed else None
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
-    def _connection(self, there: _Address) -> tuple[_Plain, bool]:
+    def _connection(self, target: _Address) -> tuple[_Plain, bool]:
         """Return a connection, and whether it is left from an earlier request."""
         with self._lock:
-            if kept := self._idle.get(there[:3]):
-                return kept.pop(), True
-        return (_Secure if there.scheme == "https" else _Plain)(there, self._check(there), self.policy), False
+            if idle := self._idle.get(target[:3]):
+                return idle.pop(), True
+        return (_Secure if target.scheme == "https" else _Plain)(target, self._check(target), self.policy), False
 
-    def _check(self, there: _Address) -> list[str]:
+    def _check(self, target: _Address) -> list[str]:
         """Return the allowed addresses of a host; raises RefusedError if it has none."""
         try:
-            found = socket.getaddrinfo(there.host, there.port, type=socket.SOCK_STREAM)
+            resolved = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise _LaterError(f"there is no host {there.host} ({getattr(error, 'strerror', None) or error})") from None
-        all_of = list(dict.fromkeys(str(one[4][0]) for one in found))
-        public = all_of if there.host in self._allowed else [one for one in all_of if is_public(one)]
+            raise _LaterError(f"there is no host {target.host} ({getattr(error, 'strerror', None) or error})") from None
+        all_of = list(dict.fromkeys(str(one[4][0]) for one in resolved))
+        public = all_of if target.host in self._allowed else [one for one in all_of if is_public(one)]
         if not public:
             raise RefusedError(
                 "{host} has no address on the public Internet: {--allow-host|allow_hosts} {host} allows it",
-                host=there.host,
+                host=target.host,
             )
         return public[:4]
 

@@ -83,58 +83,60 @@ class ChangePage:
 def read_document(content: bytes) -> IiifManifest | Listing | ChangePage:
     """Read a manifest, a collection of manifests, or a stream of their changes; NotIiifError for anything else."""
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except (ValueError, RecursionError):
         raise NotIiifError("it is no JSON") from None
-    kind = _kind(found)
+    kind = _kind(document)
     if kind == "Manifest":
-        return _manifest(found)
-    if kind in ("Collection", "CollectionPage") or (kind == "Layer" and "members" in found):
-        return Listing(tuple(_members(found)))
+        return _manifest(document)
+    if kind in ("Collection", "CollectionPage") or (kind == "Layer" and "members" in document):
+        return Listing(tuple(_members(document)))
     if kind in ("OrderedCollection", "OrderedCollectionPage"):
-        stream = _id(found) if kind == "OrderedCollection" else _id(next(iter(as_list(found.get("partOf"))), None))
-        changes = (_change(one) for one in as_list(found.get("orderedItems")) if isinstance(one, dict))
-        earlier = _link(found.get("last" if kind == "OrderedCollection" else "prev"))
+        stream = (
+            _id(document) if kind == "OrderedCollection" else _id(next(iter(as_list(document.get("partOf"))), None))
+        )
+        changes = (_change(one) for one in as_list(document.get("orderedItems")) if isinstance(one, dict))
+        earlier = _link(document.get("last" if kind == "OrderedCollection" else "prev"))
         return ChangePage(stream, tuple(changes), earlier)
     raise NotIiifError("it is not a manifest or collection of IIIF Presentation 2 or 3, nor a stream of changes")
 
 
-def _change(found: Mapping[str, Any]) -> Change:
-    thing, target, kind = found.get("object"), found.get("target"), _kind(found)
+def _change(activity: Mapping[str, Any]) -> Change:
+    thing, target, kind = activity.get("object"), activity.get("target"), _kind(activity)
     address = _link(thing) if _kind(thing) in ("Manifest", "Collection") else ""
-    stream = _id(found.get("origin") if kind == "Remove" else target)
+    stream = _id(activity.get("origin") if kind == "Remove" else target)
     time = None
     with suppress(ValueError, TypeError, OverflowError):
-        time = datetime.fromisoformat(found.get("endTime"))  # type: ignore[arg-type]
+        time = datetime.fromisoformat(activity.get("endTime"))  # type: ignore[arg-type]
         time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return Change(kind, address, _link(target), stream, time)
 
 
-def _link(found: Any) -> str:
+def _link(resource: Any) -> str:
     """The address or identifier of a resource; "" without one."""
-    address = found if isinstance(found, str) else _id(found)
+    address = resource if isinstance(resource, str) else _id(resource)
     return address if is_address(address) else ""
 
 
-def _manifest(found: Mapping[str, Any]) -> IiifManifest:
-    sections = _sections(found)
+def _manifest(document: Mapping[str, Any]) -> IiifManifest:
+    sections = _sections(document)
     pages: list[ManifestPage] = []
     left_out = 0
     seen: set[str] = set()
-    for canvas in _canvases(found):
+    for canvas in _canvases(document):
         page = _page(canvas, sections)
         if page is None or len(pages) >= MOST_PAGES:
             left_out += 1
         elif page.canvas not in seen:
             seen.add(page.canvas)
             pages.append(page)
-    statement = found.get("requiredStatement")
-    attribution = _texts(statement.get("value")) if isinstance(statement, dict) else _texts(found.get("attribution"))
-    rights = [*_texts(found.get("rights")), *_texts(found.get("license"))]
-    links = (_id(one) for one in (*as_list(found.get("homepage")), *as_list(found.get("related"))))
+    statement = document.get("requiredStatement")
+    attribution = _texts(statement.get("value")) if isinstance(statement, dict) else _texts(document.get("attribution"))
+    rights = [*_texts(document.get("rights")), *_texts(document.get("license"))]
+    links = (_id(one) for one in (*as_list(document.get("homepage")), *as_list(document.get("related"))))
     return IiifManifest(
-        _joined(_texts(found.get("label"))),
-        _pairs(found.get("metadata")),
+        _joined(_texts(document.get("label"))),
+        _pairs(document.get("metadata")),
         _joined(attribution),
         _joined(rights),
         next((one for one in links if is_address(one)), ""),
@@ -143,10 +145,10 @@ def _manifest(found: Mapping[str, Any]) -> IiifManifest:
     )
 
 
-def _canvases(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    sequences = [one for one in as_list(found.get("sequences"))[:1] if isinstance(one, dict)]
+def _canvases(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    sequences = [one for one in as_list(document.get("sequences"))[:1] if isinstance(one, dict)]
     several = [canvas for one in sequences for canvas in as_list(one.get("canvases"))]
-    for one in several or as_list(found.get("items")):
+    for one in several or as_list(document.get("items")):
         if isinstance(one, dict) and _kind(one) in ("Canvas", ""):
             yield one
 
@@ -185,22 +187,22 @@ def _service(body: Mapping[str, Any]) -> tuple[str, int]:
         if isinstance(one, str):
             one = {"id": one, "profile": "image"}
         if isinstance(one, dict):
-            said = " ".join(str(one.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
-            if "image" in said.lower() and is_address(_id(one)):
+            types = " ".join(str(one.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
+            if "image" in types.lower() and is_address(_id(one)):
                 return _id(one).rstrip("/"), image_version(one)
     return "", 0
 
 
-def _is_protected(found: Mapping[str, Any], depth: int = 0) -> bool:
+def _is_protected(resource: Mapping[str, Any], depth: int = 0) -> bool:
     """Whether a picture, or its Image API, names a service for access control."""
-    services = [one for one in as_list(found.get("service"))[:_MOST_VALUES] if isinstance(one, dict)]
+    services = [one for one in as_list(resource.get("service"))[:_MOST_VALUES] if isinstance(one, dict)]
     return depth < 2 and any(_kind(one) == "AuthProbeService2" or _is_protected(one, depth + 1) for one in services)
 
 
-def _sections(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _sections(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Labels of the ranges that each canvas is in, by its identifier."""
     told: dict[str, dict[str, None]] = {}
-    left: list[tuple[Any, str, bool]] = [(one, "", True) for one in as_list(found.get("structures"))]
+    left: list[tuple[Any, str, bool]] = [(one, "", True) for one in as_list(document.get("structures"))]
     for _ in range(_MOST_NODES):
         if not left:
             break
@@ -217,23 +219,23 @@ def _sections(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {canvas: tuple(sorted(labels)) for canvas, labels in told.items()}
 
 
-def _members(found: Mapping[str, Any]) -> Iterator[str]:
+def _members(document: Mapping[str, Any]) -> Iterator[str]:
     seen: set[str] = set()
     for key in ("manifests", "items", "members", "collections"):
-        for one in as_list(found.get(key)):
+        for one in as_list(document.get(key)):
             address = _link(one)
             is_meant = isinstance(one, str) or _kind(one) in ("Manifest", "Collection", "")
             if is_meant and address and address not in seen:
                 seen.add(address)
                 yield address
-    links = dict.fromkeys(_link(found.get(key)) for key in ("first", "next"))
+    links = dict.fromkeys(_link(document.get(key)) for key in ("first", "next"))
     yield from (address for address in links if address and address not in seen)
 
 
-def _pairs(found: Any) -> dict[str, tuple[str, ...]]:
+def _pairs(value: Any) -> dict[str, tuple[str, ...]]:
     pairs: dict[str, tuple[str, ...]] = {}
     left = _LONGEST_PAIRS
-    for one in as_list(found)[: 10 * _MOST_PAIRS]:
+    for one in as_list(value)[: 10 * _MOST_PAIRS]:
         if not isinstance(one, dict):
             continue
         label = clean(_joined(_texts(one.get("label"))), _LONGEST_LABEL)
@@ -279,21 +281,21 @@ def _joined(texts: list[str]) -> str:
     return clean("; ".join(dict.fromkeys(texts)), _LONGEST_TEXT)
 
 
-def _kind(found: Any) -> str:
+def _kind(resource: Any) -> str:
     """The type of a resource, without its prefix; a choice of Open Annotation is a Choice, a picture an Image."""
-    if not isinstance(found, dict):
+    if not isinstance(resource, dict):
         return ""
     kind = next(
-        (one for one in (*as_list(found.get("type")), *as_list(found.get("@type"))) if isinstance(one, str)), ""
+        (one for one in (*as_list(resource.get("type")), *as_list(resource.get("@type"))) if isinstance(one, str)), ""
     )
     return kind.rpartition(":")[2]
 
 
-def _id(found: Any) -> str:
+def _id(resource: Any) -> str:
     """The identifier of a resource as written; "" without a valid one."""
-    if not isinstance(found, dict):
+    if not isinstance(resource, dict):
         return ""
-    identifier = found.get("id") or found.get("@id")
+    identifier = resource.get("id") or resource.get("@id")
     if not isinstance(identifier, str) or len(identifier) > 4096:
         return ""
     return identifier if clean(identifier, 4096) == identifier else ""

@@ -184,11 +184,11 @@ def _scales(info: Mapping[str, Any], version: int) -> bool:
 
 def image_version(found: Mapping[str, Any]) -> int:
     """Version of the Image API of an `info.json`; 0 if unclear."""
-    said = " ".join(str(found.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
-    known = re.search(r"(?:image/|ImageService|image-api/)([123])\b", said)
+    types = " ".join(str(found.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
+    known = re.search(r"(?:image/|ImageService|image-api/)([123])\b", types)
     if known:
         return int(known[1])
-    return 1 if "library.stanford.edu" in said else 3 if found.get("profile") in ("level0", "level1", "level2") else 0
+    return 1 if "library.stanford.edu" in types else 3 if found.get("profile") in ("level0", "level1", "level2") else 0
 
 
 def as_list(found: Any) -> list[Any]:
@@ -196,8 +196,8 @@ def as_list(found: Any) -> list[Any]:
     return found if isinstance(found, list) else [] if found is None else [found]
 
 
-def _dicts(found: Any) -> list[dict[str, Any]]:
-    return [one for one in as_list(found)[:100] if isinstance(one, dict)]
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [one for one in as_list(value)[:100] if isinstance(one, dict)]
 
 
 def side_of(found: Any) -> int:

@@ -18,7 +18,7 @@ from retrieval.iiif.fetching import parse_address
 from retrieval.photos.listing import stays_below
 
 MOST = 10_000
-"""Names of photos, or places of them, that one job is told."""
+"""Most names or places of photos in one job."""
 
 LONGEST = 4096
 """Characters of each."""
@@ -350,7 +350,7 @@ KINDS: dict[str, type[JobKind]] = {one.kind: one for one in (*_ALL, SearchesJob)
 """All kinds, by their names."""
 
 PLAIN = tuple(name for name, one in KINDS.items() if not one.model_fields)
-"""Kinds that are told nothing."""
+"""Kinds without arguments."""
 
 
 def needs_nothing(kind: str) -> bool:

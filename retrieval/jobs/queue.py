@@ -150,12 +150,12 @@ class Queue:
             There is no such collection, or the queue's file cannot be written.
         """
         work.options(self.find(collection), self.roots)
-        told = work.model_dump_json()
+        arguments = work.model_dump_json()
         with self._change():
             for row in self._store.rows(collection):
-                if (row.state, row.kind, row.told) == (QUEUED, work.kind, told):
+                if (row.state, row.kind, row.told) == (QUEUED, work.kind, arguments):
                     return self._job(row)
-            number = self._store.add(kind=work.kind, collection=collection, told=told, state=QUEUED, added=_now())
+            number = self._store.add(kind=work.kind, collection=collection, told=arguments, state=QUEUED, added=_now())
             return self.job(number)
 
     def jobs(self, collection: str | None = None, ended: int | None = None) -> list[QueuedJob]:
@@ -454,8 +454,8 @@ class Queue:
                 return {"state": QUEUED}
             error = "The process was killed several times, most likely because there was not enough memory: free some, "
             "and try again."
-        said = error or child.complaint() or f"The command ended with the code {code}."
-        return {"state": FAILED, "error": said}
+        message = error or child.complaint() or f"The command ended with the code {code}."
+        return {"state": FAILED, "error": message}
 
 
 def _in_turn(rows: Sequence[JobRow]) -> list[JobRow]:

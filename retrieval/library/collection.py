@@ -427,7 +427,7 @@ class Collection(Decisions):
         progress: Telling = None,
         **options: Any,
     ) -> "Impressions":
-        """Bring photos of one printed block or plate into one frame, and compare each two of them.
+        """Align photos of one printed block or plate, and compare each two of them.
 
         Parameters
         ----------
@@ -475,9 +475,10 @@ class Collection(Decisions):
         progress: Telling = None,
         **options: Any,
     ) -> "PrintClock":
-        """Tell in which order impressions of one block or plate were printed, and when, by breaks or widths of lines.
+        """Estimate in which order impressions of one block or plate were printed, and when, by breaks or widths of
+        lines.
 
-        Dates of the photos in the collection calibrate the clock, where two of them differ at least.
+        Dates of the photos in the collection calibrate the clock if at least two of them differ.
 
         Parameters
         ----------
@@ -544,14 +545,14 @@ class Collection(Decisions):
         from retrieval.library.given import as_box, ask, several
         from retrieval.library.impressions import TITLES, align_photos, rows_beside
 
-        given, within = several(photos), as_box(box)
+        chosen, within = several(photos), as_box(box)
         with self._lock, one_thread(), telling(progress, TITLES) as tell:
-            if reference is None and given:
-                reference = given[0]
+            if reference is None and chosen:
+                reference = chosen[0]
             if reference is None:
                 raise CairnError("Comparing impressions needs at least two photos.")
             asked = ask(self.opened, reference, within)
-            rows = rows_beside(self.opened, asked, given)
+            rows = rows_beside(self.opened, asked, chosen)
             most = self.opened.options.image.max_pixels
 
             def match(row: ImageRow) -> "Match":
@@ -674,8 +675,8 @@ class Collection(Decisions):
         def choose() -> "Pairs":
             with telling(progress, TITLES) as tell:
                 asker = self._cluster.asker(self.opened) if self._cluster is not None else None
-                found = choose_pairs(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
-                return Pairs(lambda: self.opened, self._lock, found)
+                result = choose_pairs(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
+                return Pairs(lambda: self.opened, self._lock, result)
 
         with self._lock:
             return self._steadily(choose)
@@ -727,9 +728,9 @@ class Collection(Decisions):
         }
         with self._lock, telling(progress, titles) as tell:
             asker = self._cluster.asker(self.opened) if self._cluster is not None else None
-            found = group_photos(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
+            result = group_photos(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
         try:
-            return make_groups(self.opened, found)
+            return make_groups(self.opened, result)
         except KeyError:  # a photo was removed meanwhile
             return self.groups()
 
@@ -783,11 +784,11 @@ class Collection(Decisions):
         from retrieval.library.motifs import save_rows
         from retrieval.library.shared_books import shared_books
 
-        found = shared_books(self.opened, category)
-        for path, rows in ((out, found.matrix), (pages, found.page_rows)):
+        shared = shared_books(self.opened, category)
+        for path, rows in ((out, shared.matrix), (pages, shared.page_rows)):
             if path is not None:
                 save_rows(Path(path), rows())
-        return found
+        return shared
 
     def save_annotations(
         self, path: str | os.PathLike[str], *, answer: "Answer | None" = None, progress: Telling = None
@@ -1072,7 +1073,7 @@ class Collection(Decisions):
     def add_global_descriptors(self, source: Any, *, workers: int = 0, progress: Telling = None) -> DescribedGlobally:
         """Add global descriptors to photos: one vector per photo, of what it looks like as a whole.
 
-        ``search(..., global_descriptors="fused")`` then takes them into account.
+        ``search(..., global_descriptors="fused")`` then uses them.
 
         Parameters
         ----------
@@ -1133,9 +1134,9 @@ class Collection(Decisions):
 
         wanted = filter_from(where) or PhotoFilter()
         with self._lock:
-            found = dict(photos_like(self.opened, words, wanted, whole("top", top, 1)))
-            photos = photos_there(self.opened.catalogue, list(found), cache_of(self.folder))
-        return [(photo, round(found[photo.number], 4)) for photo in photos]
+            likeness_by_name = dict(photos_like(self.opened, words, wanted, whole("top", top, 1)))
+            photos = photos_there(self.opened.catalogue, list(likeness_by_name), cache_of(self.folder))
+        return [(photo, round(likeness_by_name[photo.number], 4)) for photo in photos]
 
     def remove_global_descriptors(self) -> None:
         """Remove the global descriptors that `add_global_descriptors` gave.
@@ -1308,22 +1309,22 @@ def paths_of(given: Paths) -> list[Path]:
         raise CairnError(f"Photos are added by paths of files and folders, not by {given!r:.80}.") from None
 
 
-def _paths_and_addresses(given: Paths) -> tuple[list[Path], list[str]]:
+def _paths_and_addresses(paths: Paths) -> tuple[list[Path], list[str]]:
     """Part paths of photos from addresses of manifests."""
-    if isinstance(given, (str, os.PathLike)) or not isinstance(given, Iterable):
-        given = [given]
+    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
+        paths = [paths]
     from retrieval.iiif.fetching import is_address
 
-    some = list(given)
+    some = list(paths)
     return paths_of([one for one in some if not is_address(one)]), [str(one) for one in some if is_address(one)]
 
 
 def _patterns(given: Iterable[str]) -> tuple[str, ...]:
     """Return one pattern or several."""
-    found = (given,) if isinstance(given, str) else tuple(given)
-    if not all(isinstance(one, str) for one in found):
-        raise CairnError(f"A pattern is a text, and not {found!r:.80}.")
-    return found
+    patterns = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(one, str) for one in patterns):
+        raise CairnError(f"A pattern is a text, and not {patterns!r:.80}.")
+    return patterns
 
 
 def _name_of(photo: object) -> str | None:

@@ -251,8 +251,8 @@ class Decisions:
         last = sharing.last_day(days, expires)
         album = self.opened.catalogue.read(_named, name)
         token, link = sharing.share(self.opened.folder, album, last)
-        (made,) = self._shared([link], f"/shared/{token}")
-        return made
+        (shared,) = self._shared([link], f"/shared/{token}")
+        return shared
 
     def shared_albums(self) -> list[SharedAlbum]:
         """List the links to albums, the newest first.
@@ -291,7 +291,7 @@ class Decisions:
     # Hidden photos
 
     def hide(self, photos: "Given | Iterable[Given]") -> list[str]:
-        """Leave photos out of lists and answers; they stay in the collection.
+        """Hide photos from lists and search results; they stay in the collection.
 
         Parameters
         ----------
@@ -527,11 +527,11 @@ class Decisions:
 
         with self._writing():
             if search is not None:
-                told = [ask_all(self.opened, self.opened.catalogue.read(named_search, search))]
+                runs = [ask_all(self.opened, self.opened.catalogue.read(named_search, search))]
             else:
                 with telling(progress, {"searches": "Asking (searches)"}) as tell:
-                    told = ask_standing(self.opened, progress=tell)
-        names = self.opened.catalogue.read(names_of, sorted({number for one in told for number in one.found}))
+                    runs = ask_standing(self.opened, progress=tell)
+        names = self.opened.catalogue.read(names_of, sorted({number for one in runs for number in one.found}))
         return [
             AskedSearch(
                 one.search.id,
@@ -540,7 +540,7 @@ class Decisions:
                 [names[number] for number in one.found if number in names],
                 one.problem or None,
             )
-            for one in told
+            for one in runs
         ]
 
     def occurrences(
@@ -571,13 +571,13 @@ class Decisions:
         from retrieval.library.motifs import named_search, occurrence_rows, occurrences_of, save_rows
         from retrieval.library.tei import occurrences_tei
 
-        meant = self.opened.catalogue.read(named_search, search)
-        found = occurrences_of(self.opened, meant, category)
+        stored = self.opened.catalogue.read(named_search, search)
+        photos = occurrences_of(self.opened, stored, category)
         if out is not None and Path(out).suffix.lower() == ".xml":
-            write_table(Path(out), occurrences_tei(self.opened, meant, category))
+            write_table(Path(out), occurrences_tei(self.opened, stored, category))
         elif out is not None:
-            save_rows(Path(out), occurrence_rows(found))
-        return found
+            save_rows(Path(out), occurrence_rows(photos))
+        return photos
 
     def categorise(self, search: int | str, photos: "Given | Iterable[Given]", category: str) -> None:
         """Put photos into a category of the finds of a saved search, such as "same block" or "copy".
@@ -624,9 +624,9 @@ class Decisions:
         from retrieval.library.motifs import named_search
 
         def delete(session: Session) -> saved.StoredSearch:
-            meant = named_search(session, search)
-            saved.delete_search(session, meant.id)
-            return meant
+            stored = named_search(session, search)
+            saved.delete_search(session, stored.id)
+            return stored
 
         return _saved(self._write(delete))
 

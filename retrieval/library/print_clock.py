@@ -1,4 +1,4 @@
-"""The print clock, as `import cairn` gives it: in which order impressions of one block were printed, and when."""
+"""The print clock of `import cairn`: in which order impressions of one block were printed, and when."""
 
 import json
 import math
@@ -35,13 +35,13 @@ from retrieval.library.photos import cache_of, photos_there
 from retrieval.library.reports import Report
 
 CLOCK_COLUMNS = ("place", "least_place", "most_place", "photo", "breaks", "line_width", "year", "read", "from", "to")
-"""Of a table of the clock."""
-_MOST_SAID = 500  # regions, pairs and photos that decisions name
+"""Columns of a table of the clock."""
+_MOST_SAID = 500  # most regions, pairs and photos in decisions
 
 
 @dataclass(frozen=True)
 class ClockDecisions:
-    """What somebody decides about the print clock of some impressions, which are meant by number or name.
+    """Decisions about the print clock of some impressions, given by number or name.
 
     Attributes
     ----------
@@ -67,9 +67,7 @@ class ClockDecisions:
         if self.clock not in CLOCKS:
             raise CairnError("A print clock is {clocks}, not {clock}.", clocks=" or ".join(CLOCKS), clock=self.clock)
         if any(len(some) > _MOST_SAID for some in (self.leave_out, self.undated, self.regions, self.before)):
-            raise CairnError(
-                "There are too many decisions about these impressions: at most {most} can be stored.", most=_MOST_SAID
-            )
+            raise CairnError("There are too many decisions about these impressions: {most} at most.", most=_MOST_SAID)
         for box in self.regions:
             if len(box) != 4 or not all(map(math.isfinite, box)) or not (box[0] < box[2] and box[1] < box[3]):
                 raise CairnError("A region that is left out is four numbers x0, y0, x1, y1.")
@@ -116,7 +114,7 @@ class ClockReading(Report):
 
 @dataclass(frozen=True, eq=False)
 class PrintClock:
-    """The order in which impressions of one block or plate were printed, as their wear tells it.
+    """The order in which impressions of one block or plate were printed, estimated from their wear.
 
     Attributes
     ----------
@@ -188,7 +186,7 @@ class PrintClock:
         Parameters
         ----------
         folder : path-like
-            It is made where it is missing; files of these names in it are replaced.
+            It is created if missing; existing files of these names are replaced.
 
         Returns
         -------
@@ -208,32 +206,33 @@ class PrintClock:
 def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[int, str | None]) -> PrintClock:
     """Read the print clock of photos in one frame; `taken`: what the catalogue says by numbers, such as 1497-05.
 
-    What decisions say of other photos counts for nothing.
+    Decisions about other photos are ignored.
 
     Raises
     ------
     CairnError
-        Fewer than two are left, they have too few lines in common, or what is said of their order contradicts itself.
+        Fewer than two are left, they have too few lines in common, or decisions about their order contradict each
+        other.
     """
     every = range(len(found.photos))
     out = {place for one in decisions.leave_out for place in _meant(found.photos, one)}
-    kept = [place for place in every if place not in out]
-    if len(kept) < 2:
+    places = [place for place in every if place not in out]
+    if len(places) < 2:
         raise CairnError("A print clock needs at least two impressions: leave fewer out.")
-    aligned = [found.aligned[place] for place in kept]
+    aligned = [found.aligned[place] for place in places]
     region = np.logical_and.reduce([one.region for one in aligned]) & ~_boxes(found.frame, decisions.regions)
     readings = read_lines([one.ink for one in aligned], region)
     shown, samples = sample_clock(readings, decisions.clock)
     before = [
-        (kept.index(one), kept.index(other))
+        (places.index(one), places.index(other))
         for first, second in decisions.before
         for one in _meant(found.photos, first)
         for other in _meant(found.photos, second)
-        if one in kept and other in kept
+        if one in places and other in places
     ]
     samples = overrule(samples, before)
     undated = {place for one in decisions.undated for place in _meant(found.photos, one)}
-    years = [None if place in undated else _year(taken.get(found.photos[place].number or -1)) for place in kept]
+    years = [None if place in undated else _year(taken.get(found.photos[place].number or -1)) for place in places]
     earlier = earlier_probabilities(samples)
     order = np.argsort(-earlier.sum(axis=1), kind="stable")
     ranks = interval(1 + samples.argsort(axis=1).argsort(axis=1)).T
@@ -242,7 +241,7 @@ def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[i
     counts, widths = ordered.broken.sum(axis=0), ordered.values("widths")
     photos = []
     for place, which in enumerate(order):
-        one, read = found.photos[kept[which]], None if dates is None else dates[:, which]
+        one, read = found.photos[places[which]], None if dates is None else dates[:, which]
         low, high = (math.floor(ranks[which, 0]), math.ceil(ranks[which, 1]))
         facts = (one.name, one.number, int(counts[place]), round(float(widths[place]), 3), place + 1)
         read_year = None if read is None else round(float(np.median(read)), 1)
@@ -259,20 +258,22 @@ def read_clock(found: AlignedPhotos, decisions: ClockDecisions, taken: Mapping[i
 
 
 def dates_of(collection: Collection, found: AlignedPhotos) -> dict[int, str | None]:
-    """What the catalogue says when photos were made, by their numbers."""
+    """Dates of photos in the catalogue, by their numbers."""
     numbers = [one.number for one in found.photos if one.number is not None]
     photos = photos_there(collection.catalogue, numbers, cache_of(collection.folder))
     return {one.number: one.taken for one in photos}
 
 
 def clock_key(number: int | None, box: Sequence[float] | None) -> str | None:
-    """Where decisions about impressions of a reference, or a box in it, are kept; None of a file from elsewhere."""
+    """Key under which decisions about a reference, or a box in it, are stored; None for a file outside the
+    collection.
+    """
     within = "" if box is None else "." + ",".join(str(round(value)) for value in box)
     return None if number is None else f"cairn.print_clock.{number}{within}"
 
 
 def kept_decisions(session: Session, key: str | None) -> ClockDecisions:
-    """Return what is kept under a key; the defaults where there is nothing that can be understood."""
+    """Return the decisions stored under a key; the defaults if there are none, or if they are damaged."""
     text = setting_of(session, key) if key is not None else None
     try:
         return decisions_of(json.loads(text)) if text else ClockDecisions()
@@ -281,7 +282,7 @@ def kept_decisions(session: Session, key: str | None) -> ClockDecisions:
 
 
 def decisions_of(told: Any) -> ClockDecisions:
-    """Make decisions of what `to_dict` has of them; raises CairnError, TypeError or ValueError where they are none."""
+    """Make decisions from the result of `to_dict`; raises CairnError, TypeError or ValueError if it is not valid."""
     if not isinstance(told, Mapping):
         raise TypeError("decisions are an object")
     leave_out, undated = (tuple(told.get(name, ())) for name in ("leave_out", "undated"))
@@ -290,7 +291,7 @@ def decisions_of(told: Any) -> ClockDecisions:
 
 
 def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
-    """Return decisions with the numbers of the impressions in place of their names, which may change.
+    """Replace the names of impressions in decisions by their numbers, as names may change.
 
     Raises
     ------
@@ -317,7 +318,7 @@ def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
 
 
 def keep_decisions(session: Session, key: str | None, decisions: ClockDecisions) -> None:
-    """Keep decisions under a key; the defaults are not kept.
+    """Store decisions under a key; the defaults are not stored.
 
     Raises
     ------
@@ -340,13 +341,13 @@ def _meant(photos: Sequence[Impression], one: int | str) -> list[int]:
 
 def _boxes(frame: Frame, boxes: Iterable[Sequence[float]]) -> NDArray[np.bool_]:
     """Pixels (H, W) of a frame within boxes in pixels of the reference."""
-    found = np.zeros(frame.size[::-1], bool)
+    mask = np.zeros(frame.size[::-1], bool)
     scale, off = np.diag(frame.matrix)[:2], frame.matrix[:2, 2]
     for box in boxes:
         low, high = (np.clip((np.array(box[side : side + 2]) - off) / scale, 0, frame.size) for side in (0, 2))
         (x0, y0), (x1, y1) = np.floor(low).astype(int), np.ceil(high).astype(int) + 1
-        found[y0:y1, x0:x1] = True
-    return found
+        mask[y0:y1, x0:x1] = True
+    return mask
 
 
 def _year(taken: str | None) -> float | None:

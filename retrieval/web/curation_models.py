@@ -115,7 +115,7 @@ class FoundPhoto(Photo):
     region: list[tuple[float, float]] | None = Field(description="Where in the photo: corners in its pixels.")
     found: str = Field(description="When: ISO 8601, UTC.")
     seen: bool = Field(description="Whether somebody has looked at it.")
-    category: str | None = Field(description="That somebody put it into.")
+    category: str | None = Field(description="Category that it was put into.")
     book: str = Field(description="By IIIF manifest, the column Item, a file of several pages, or the folder.")
     page_label: str = Field(description="What the page is called in it.")
     place: str | None = Field(description="Where the book was made, or else the photo was taken.")

@@ -168,29 +168,29 @@ class SearchJobs:
         return replace(said_elsewhere(SearchOptions, request), similarity=similarity)
 
     def _search(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        asked, answer = self._answer(searches, request)
-        uploads = [one.content if one.max_pixels is not None else None for one in asked]
+        images, answer = self._answer(searches, request)
+        uploads = [one.content if one.max_pixels is not None else None for one in images]
         return answer.to_dict() | ({"uploads": uploads} if any(uploads) else {})
 
     def _answer(self, searches: Searches, request: dict[str, Any]) -> tuple[list[QueryImage], FoundPhotos]:
         options = self._options(request)
-        asked = [self._ask(searches.collection, wish) for wish in request["queries"]]
-        with _refusing(asked):
+        images = [self._ask(searches.collection, wish) for wish in request["queries"]]
+        with _refusing(images):
             answer = searches.search(
-                asked,
+                images,
                 options,
                 wanted=filter_of(request),
                 top=request["top"],
                 match_all=request["match"] == "all",
             )
-        return asked, answer
+        return images, answer
 
     def _match(self, searches: Searches, request: dict[str, Any]) -> Match:
         options = self._options(request)
         row = photo_row(searches.collection, request["photo"])
-        asked = self._ask(searches.collection, request["queries"][0])
-        with _refusing([asked]):
-            return searches.match(asked, row, options, request["turn"])
+        image = self._ask(searches.collection, request["queries"][0])
+        with _refusing([image]):
+            return searches.match(image, row, options, request["turn"])
 
     def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Align a photo with another one, and return the differences and four pictures."""
@@ -199,29 +199,29 @@ class SearchJobs:
 
         _refuse_other_files(searches.collection, request)
         options = self._options(request)
-        row, asked = (
+        row, image = (
             photo_row(searches.collection, request["photo"]),
             self._ask(searches.collection, request["queries"][0]),
         )
         most = searches.collection.options.image.max_pixels
         try:
-            found = compare_aligned(
+            aligned = compare_aligned(
                 align_photos(
-                    asked,
+                    image,
                     [row],
-                    lambda other: searches.match(asked, other, options, request["turn"]),
+                    lambda other: searches.match(image, other, options, request["turn"]),
                     most_pixels=most,
                     checked=True,
                 )
             )
         except NotComparable as error:
             raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
-        shown = (found.photos[0].pixels, found.photos[1].pixels, found.overlay(1), found.residual(1))
+        shown = (aligned.photos[0].pixels, aligned.photos[1].pixels, aligned.overlay(1), aligned.residual(1))
         pictures = zip(("reference", "photo", "overlay", "residual"), shown, strict=True)
-        told = found.to_dict()
+        summary = aligned.to_dict()
         return {
-            **{name: told[name] for name in ("box", "size")},
-            **{name: value for name, value in told["pairs"][0].items() if name not in ("first", "second")},
+            **{name: summary[name] for name in ("box", "size")},
+            **{name: value for name, value in summary["pairs"][0].items() if name not in ("first", "second")},
             "pictures": {name: _picture_address(pixels) for name, pixels in pictures},
         }
 
@@ -232,29 +232,29 @@ class SearchJobs:
         from retrieval.library.print_clock import clock_key, dates_of, decisions_of, kept_decisions, read_clock
 
         collection, options, (query,) = searches.collection, self._options(request), request["queries"]
-        asked = self._ask(collection, query)
-        rows = rows_beside(collection, asked, request["photos"])
-        everyone = [row for row in (asked.row, *rows) if row is not None]
+        image = self._ask(collection, query)
+        rows = rows_beside(collection, image, request["photos"])
+        everyone = [row for row in (image.row, *rows) if row is not None]
         mark = (query, options, [(row.number, row.sha256, row.name) for row in everyone])
         if self._aligned is None or self._aligned[0] != mark:
             try:
                 found = align_photos(
-                    asked,
+                    image,
                     rows,
-                    lambda row: searches.match(asked, row, options),
+                    lambda row: searches.match(image, row, options),
                     most_pixels=collection.options.image.max_pixels,
                 )
             except NotComparable as error:
                 raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
             self._aligned = mark, found
         found = self._aligned[1]
-        kept = collection.catalogue.read(kept_decisions, clock_key(query["photo"], query["box"]))
-        said = request["decisions"]
-        clock = read_clock(found, kept if said is None else decisions_of(said), dates_of(collection, found))
+        stored = collection.catalogue.read(kept_decisions, clock_key(query["photo"], query["box"]))
+        decisions = request["decisions"]
+        clock = read_clock(found, stored if decisions is None else decisions_of(decisions), dates_of(collection, found))
         if request["table"]:
             return {"rows": clock.rows()}
         pictures = [_picture_address(clock.picture(place)) for place in range(len(clock.photos))]
-        return clock.to_dict() | {"kept": asdict(kept), "pictures": pictures}
+        return clock.to_dict() | {"kept": asdict(stored), "pictures": pictures}
 
     def _annotate_group(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Match linked photos of a group, or one of them with the others, and return annotations."""
@@ -278,8 +278,8 @@ class SearchJobs:
         options = SearchOptions(similarity=self._place.similarity)
 
         def compare(one: Photo, other: Photo) -> Match:
-            asked = self._ask(collection, {"photo": one.number, "box": None})
-            return searches.match(asked, photo_row(collection, other.number), options)
+            image = self._ask(collection, {"photo": one.number, "box": None})
+            return searches.match(image, photo_row(collection, other.number), options)
 
         page = annotation_page(pairs[start:end], compare, lambda step, done, of: None, _addresses(request))
         return {**page, "startIndex": start, "next": end if end < len(pairs) else None}
@@ -297,8 +297,8 @@ class SearchJobs:
         """Find one photo of a query: of the collection, by its number, or an upload, by its path."""
         box: Box | None = tuple(wish["box"]) if wish["box"] is not None else None
         if wish["photo"] is None:
-            asked = ask_with_file(collection, wish["name"], Path(wish["path"]), box)
-            return replace(asked, max_pixels=self._place.max_pixels)
+            image = ask_with_file(collection, wish["name"], Path(wish["path"]), box)
+            return replace(image, max_pixels=self._place.max_pixels)
         row = photo_row(collection, wish["photo"])
         try:
             return ask_with_photo(row, row.name or "", box)
@@ -341,12 +341,12 @@ def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:
 
 
 @contextlib.contextmanager
-def _refusing(asked: Sequence[QueryImage]) -> Iterator[None]:
+def _refusing(images: Sequence[QueryImage]) -> Iterator[None]:
     """Replace the path in an error about an upload by the upload's own name."""
     try:
         yield
     except PhotoUnusable as error:
-        uploads = {one.path: one.name for one in asked if one.max_pixels is not None}
+        uploads = {one.path: one.name for one in images if one.max_pixels is not None}
         if error.path in uploads and isinstance(error.__cause__, CairnError):
             raise _unusable(uploads[error.path], error.__cause__) from None
         raise
@@ -406,14 +406,14 @@ class PictureJobs:
 def _sheet(request: dict[str, Any]) -> bytes:
     from retrieval.web.taking.sheets import contact_sheet
 
-    shown: list[tuple[bytes | None, str]] = []
+    pictures: list[tuple[bytes | None, str]] = []
     for photo in request["photos"]:
         picture = None
         with contextlib.suppress(CairnError):  # its file is missing: a placeholder is drawn
             path, cache = Path(photo["path"]), Path(request["cache"])
             picture = thumbnail(path, photo["sha256"], SIZES[-1], cache, request["max_pixels"])
-        shown.append((picture, photo["caption"]))
-    return contact_sheet(shown, request["form"])
+        pictures.append((picture, photo["caption"]))
+    return contact_sheet(pictures, request["form"])
 
 
 def _unusable(name: str, reason: CairnError) -> Refused:

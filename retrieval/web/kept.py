@@ -53,14 +53,14 @@ class AnswerCache:
             if revision == self._revision and asked in self._answers:
                 self._answers.move_to_end(asked)
                 return self._answers[asked]
-        made = SentAnswer.of(make())
+        answer = SentAnswer.of(make())
         with self._lock:
             if revision < self._revision:
-                return made
+                return answer
             if revision > self._revision:
                 self._revision = revision
                 self._answers.clear()
-            self._answers[asked] = made
+            self._answers[asked] = answer
             while sum(len(one.plain) + len(one.zipped) for one in self._answers.values()) > self._most:
                 self._answers.popitem(last=False)
-        return made
+        return answer

@@ -35,8 +35,8 @@ _PLACE = re.compile(r"\{\{\w+\}\}|<!--")
 @cache
 def messages(language: str) -> Messages:
     """Return the translations of English sentences: a text, or one for each plural form."""
-    found: Messages = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
-    return found
+    messages_by_text: Messages = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
+    return messages_by_text
 
 
 @cache
@@ -67,8 +67,8 @@ def choose_language(chosen: str | None, accepted: str) -> str:
     wanted: list[tuple[float, str]] = []
     for one in accepted.split(",")[:20]:
         code, _, weight = one.strip().partition(";")
-        found = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
-        wanted.append((float(found[1]) if found else float(not weight), code.strip().lower()))
+        match = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
+        wanted.append((float(match[1]) if match else float(not weight), code.strip().lower()))
     for preference, code in sorted(wanted, key=lambda one: -one[0]):
         # "de-AT" is served by "de".
         for candidate in (code, code.partition("-")[0]):
@@ -113,8 +113,10 @@ def map_texts(html: str, change: Callable[[str], str]) -> str:
 
 def translate(text: str, language: str) -> str:
     """Translate a fixed English text; without a translation it stays English."""
-    found = messages(language).get(text) if text and language != ENGLISH else None  # "" has the language's own name
-    return found if isinstance(found, str) else text
+    translation = (
+        messages(language).get(text) if text and language != ENGLISH else None
+    )  # "" has the language's own name
+    return translation if isinstance(translation, str) else text
 
 
 def in_language(message: Message, language: str) -> str:
@@ -126,14 +128,14 @@ def in_language(message: Message, language: str) -> str:
 def _patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
     """Translated texts of pictures with {names}, each with the pattern of its English text."""
     known = messages(language)
-    found = []
+    patterns = []
     for english in known.get(PATTERNS, ()):
         form = "".join(
             f"(?P<{part}>.+)" if place % 2 else re.escape(part)
             for place, part in enumerate(re.split(r"\{(\w+)\}", english))
         )
-        found.append((str(known[english]), re.compile(form, re.DOTALL)))
-    return found
+        patterns.append((str(known[english]), re.compile(form, re.DOTALL)))
+    return patterns
 
 
 def told(text: str, language: str) -> str:
@@ -141,8 +143,8 @@ def told(text: str, language: str) -> str:
     if language == ENGLISH or (said := translate(text, language)) != text:
         return text if language == ENGLISH else said
     for other, form in _patterns(language):
-        if found := form.fullmatch(text):
-            return re.sub(r"\{(\w+)\}", lambda name: found.groupdict().get(name[1], name[0]), other)
+        if match := form.fullmatch(text):
+            return re.sub(r"\{(\w+)\}", lambda name: match.groupdict().get(name[1], name[0]), other)
     return text
 
 

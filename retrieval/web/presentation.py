@@ -71,14 +71,14 @@ class Presentation:
             A ``Manifest``, as JSON-LD.
         """
         canvases = [self._canvas(one, notes.get(one.number)) for one in photos]
-        made: Resource = {"@context": self._context(), "id": address, "type": "Manifest", "label": label}
+        resource: Resource = {"@context": self._context(), "id": address, "type": "Manifest", "label": label}
         if canvases:
-            made["thumbnail"] = canvases[0]["thumbnail"]
+            resource["thumbnail"] = canvases[0]["thumbnail"]
         if len(photos) == 1:
-            made |= _told(photos[0])
+            resource |= _told(photos[0])
         if self.access is not None:
-            made["services"] = [self.access]
-        return {**made, "items": canvases}
+            resource["services"] = [self.access]
+        return {**resource, "items": canvases}
 
     def searched(self, made: Resource, address: str) -> Resource:
         """Name the service that finds words in the photos of a manifest."""
@@ -177,23 +177,23 @@ def _told(photo: Photo) -> Resource:
         texts = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
         if texts and row.name not in _SHOWN_ELSEWHERE:
             pairs.append({"label": spoken(row.label), "value": plain(*texts)})
-    told: Resource = {}
+    resource: Resource = {}
     if photo.caption:
-        told["summary"] = plain(photo.caption)
+        resource["summary"] = plain(photo.caption)
     for column, texts in photo.others.items():
         pair = {"label": plain(column), "value": plain(*texts)}
         if column in _OWN or not texts:
             continue
         if column == ATTRIBUTION:
-            told["requiredStatement"] = {"label": spoken(said("Attribution")), "value": plain(*texts)}
+            resource["requiredStatement"] = {"label": spoken(said("Attribution")), "value": plain(*texts)}
         elif column == RIGHTS and _RIGHTS.fullmatch(texts[0]):
-            told["rights"] = texts[0]
+            resource["rights"] = texts[0]
         elif column == SOURCE and _PAGE.fullmatch(texts[0]):
             label = spoken(said("Where it comes from"))
-            told["homepage"] = [{"id": texts[0], "type": "Text", "format": "text/html", "label": label}]
+            resource["homepage"] = [{"id": texts[0], "type": "Text", "format": "text/html", "label": label}]
         else:
             pairs.append(pair)
-    return {**told, **({"metadata": pairs} if pairs else {})}
+    return {**resource, **({"metadata": pairs} if pairs else {})}
 
 
 def _annotation(address: str, motivation: str, text: str, target: str) -> Resource:

@@ -74,8 +74,8 @@ def is_full(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
-        said = error.cause if isinstance(error, DatabaseError) else str(error)
-        if isinstance(error, (DatabaseError, sqlite3.Error)) and re.search("disk is full|No space left", said):
+        cause = error.cause if isinstance(error, DatabaseError) else str(error)
+        if isinstance(error, (DatabaseError, sqlite3.Error)) and re.search("disk is full|No space left", cause):
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -101,7 +101,7 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
     service = getattr(request.app.state, "service", None)  # a server of several collections has no single one
     places = service.places if service is not None else ()
     message = Message.of(message)
-    sentence, said = (
+    sentence, translated = (
         without_paths(" ".join(in_language(message, language).split()), places)
         for language in (ENGLISH, language_of(request))
     )
@@ -113,9 +113,11 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
         "accept", ""
     )
     if page and request.method in ("GET", "HEAD"):
-        text = _PAGE.format(status=status, sentence=html.escape(said), root=html.escape(quote(root)))
+        text = _PAGE.format(status=status, sentence=html.escape(translated), root=html.escape(quote(root)))
         return HTMLResponse(text, status, headers)
-    return JSONResponse({"detail": sentence} | ({"said": said} if said != sentence else {}), status, headers)
+    return JSONResponse(
+        {"detail": sentence} | ({"said": translated} if translated != sentence else {}), status, headers
+    )
 
 
 def install(app: FastAPI) -> None:

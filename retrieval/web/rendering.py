@@ -100,16 +100,16 @@ def modules_of(script: str | None) -> tuple[str, ...]:
 
     A browser that knows them from the start asks for all at once.
     """
-    found = dict.fromkeys([] if script is None else [script])
-    waiting = list(found)
+    modules = dict.fromkeys([] if script is None else [script])
+    waiting = list(modules)
     while waiting:
         file = SCRIPTS / waiting.pop(0)
         for address in _IMPORT.findall(file.read_text(encoding="utf-8")):
             path = (file.parent / address).resolve().relative_to(SCRIPTS).as_posix()
-            if path not in found:
-                found[path] = None
+            if path not in modules:
+                modules[path] = None
                 waiting.append(path)
-    return tuple(found)[1:]
+    return tuple(modules)[1:]
 
 
 @cache

@@ -233,8 +233,8 @@ def show(address: str) -> None:
 def address_of(listening: "socket.socket", host: str) -> str:
     """Return the address of a server for this machine, such as ``http://127.0.0.1:8000/``."""
     port = listening.getsockname()[1]
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 
 def listen(host: str, port: int, *, fallback: bool = False) -> "socket.socket":

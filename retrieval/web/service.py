@@ -121,8 +121,8 @@ class Service:
         self.collection = Collection.open(folder, catalogue=options.catalogue)
         self.name = options.title or folder.resolve().name
         self.cache = options.cache or folder / "cache"
-        given = [(options.similarity, "the learnt similarity")] if options.similarity else []
-        self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *given)
+        files = [(options.similarity, "the learnt similarity")] if options.similarity else []
+        self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *files)
         self._place = ServedCollection(folder, options.catalogue, options.similarity, options.cluster, options.shards)
         if options.max_pixels is not None:
             self._place = replace(self._place, max_pixels=options.max_pixels)

@@ -17,7 +17,7 @@ from retrieval.library.progress import INDEXING, Telling, telling
 
 
 class Vocabulary:
-    """Visual words: cluster centres of descriptors, each of which represents those nearest to it.
+    """Visual words: cluster centres of descriptors. Each represents the descriptors nearest to it.
 
     Made by `train` or `load`. Collections can use the folder that `save` writes, and `load` that of a collection.
 

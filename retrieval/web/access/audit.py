@@ -151,22 +151,22 @@ def _told_by(body: bytes) -> dict[str, Any]:
     if len(body) > BODY_BYTES:
         return {}
     try:
-        said = json.loads(body)
+        body_json = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    told: dict[str, Any] = {}
-    for name, value in said.items() if isinstance(said, dict) else ():
+    record: dict[str, Any] = {}
+    for name, value in body_json.items() if isinstance(body_json, dict) else ():
         if not name.isidentifier() or len(name) > 40:
             continue
         if isinstance(value, int):
-            told[name] = value
+            record[name] = value
         elif isinstance(value, list) and value and all(type(one) is int for one in value):
-            told[name] = value[:MOST]
+            record[name] = value[:MOST]
             if len(value) > MOST:
-                told[f"{name}_in_all"] = len(value)
+                record[f"{name}_in_all"] = len(value)
         elif name in KINDS and isinstance(value, str):
-            told[name] = printable_name(value[:40])
-    return told
+            record[name] = printable_name(value[:40])
+    return record
 
 
 def _plain(value: Any) -> Any:

@@ -72,16 +72,20 @@ def password(
         _list_people(file)
         return
     check_name(name)
-    seen = _collections(collection)
+    collections = _collections(collection)
     if sign_out:
         _sign_out(file, name)
     elif remove:
         _remove(file, name, token=False)
     elif keep_password:
-        _change(file, replace(_known(file, name), role=role, collections=seen), "role")
+        _change(file, replace(_known(file, name), role=role, collections=collections), "role")
     else:
         hashed = NO_PASSWORD if no_password else hash_password(_ask())
-        _change(file, PasswordEntry(name, role, hashed, seen), "line without a password" if no_password else "password")
+        _change(
+            file,
+            PasswordEntry(name, role, hashed, collections),
+            "line without a password" if no_password else "password",
+        )
 
 
 def token(
@@ -120,8 +124,8 @@ def token(
     if remove:
         _remove(file, name, token=True)
         return
-    drawn, kept = new_token()
-    _change(file, PasswordEntry(name, role, kept, _collections(collection), last), "token")
+    drawn, hashed = new_token()
+    _change(file, PasswordEntry(name, role, hashed, _collections(collection), last), "token")
     print(drawn)
 
 

@@ -241,8 +241,8 @@ _ASKING = {"WWW-Authenticate": 'Bearer realm="Cairn"'}
 def is_this_machine(address: str) -> bool:
     """Whether an address is a loopback address."""
     with contextlib.suppress(ValueError):
-        found = ipaddress.ip_address(address)
-        return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+        ip = ipaddress.ip_address(address)
+        return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
     return False
 
 
@@ -283,5 +283,5 @@ def _ask_to_sign_in(request: Request, path: str) -> Response:
         return problem(request, 401, "Sign in first, or send a token.", _ASKING)
     root = request.scope.get("root_path", "")
     query = request.scope.get("query_string", b"").decode("latin-1")
-    asked = quote(root + path) + (f"?{query}" if query else "")
-    return RedirectResponse(f"{root}{LOGIN}?next={quote(asked, safe='/')}", 303, headers={"Cache-Control": "no-store"})
+    target = quote(root + path) + (f"?{query}" if query else "")
+    return RedirectResponse(f"{root}{LOGIN}?next={quote(target, safe='/')}", 303, headers={"Cache-Control": "no-store"})

@@ -53,8 +53,8 @@ class Limiter:
         left, then = self._left.get(client, (float(self._number), self._clock()))
         self._keep(client, min(self._number, left + 1), then)
 
-    def _keep(self, client: str, left: float, now: float) -> None:
-        self._left[client] = left, now
+    def _keep(self, client: str, remaining: float, now: float) -> None:
+        self._left[client] = remaining, now
         self._left.move_to_end(client)
         while len(self._left) > self._clients:
             self._left.popitem(last=False)
@@ -111,12 +111,12 @@ def client_key(address: str, user: str | None = None) -> str:
     if user is not None:
         return f"{user} of the password file"
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if found.version == 4:
-        return str(found)
-    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    if ip.version == 4:
+        return str(ip)
+    return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
 
 
 def waited(wait: float) -> int:

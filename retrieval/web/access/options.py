@@ -185,11 +185,11 @@ class AccessOptions:
     def is_proxy(self, address: str) -> bool:
         """Whether an address is one of `forwarded_from`."""
         try:
-            found = ipaddress.ip_address(address)
+            ip = ipaddress.ip_address(address)
         except ValueError:
             return False
-        found = getattr(found, "ipv4_mapped", None) or found
-        return any(found in ipaddress.ip_network(one, strict=False) for one in self.forwarded_from)
+        ip = getattr(ip, "ipv4_mapped", None) or ip
+        return any(ip in ipaddress.ip_network(one, strict=False) for one in self.forwarded_from)
 
     @property
     def expects_others(self) -> bool:

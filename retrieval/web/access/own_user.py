@@ -51,8 +51,8 @@ class OwnUser:
     def enter(self, request: Request) -> Response | None:
         """Redirect a browser from an address with the token to the one without it, and set a cookie instead."""
         fields = parse_qsl(request.url.query, keep_blank_values=True)
-        given = dict(fields).get(PARAMETER)
-        if request.method != "GET" or not self._is_token(given):
+        token = dict(fields).get(PARAMETER)
+        if request.method != "GET" or not self._is_token(token):
             return None
         rest = urlencode([(name, value) for name, value in fields if name != PARAMETER])
         answer = RedirectResponse(
@@ -66,8 +66,8 @@ class OwnUser:
         """Answer to other users."""
         return NO_TOKEN if self._token else STRANGER
 
-    def _is_token(self, given: str | None) -> bool:
-        return bool(self._token and given) and hmac.compare_digest(str(given).encode(), self._token.encode())
+    def _is_token(self, token: str | None) -> bool:
+        return bool(self._token and token) and hmac.compare_digest(str(token).encode(), self._token.encode())
 
 
 def own_user(token: str) -> OwnUser | None:

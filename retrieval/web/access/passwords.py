@@ -184,19 +184,19 @@ def change_entry(path: Path, name: str, *, token: bool, entry: PasswordEntry | N
         Whether there was one.
     """
     lines: list[str] = []
-    found = False
+    exists = False
     if path.exists():
         read_entries(path)  # all of it is right
         for line in path.read_text(encoding="utf-8").splitlines():
             (before,) = _parse(line, path) if line.strip() and not line.startswith("#") else (None,)
             if before is not None and (before.name, before.is_token) == (name, token):
-                found = True
+                exists = True
             else:
                 lines.append(line)
     if entry is not None:
         lines.append(entry.line())
     write_private(path, "".join(f"{line}\n" for line in lines).encode())
-    return found
+    return exists
 
 
 class Accounts:
@@ -251,8 +251,8 @@ class Accounts:
     def program(self, token: str) -> PasswordEntry | None:
         """The entry of a token, which may have expired."""
         hashed = hash_token(token)
-        found = None
+        match = None
         for one in self:
             if one.is_token and hmac.compare_digest(one.hash, hashed):
-                found = one
-        return found
+                match = one
+        return match

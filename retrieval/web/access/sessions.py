@@ -140,8 +140,10 @@ class Sessions:
 
     def listed(self, name: str) -> list[tuple[str, Session]]:
         """Sessions of a name, the last used first, each after what it is listed by."""
-        found = [(number, one) for number, one in self._now().sessions.items() if one.name == name and self._entry(one)]
-        return sorted(found, key=lambda one: -one[1].used)
+        sessions = [
+            (number, one) for number, one in self._now().sessions.items() if one.name == name and self._entry(one)
+        ]
+        return sorted(sessions, key=lambda one: -one[1].used)
 
     def end(self, value: str) -> None:
         """End the session of a cookie's value."""
@@ -217,14 +219,14 @@ class Sessions:
         """Change the current list under a lock."""
         with self._changing, self._locked():
             before = self._now()
-            kept = _SessionFile(before.key, dict(before.sessions), dict(before.tokens))
-            do(kept)
-            kept.sessions = {number: one for number, one in kept.sessions.items() if self._entry(one)}
-            self._kept = kept
+            updated = _SessionFile(before.key, dict(before.sessions), dict(before.tokens))
+            do(updated)
+            updated.sessions = {number: one for number, one in updated.sessions.items() if self._entry(one)}
+            self._kept = updated
             if self._path is None:
                 return
-            held = {number: asdict(one) for number, one in kept.sessions.items()}
-            text = json.dumps({"key": kept.key, "sessions": held, "tokens": kept.tokens})
+            held = {number: asdict(one) for number, one in updated.sessions.items()}
+            text = json.dumps({"key": updated.key, "sessions": held, "tokens": updated.tokens})
             try:
                 write_private(self._path, text.encode())
                 self._stamp = stamp_of(self._path)
@@ -253,17 +255,19 @@ def _refuse_open(path: Path) -> None:
 def _read(path: Path) -> _SessionFile:
     """Contents of a file; empty, with a new key, if it is missing or malformed."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        sessions = {str(number): _session(one) for number, one in said.get("sessions", {}).items()}
-        tokens = {str(name): float(used) for name, used in said.get("tokens", {}).items()}
-        if isinstance(said["key"], str) and len(said["key"]) >= 64:
-            return _SessionFile(said["key"], sessions, tokens)
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        sessions = {str(number): _session(one) for number, one in record.get("sessions", {}).items()}
+        tokens = {str(name): float(used) for name, used in record.get("tokens", {}).items()}
+        if isinstance(record["key"], str) and len(record["key"]) >= 64:
+            return _SessionFile(record["key"], sessions, tokens)
     return _SessionFile()
 
 
-def _session(said: dict[str, Any]) -> Session:
-    name, mark, browser, system, address = (str(said[one]) for one in ("name", "mark", "browser", "system", "address"))
-    return Session(name, mark, browser, system, address, float(said["begun"]), float(said["used"]))
+def _session(record: dict[str, Any]) -> Session:
+    name, mark, browser, system, address = (
+        str(record[one]) for one in ("name", "mark", "browser", "system", "address")
+    )
+    return Session(name, mark, browser, system, address, float(record["begun"]), float(record["used"]))
 
 
 def session_id(value: str) -> str:

@@ -89,10 +89,10 @@ class Desk:
         ProblemError
             There were too many (429), or too many others try at this moment (503).
         """
-        tried = [(self._of_address, client_key(address)), (self._of_name, name[:100])]
-        for place, (limiter, key) in enumerate(tried):
+        limits = [(self._of_address, client_key(address)), (self._of_name, name[:100])]
+        for place, (limiter, key) in enumerate(limits):
             if wait := limiter.take(key):
-                for before, of in tried[:place]:
+                for before, of in limits[:place]:
                     before.give_back(of)
                 seconds = waited(wait)
                 raise ProblemError(
@@ -110,7 +110,7 @@ class Desk:
         finally:
             self._waiting -= 1
         if entry is not None:
-            for limiter, key in tried:
+            for limiter, key in limits:
                 limiter.give_back(key)
         return entry
 
@@ -154,9 +154,9 @@ class Desk:
             fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=8, errors="strict")
         except ValueError:
             return None
-        found = {name: values[0] for name, values in fields.items()}
+        values_by_name = {name: values[0] for name, values in fields.items()}
         nonce = cookie_of(request.headers, self.sessions.form_cookie)
-        return found if self.sessions.is_form(nonce, found.get("form", "")) else None
+        return values_by_name if self.sessions.is_form(nonce, values_by_name.get("form", "")) else None
 
     def sign_in(self, answer: Response, request: Request, entry: PasswordEntry) -> None:
         """Begin a new session and end the previous one."""
@@ -258,10 +258,10 @@ def _add_state(router: APIRouter, figures: "RequestFigures", services: "Callable
 
         `confined` says whether photos are decoded by processes that can do nothing else.
         """
-        found = all([service.is_ready() for service in services()])
-        response.status_code = 200 if found else 503
+        is_ready = all([service.is_ready() for service in services()])
+        response.status_code = 200 if is_ready else 503
         response.headers["Cache-Control"] = "no-store"
-        return {"ready": found, "confined": is_confined()}
+        return {"ready": is_ready, "confined": is_confined()}
 
     @router.get(METRICS, tags=["server"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     def metrics(request: Request) -> Response:

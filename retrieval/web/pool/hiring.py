@@ -115,17 +115,17 @@ class ForkServer:
     def hire(self) -> Worker:
         """Fork a worker."""
         with _or_not_started():
-            here, there = multiprocessing.Pipe()
+            ours, theirs = multiprocessing.Pipe()
         try:
             with self._lock:
-                pid, generation = self._fork(there)
+                pid, generation = self._fork(theirs)
             with _or_not_started():  # here there may be too many open files, or the worker may be dead already
-                return _Forked(pid, here, self, generation, os.pidfd_open(pid))
+                return _Forked(pid, ours, self, generation, os.pidfd_open(pid))
         except Died:
-            here.close()  # a worker ends with that
+            ours.close()  # a worker ends with that
             raise
         finally:
-            there.close()
+            theirs.close()
 
     def _fork(self, pipe: Connection) -> tuple[int, int]:
         """Fork a worker that uses a pipe; return its process number and its generation."""
@@ -298,19 +298,19 @@ def _start_process(run: Callable[[Connection], None], start: Start) -> tuple[Con
     """Start a process, and send it `start` first; return this end of its pipe, and the process."""
     context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads and their locks
     with _or_not_started():
-        here, there = context.Pipe()
+        ours, theirs = context.Pipe()
         try:
-            process = context.Process(target=run, args=(there,), daemon=True)
+            process = context.Process(target=run, args=(theirs,), daemon=True)
             with without_interrupt():
                 process.start()
             with contextlib.suppress(BrokenPipeError):  # it has died: fail what waits for its first message
-                here.send(start)
+                ours.send(start)
         except OSError:
-            here.close()
+            ours.close()
             raise
         finally:
-            there.close()
-    return here, process
+            theirs.close()
+    return ours, process
 
 
 def _stand_back(start: Start) -> None:

@@ -64,10 +64,10 @@ class Turns(Generic[T]):
 
     def take_out(self, wanted: Callable[[T], bool]) -> list[T]:
         """Remove and return the waiting items that match."""
-        found = [one for one in self if wanted(one)]
-        for one in found:
+        matches = [one for one in self if wanted(one)]
+        for one in matches:
             own = self._waiting[one.client]
             own.remove(one)
             if not own:
                 del self._waiting[one.client]
-        return found
+        return matches

@@ -233,12 +233,12 @@ class WorkerPool:
 
     def _do(self, place: int, task: _Task) -> None:
         """Have a task done, and resolve its future."""
-        asked = False
+        is_sent = False
         try:
             if time.monotonic() > task.deadline:  # it only waited: no process is at fault
                 raise TookTooLong
             worker = self._hire(place, task.deadline, task)
-            asked = True
+            is_sent = True
             try:
                 answer = _ask(worker, task, renew=worker.renews)
             except _NotBegun:  # it was killed while idle
@@ -252,7 +252,7 @@ class WorkerPool:
                 raise Died
         except Exception as error:
             task.future.set_exception(error)
-            if asked and not isinstance(error, Refused | Failed):
+            if is_sent and not isinstance(error, Refused | Failed):
                 self._dismiss(place)
             return
         task.future.set_result(answer)

@@ -103,11 +103,11 @@ def roots(request: Request) -> Roots:
 @router.get("/away")
 def away_folders(request: Request) -> Away:
     """List the folders with photos of the collection that do not exist now, or are empty."""
-    found = service_of(request).away()
+    folders = service_of(request).away()
     return Away(
         folders=[
             AwayFolder(id=folder_id(folder), name=readable(Path(folder).name or folder), photos=photos)
-            for folder, photos in found
+            for folder, photos in folders
         ]
     )
 
@@ -129,9 +129,9 @@ def named_roots(roots: Sequence[Path]) -> list[AllowedFolder]:
 
 def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
     """List the contents of a folder below one of some roots."""
-    found = list_folder(roots, root, path)
-    folders = [SubFolder(name=name, path=(PurePosixPath(path) / name).as_posix()) for name in found.folders]
-    counted = some_of(found, "name", "photos", "films", "more")
+    listing = list_folder(roots, root, path)
+    folders = [SubFolder(name=name, path=(PurePosixPath(path) / name).as_posix()) for name in listing.folders]
+    counted = some_of(listing, "name", "photos", "films", "more")
     return RootFolder(root=root, path=path, folders=folders, **counted)
 
 
@@ -163,13 +163,13 @@ async def add_photos(request: Request) -> Kept:
             raise ProblemError(400, "Send photos, as the field photos of the form.")
         names = [safe_name(name, films=True) for name in form.names]
         within = safe_folder(form.fields.get("folder", ""))
-        kept = await run_in_threadpool(keep_uploads, service.folder, form.photos, names, within)
+        stored = await run_in_threadpool(keep_uploads, service.folder, form.photos, names, within)
         index = form.fields.get("index") != "no"
     number = None
     if index:
         job = await run_in_threadpool(service.begin, index_of([service.folder / UPLOADS]))
         number = job.id
-    return Kept(photos=kept, job=number)
+    return Kept(photos=stored, job=number)
 
 
 def _receiver(service: Service, length: str) -> Receiver:

@@ -129,16 +129,16 @@ def album_photos(
 ) -> PhotoPage:
     """List the photos of an album in its order, a page at a time."""
     service = service_of(request)
-    total, found = service.collection.catalogue.read(curation.album_page, album, offset, limit)
-    service.recent.remember(found)
-    return PhotoPage(total=total, offset=offset, photos=describe_photos(service, found))
+    total, numbers = service.collection.catalogue.read(curation.album_page, album, offset, limit)
+    service.recent.remember(numbers)
+    return PhotoPage(total=total, offset=offset, photos=describe_photos(service, numbers))
 
 
 @router.get("/photos/{number}/albums")
 def albums_of_photo(request: Request, number: Annotated[int, Path(ge=0, le=MAX_NUMBER)]) -> Albums:
     """List the albums that a photo is in."""
-    found = service_of(request).collection.catalogue.read(curation.albums_of_photo, number)
-    return Albums(albums=[_facts(one) for one in found])
+    albums = service_of(request).collection.catalogue.read(curation.albums_of_photo, number)
+    return Albums(albums=[_facts(one) for one in albums])
 
 
 @router.patch("/albums/{album}", dependencies=WRITING)

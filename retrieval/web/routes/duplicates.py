@@ -114,12 +114,12 @@ async def picture_of_binned(request: Request, entry: Annotated[str, InPath(max_l
     """Return a thumbnail of a photo in the bin."""
     service = service_of(request)
     one = await run_in_threadpool(_find, service, entry)
-    made = await run_in_threadpool(kept_thumbnail, one.sha256, PICTURE, service.cache)
-    if made is None:
+    picture = await run_in_threadpool(kept_thumbnail, one.sha256, PICTURE, service.cache)
+    if picture is None:
         file = _bin(service) / one.id / FILE_FOLDER / Path(one.path).name
         wanted = {"path": str(file), "name": one.name, "sha256": None, "size": PICTURE, "cache": str(service.cache)}
-        _, made = await service.decode(request, "thumbnail", wanted)
-    return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=3600"})
+        _, picture = await service.decode(request, "thumbnail", wanted)
+    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=3600"})
 
 
 @router.post("/bin", dependencies=WRITING)
@@ -128,9 +128,9 @@ def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
     service = service_of(request)
     folder = _bin(service)
     with refusing():
-        told = discard(service.collection.catalogue, asked.photos, folder, Path(_place(service)))
+        report = discard(service.collection.catalogue, asked.photos, folder, Path(_place(service)))
     service.wrote()
-    return _moved(request, told)
+    return _moved(request, report)
 
 
 @router.post("/bin/back", dependencies=WRITING)
@@ -148,13 +148,13 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
             raise FileNotMoved(outside().message)
 
     with refusing():
-        told = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder, check)
+        report = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder, check)
     service.wrote()
     job = None
-    if told.forgotten:
+    if report.forgotten:
         folders = [*filter(service.takes_from, service.indexed_folders())]
-        job = service.begin(index_of(under_known_names(told.forgotten, folders))).id
-    return PutBack(**_moved(request, told).model_dump(), job=job)
+        job = service.begin(index_of(under_known_names(report.forgotten, folders))).id
+    return PutBack(**_moved(request, report).model_dump(), job=job)
 
 
 def _bin(service: Service) -> Path:
@@ -179,16 +179,16 @@ def _place(service: Service) -> str:
     return str(service.collection.folder.resolve())
 
 
-def _moved(request: Request, told: BinReport) -> Moved:
+def _moved(request: Request, report: BinReport) -> Moved:
     language = language_of(request)
     return Moved(
         moved=[
             Binned(id=one.id, number=number, name=name, moved=one.moved)
-            for one in told.moved
+            for one in report.moved
             for number, name in one.photos.items()
         ],
         failed=[
             NotMoved(number=number, reason=in_language(error.message, language))
-            for number, error in told.failed.items()
+            for number, error in report.failed.items()
         ],
     )

@@ -118,8 +118,8 @@ def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
 @router.post("/summary")
 def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
     """Return the tags, titles, captions and dates of some photos."""
-    found = service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
-    return PhotosSummary(**asdict(found))
+    summary = service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
+    return PhotosSummary(**asdict(summary))
 
 
 @router.post("/remove", dependencies=WRITING)

@@ -83,7 +83,7 @@ async def iiif_information(request: Request, number: Number) -> Response:
     service = service_of(request)
     row = await _row(service, number)
     _, sizes = served_sizes(service, row.width, row.height)
-    told = IiifInformation(
+    information = IiifInformation(
         id=str(request.url.replace(query="")).removesuffix("/info.json"),
         width=sizes[0][0],
         height=sizes[0][1],
@@ -92,11 +92,11 @@ async def iiif_information(request: Request, number: Number) -> Response:
         extraFormats=["webp"],
         extraFeatures=list(EXTRA_FEATURES),
     )
-    made = told.model_dump(by_alias=True)
+    answer = information.model_dump(by_alias=True)
     if (access := access_service(request)) is not None:
-        made["@context"] = [AUTHORIZATION, made["@context"]]
-        made["service"] = [probe_service(f"{told.id}/probe", access), earlier_service(access)]
-    return linked_data(request, made)
+        answer["@context"] = [AUTHORIZATION, answer["@context"]]
+        answer["service"] = [probe_service(f"{information.id}/probe", access), earlier_service(access)]
+    return linked_data(request, answer)
 
 
 @router.get("/{number}/probe", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}})
@@ -141,17 +141,17 @@ async def iiif_image(
             return None
         return await run_in_threadpool(kept_tile, row.sha256, service.cache, level + tile[0], *tile[1:])
 
-    made = await kept()
-    if made is None:
+    picture = await kept()
+    if picture is None:
         async with service.cutting(row.sha256 or ""):  # a page asks for many tiles at once: the photo is cut once
-            made = await kept()
-            if made is None:
-                asked = {"path": row.path, "name": row.name, "sha256": row.sha256, "cache": str(service.cache)}
+            picture = await kept()
+            if picture is None:
+                job = {"path": row.path, "name": row.name, "sha256": row.sha256, "cache": str(service.cache)}
                 part = {"level": level, "box": box, "size": wanted, "form": form}
-                _, made = await service.decode(
-                    request, "part", {**asked, **part}, least_pixels=LARGEST, seconds=CUTTING_SECONDS
+                _, picture = await service.decode(
+                    request, "part", {**job, **part}, least_pixels=LARGEST, seconds=CUTTING_SECONDS
                 )
-    return Response(made, media_type=f"image/{form['format']}", headers=keep_for_a_while(tag))
+    return Response(picture, media_type=f"image/{form['format']}", headers=keep_for_a_while(tag))
 
 
 async def _row(service: Service, number: int) -> ImageRow:
@@ -170,11 +170,11 @@ def parse_region(region: str, width: int, height: int) -> tuple[float, float, fl
         side = min(width, height)
         left, top = (width - side) // 2, (height - side) // 2
         return left, top, left + side, top + side
-    found = _REGION.fullmatch(region)
-    if found is None:
+    match = _REGION.fullmatch(region)
+    if match is None:
         raise ProblemError(400, "A region is full, square, x,y,w,h or pct:x,y,w,h.")
-    x, y, w, h = map(float, found["parts"].split(","))
-    if found["pct"]:
+    x, y, w, h = map(float, match["parts"].split(","))
+    if match["pct"]:
         x, w, y, h = x * width / 100, w * width / 100, y * height / 100, h * height / 100
     elif not all(value.is_integer() for value in (x, y, w, h)):
         raise ProblemError(400, "A region is full, square, x,y,w,h or pct:x,y,w,h.")
@@ -188,22 +188,22 @@ def parse_size(size: str, box: Sequence[float]) -> tuple[int, int]:
     """Parse a size of IIIF to width and height; raises ProblemError if it is not available."""
     wide, high = box[2] - box[0], box[3] - box[1]
     ratio = wide / high
-    found = _SIZE.fullmatch(size)
+    match = _SIZE.fullmatch(size)
     if size == "max":
         scale = min(1, LARGEST_PICTURE / max(wide, high))
         width, height = wide * scale, high * scale
-    elif found is None or size in (",", "!,") or (found["within"] and not (found["width"] and found["height"])):
+    elif match is None or size in (",", "!,") or (match["within"] and not (match["width"] and match["height"])):
         raise ProblemError(400, "A size is max, w, ,h w,h !w,h or pct:n.")
-    elif found["pct"]:
-        width, height = (float(found["pct"]) / 100 * side for side in (wide, high))
+    elif match["pct"]:
+        width, height = (float(match["pct"]) / 100 * side for side in (wide, high))
     else:
-        width, height = float(found["width"] or 0), float(found["height"] or 0)
-        if found["within"]:
+        width, height = float(match["width"] or 0), float(match["height"] or 0)
+        if match["within"]:
             scale = min(width / wide, height / high, 1)
             width, height = wide * scale, high * scale
-        elif not found["width"]:
+        elif not match["width"]:
             width = height * ratio
-        elif not found["height"]:
+        elif not match["height"]:
             height = width / ratio
     whole = max(1, round(width)), max(1, round(height))
     if width <= 0 or height <= 0 or whole[0] > -(-wide // 1) or whole[1] > -(-high // 1):
@@ -215,16 +215,16 @@ def parse_size(size: str, box: Sequence[float]) -> tuple[int, int]:
 
 def parse_form(rotation: str, file: str) -> dict[str, Any]:
     """Parse rotation, quality and format of IIIF for `encode_part`; raises ProblemError if they are not available."""
-    turn, asked = _ROTATION.fullmatch(rotation), _FILE.fullmatch(file)
+    turn, match = _ROTATION.fullmatch(rotation), _FILE.fullmatch(file)
     if turn is None:
         raise ProblemError(400, "A rotation is 0, 90, 180 or 270, or that with ! before it.")
-    if asked is None:
+    if match is None:
         raise ProblemError(400, "A picture is default, color or gray, and ends in .jpg, .png or .webp.")
     return {
         "mirrored": turn["mirrored"] is not None,
         "degrees": int(turn["degrees"]),
-        "grey": asked["quality"] == "gray",
-        "format": FORMATS[asked["format"]],
+        "grey": match["quality"] == "gray",
+        "format": FORMATS[match["format"]],
     }
 
 
@@ -237,8 +237,8 @@ def _find_tile(
         column, row = box[0] / step, box[1] / step
         if column.is_integer() and row.is_integer():
             left, top = int(column) * SIDE, int(row) * SIDE
-            there = min(SIDE, width - left), min(SIDE, height - top)
+            part = min(SIDE, width - left), min(SIDE, height - top)
             edges = min((left + SIDE) << level, sizes[0][0]), min((top + SIDE) << level, sizes[0][1])
-            if there == size and edges == (box[2], box[3]):
+            if part == size and edges == (box[2], box[3]):
                 return level, int(column), int(row)
     return None

@@ -91,14 +91,14 @@ def improve_state(request: Request) -> ImproveState:
     service = service_of(request)
     collection = service.collection
     last = _last(service)
-    there = last is not None and (collection.folder / IMPROVEMENT_PICTURE).is_file()
+    has_picture = last is not None and (collection.folder / IMPROVEMENT_PICTURE).is_file()
     return ImproveState(
         photos=service.count(),
         missing=count_missing(collection.catalogue),
         foreign=is_foreign(collection.options.descriptor),
         interrupted=(collection.folder / IMPROVING).is_dir(),
         last=last,
-        picture="/api/improve/picture" if there else None,
+        picture="/api/improve/picture" if has_picture else None,
     )
 
 

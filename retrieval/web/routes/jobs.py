@@ -223,10 +223,10 @@ async def glimpse(
     wanted: dict[str, Any] = {"path": str(path), "name": path.name, "size": PREVIEW_SIDE if large else SIZES[1]}
     wanted |= {} if large else {"sha256": None, "cache": str(service.cache)}
     try:
-        _, made = await service.decode(request, "preview" if large else "thumbnail", wanted, upload=True)
+        _, picture = await service.decode(request, "preview" if large else "thumbnail", wanted, upload=True)
     except (ProblemError, Refused):  # the job says what is wrong with it
         return Response(status_code=204)
-    return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})
+    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})
 
 
 @router.post("/{number}/pause", dependencies=WRITING)
@@ -264,41 +264,43 @@ def begin(
     return service, service.begin(_work(service, asked))
 
 
-def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain) -> kinds.JobKind:
-    match asked:
+def _work(service: Service, request_body: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain) -> kinds.JobKind:
+    match request_body:
         case Index(source="manifest"):
             try:
-                return kinds.index_of_manifest(asked.address)
+                return kinds.index_of_manifest(request_body.address)
             except CairnError as error:
                 raise ProblemError(400, error.message) from None
         case Index():
-            return kinds.index_of(_places(service, asked), asked.films)
+            return kinds.index_of(_places(service, request_body), request_body.films)
         case GroupPhotos():
-            return kinds.GroupJob(augment=asked.augment)
+            return kinds.GroupJob(augment=request_body.augment)
         case Retrain():
-            return kinds.RetrainJob(drop_missing=asked.drop_missing)
+            return kinds.RetrainJob(drop_missing=request_body.drop_missing)
         case Remove(missing=True):
             return kinds.RemoveJob(missing=True)
         case MoveRoot():
-            old = next((folder for folder, _ in service.away() if folder_id(folder) == asked.folder), None)
+            old = next((folder for folder, _ in service.away() if folder_id(folder) == request_body.folder), None)
             if old is None:
                 raise ProblemError(409, "This folder is there again, or has no photos any more.")
-            return kinds.MoveJob(old=old, new=str(folder_below(service.options.roots, asked.root, asked.path)))
+            return kinds.MoveJob(
+                old=old, new=str(folder_below(service.options.roots, request_body.root, request_body.path))
+            )
         case Remove():
-            names = service.names(asked.photos)
+            names = service.names(request_body.photos)
             if not names:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
-            return kinds.RemoveJob(names=names, for_good=asked.for_good)
+            return kinds.RemoveJob(names=names, for_good=request_body.for_good)
         case Plain():
-            return kinds.KINDS[asked.kind]()
+            return kinds.KINDS[request_body.kind]()
 
 
 def list_jobs(request: Request) -> Jobs:
     """All waiting and running jobs, and the last that ended, in the visitor's language."""
     service = service_of(request)
-    found = service.queue.jobs(service.in_queue, ended=MOST)
-    ahead = _ahead(request, service) if any(one.state == QUEUED for one in found) else None
-    return Jobs(jobs=[_described(request, service, one, ahead, LISTED) for one in found])
+    jobs_listed = service.queue.jobs(service.in_queue, ended=MOST)
+    ahead = _ahead(request, service) if any(one.state == QUEUED for one in jobs_listed) else None
+    return Jobs(jobs=[_described(request, service, one, ahead, LISTED) for one in jobs_listed])
 
 
 def describe_job(request: Request, service: Service, job: QueuedJob) -> Job:
@@ -331,11 +333,11 @@ def _ahead(request: Request, service: Service) -> JobAhead | None:
     if job is None:
         return None
     here = job.collection == service.in_queue
-    seen = here or may_see(caller_of(request.scope).collections, job.collection)
+    is_visible = here or may_see(caller_of(request.scope).collections, job.collection)
     return JobAhead(
         title=translate(job.title, language_of(request)),
-        about=without_paths(job.about, service.places) if seen else "",
-        collection=PurePath(job.collection).stem if seen and not here else None,
+        about=without_paths(job.about, service.places) if is_visible else "",
+        collection=PurePath(job.collection).stem if is_visible and not here else None,
         here=here,
     )
 
@@ -349,36 +351,36 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
         return [plain(one) for one in value] if isinstance(value, list) else value
 
     result = {**{key: value for key, value in result.items() if key != "sidecars"}, **result.get("sidecars", {})}
-    told: dict[str, Any] = {"lengths": dict(result.get("shortened", {}))}
+    summary: dict[str, Any] = {"lengths": dict(result.get("shortened", {}))}
     for key, value in result.items():
         if key in ("collection", "out", "shortened", "kept_out_reasons", "places"):
             continue
         if isinstance(value, list):
-            told["lengths"].setdefault(key, len(value))
+            summary["lengths"].setdefault(key, len(value))
             value = value[:most]
         if key == "kept_out":
-            value = told["lengths"][key]
+            value = summary["lengths"][key]
         elif key in ("failed", "remarks") and isinstance(value, list) and value:
             value = failures_by_name(value, service.indexed_folders())
-        told[key] = plain(value)
-    return told
+        summary[key] = plain(value)
+    return summary
 
 
-def _places(service: Service, asked: Index) -> list[Path]:
+def _places(service: Service, index: Index) -> list[Path]:
     """What is to be indexed."""
-    if asked.source == "folder" and asked.root is not None:
-        return [folder_below(service.options.roots, asked.root, asked.path)]
-    if asked.source == "uploads":
+    if index.source == "folder" and index.root is not None:
+        return [folder_below(service.options.roots, index.root, index.path)]
+    if index.source == "uploads":
         uploads = service.folder / UPLOADS
         if not uploads.is_dir():
             raise ProblemError(404, "No photo was uploaded to this collection yet.")
         return [uploads]
     folders = service.indexed_folders()
-    if asked.source == "known":
-        there = [folder for folder in _taken_from(service, folders) if folder.is_dir()]
-        if not there:
+    if index.source == "known":
+        folders_there = [folder for folder in _taken_from(service, folders) if folder.is_dir()]
+        if not folders_there:
             raise ProblemError(404, "None of the folders of this collection is there: connect the drive they are on.")
-        return there
+        return folders_there
     paths = _taken_from(service, failed_files(service.collection.catalogue))
     failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
@@ -388,10 +390,10 @@ def _places(service: Service, asked: Index) -> list[Path]:
 
 def _taken_from(service: Service, places: list[Path]) -> list[Path]:
     """Those of some places from which the catalogue takes photos; raises ProblemError if there are none."""
-    found = [place for place in places if service.takes_from(place)]
-    if places and not found:
+    allowed = [place for place in places if service.takes_from(place)]
+    if places and not allowed:
         raise ProblemError(403, kinds.outside().message)
-    return found
+    return allowed
 
 
 def _act(request: Request, number: int, act: str) -> Job:
@@ -412,16 +414,16 @@ def _being_added(service: Service, number: int, place: int) -> Path | None:
 def _own(service: Service, number: int) -> QueuedJob:
     """A job on this collection: the queue may be of several."""
     with contextlib.suppress(JobNotFound):
-        found = service.queue.job(number)
-        if found.collection == service.in_queue:
-            return found
+        job = service.queue.job(number)
+        if job.collection == service.in_queue:
+            return job
     raise ProblemError(404, "There is no such job: it may have been forgotten.")
 
 
 async def _events(request: Request, service: Service, place: ConnectionSlot) -> AsyncIterator[str]:
     stopping: Callable[[], bool] | None = request.scope.get(STOPPING)
     still: Callable[[], bool] = request.scope.get(STILL, lambda: True)
-    began = looked = said = time.monotonic()
+    began = looked = sent = time.monotonic()
     version, before = -1, ""
     try:
         yield "retry: 2000\n\n"
@@ -436,10 +438,10 @@ async def _events(request: Request, service: Service, place: ConnectionSlot) -> 
                 version, looked = service.queue.version, now
                 text = (await run_in_threadpool(list_jobs, request)).model_dump_json()
                 if text != before:
-                    before, said = text, now
+                    before, sent = text, now
                     yield f"event: jobs\ndata: {text}\n\n"
-            if now - said >= BEAT:
-                said = now
+            if now - sent >= BEAT:
+                sent = now
                 yield ": still there\n\n"
             await asyncio.sleep(LOOK)
     finally:

@@ -41,5 +41,5 @@ async def photo_objects(request: Request, number: Number) -> ObjectsOfPhoto:
     if getattr(state, "objects", None) is None:
         state.objects = PhotoObjects(service.collection)
     known: PhotoObjects = state.objects
-    found = await run_in_threadpool(known.of, row)
-    return ObjectsOfPhoto(grouped=known.is_grouped, objects=[ObjectOfPhoto(**vars(one)) for one in found])
+    objects = await run_in_threadpool(known.of, row)
+    return ObjectsOfPhoto(grouped=known.is_grouped, objects=[ObjectOfPhoto(**vars(one)) for one in objects])

@@ -64,10 +64,10 @@ class Static(StaticFiles):
         """Return a file: browsers cache it if its address has the version, and otherwise ask again each time."""
         if "\0" in path:
             raise HTTPException(404)
-        found = _VERSION.match(path)
+        match = _VERSION.match(path)
         # A page that was opened before an update gets the current file.
-        path = path[found.end() :] if found else path
-        current = found is not None and found[1] == static_version()
+        path = path[match.end() :] if match else path
+        current = match is not None and match[1] == static_version()
         try:
             response = await super().get_response(path, scope)
         except (OSError, ValueError):  # a name that no file can have

@@ -124,12 +124,12 @@ async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256)
     tag = f'"{row.sha256}-{size}"'
     if is_known(request, tag):
         return Response(status_code=304, headers=keep_for_a_while(tag))
-    made = kept_thumbnail(row.sha256, size, service.cache)
-    if made is None:
+    picture = kept_thumbnail(row.sha256, size, service.cache)
+    if picture is None:
         known = row.sha256 or ""  # of no file: unknown photos are not shown
         wanted = {"path": row.path, "name": row.name, "sha256": known, "size": size, "cache": str(service.cache)}
-        _, made = await service.decode(request, "thumbnail", wanted)
-    return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
+        _, picture = await service.decode(request, "thumbnail", wanted)
+    return Response(picture, media_type="image/jpeg", headers=keep_for_a_while(tag))
 
 
 @router.get("/photos/{number}/image", responses=JPEG, response_class=Response)
@@ -143,8 +143,8 @@ async def image(
     if is_known(request, tag):
         return Response(status_code=304, headers=keep_for_a_while(tag))
     wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size}
-    _, made = await service.decode(request, "image", wanted)
-    return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
+    _, picture = await service.decode(request, "image", wanted)
+    return Response(picture, media_type="image/jpeg", headers=keep_for_a_while(tag))
 
 
 @router.get(
@@ -181,9 +181,9 @@ async def preview(request: Request) -> Response:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one photo, as the field photo of the form.")
         wanted = {"path": str(form.photos[0]), "name": form.names[0], "size": PREVIEW_SIDE}
-        facts, made = await service.decode(request, "preview", wanted, upload=True)
+        facts, picture = await service.decode(request, "preview", wanted, upload=True)
     headers = {"X-Photo-Width": str(facts["width"]), "X-Photo-Height": str(facts["height"])}
-    return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
+    return Response(picture, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
 
 
 def is_known(request: Request, tag: str) -> bool:

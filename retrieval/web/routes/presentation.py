@@ -80,9 +80,9 @@ def iiif_manifest(request: Request, asked: Annotated[LayoutParameters, Query()])
     label = service.name
     if asked.album is not None:
         label = service.collection.catalogue.read(curation.read_album, asked.album).name
-    made = _manifest(request, plain(label), numbers)
+    manifest = _manifest(request, plain(label), numbers)
     query = f"?{request.url.query}" if request.url.query else ""
-    return linked_data(request, _presentation(request).searched(made, f"{_root(request)}/api/iiif/words{query}"))
+    return linked_data(request, _presentation(request).searched(manifest, f"{_root(request)}/api/iiif/words{query}"))
 
 
 @router.get("/words", responses=_JSON, response_class=Response)
@@ -95,8 +95,8 @@ def iiif_words(
     service = service_of(request)
     wanted = replace(asked.wanted(), words=q)
     numbers = numbers_of(service.collection.catalogue, wanted, "name") if q.strip() else []
-    found = photos_there(service.collection.catalogue, numbers[:_MOST_WORDS], service.cache)
-    return linked_data(request, _presentation(request).words(_here(request), found))
+    photos = photos_there(service.collection.catalogue, numbers[:_MOST_WORDS], service.cache)
+    return linked_data(request, _presentation(request).words(_here(request), photos))
 
 
 @router.get("/groups/{group}/manifest.json", responses=_JSON, response_class=Response)
@@ -137,16 +137,16 @@ async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query
     annotations.
     """
     answer = await search(request, asked)
-    shown = [one for one in answer["results"] if one["found"] or one["probability"] >= LIKELY]
+    results = [one for one in answer["results"] if one["found"] or one["probability"] >= LIKELY]
     presented, notes = _presentation(request), {}
-    for one in shown:
+    for one in results:
         if one["region"]:
             x, y = zip(*one["region"], strict=True)
             box = (min(x) + 0.5, min(y) + 0.5, max(x) + 0.5, max(y) + 0.5)
             notes[one["number"]] = presented.marked(one["number"], box, f"{one['probability']:.1%}")
     name = answer["query"] if isinstance(answer["query"], str) else ", ".join(answer["query"])
     label = spoken(said("Photos that show the same as {name}"), name=name)
-    numbers = [one["number"] for one in shown]
+    numbers = [one["number"] for one in results]
     return linked_data(request, await run_in_threadpool(_manifest, request, label, numbers, notes))
 
 
@@ -184,8 +184,8 @@ def photo_of_source(
     for key in [column] if column else IDENTIFIERS:
         total, rows = catalogue.page(0, 1, wanted=Filter(where=((key, id),)))
         if total:
-            asked = f"photo?number={rows[0].number}" if total == 1 else f"?{urlencode({'where': f'{key}={id}'})}"
-            return RedirectResponse(f"{_root(request)}/{asked}", 303)
+            target = f"photo?number={rows[0].number}" if total == 1 else f"?{urlencode({'where': f'{key}={id}'})}"
+            return RedirectResponse(f"{_root(request)}/{target}", 303)
     raise ProblemError(404, "No photo of this collection has this identifier.")
 
 

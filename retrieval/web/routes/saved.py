@@ -102,19 +102,19 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
     """List the results of a saved search by date of the books, with their categories."""
     service = service_of(request)
     with service.collection.catalogue.reading() as session:
-        meant = saved.saved_search(session, search)
-        found = {one.number: one for one in saved.finds_of(session, search)}
-    listed = {one.number: one for one in occurrences_of(service.collection, meant)}
+        stored = saved.saved_search(session, search)
+        finds_by_number = {one.number: one for one in saved.finds_of(session, search)}
+    listed = {one.number: one for one in occurrences_of(service.collection, stored)}
     return [
         FoundPhoto(
             **photo.model_dump(),
             **some_of(one, "probability", "region", "category", "book", "place"),
             page_label=one.page,
-            found=found[photo.number].found,
-            seen=found[photo.number].seen,
+            found=finds_by_number[photo.number].found,
+            seen=finds_by_number[photo.number].seen,
         )
         for photo in describe_those_there(service, list(listed))
-        if (one := listed[photo.number]).number in found
+        if (one := listed[photo.number]).number in finds_by_number
     ]
 
 
@@ -122,16 +122,16 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
 def finds_file(request: Request, search: Id, category: Category = None) -> Response:
     """Return the results of a saved search as a table (CSV)."""
     collection = service_of(request).collection
-    meant = collection.catalogue.read(saved.saved_search, search)
-    return table_file(occurrence_rows(occurrences_of(collection, meant, category)), "occurrences.csv")
+    stored = collection.catalogue.read(saved.saved_search, search)
+    return table_file(occurrence_rows(occurrences_of(collection, stored, category)), "occurrences.csv")
 
 
 @router.get("/{search}/finds.xml", response_class=Response, responses=TEI)
 def finds_tei(request: Request, search: Id, category: Category = None) -> Response:
     """Return the results of a saved search as TEI: a zone for each region, and books and pages that point to them."""
     collection = service_of(request).collection
-    meant = collection.catalogue.read(saved.saved_search, search)
-    text = occurrences_tei(collection, meant, category)
+    stored = collection.catalogue.read(saved.saved_search, search)
+    text = occurrences_tei(collection, stored, category)
     return attached(text.encode(), TEI_TYPE, "occurrences.xml")
 
 

@@ -120,9 +120,9 @@ async def print_clock(
     format: Annotated[Literal["json", "csv"], Query(description="csv is a file to keep.")] = "json",
 ) -> Any:
     """Estimate in which order impressions of a block or plate were printed, and when, by breaks or widths of lines."""
-    said = None if decisions is None else ClockDecided.model_validate_json(decisions).model_dump()
+    decided = None if decisions is None else ClockDecided.model_validate_json(decisions).model_dump()
     asked = _job(MatchRequest(queries=_parse([q]), photo=photo[0]), None)
-    job = {"expand": "none", **asked, "photos": photo, "decisions": said, "table": format == "csv"}
+    job = {"expand": "none", **asked, "photos": photo, "decisions": decided, "table": format == "csv"}
     answer, _ = await service_of(request).search(request, "print clock", job, seconds=_CLOCK_SECONDS)
     return table_file(answer["rows"], "clock.csv") if format == "csv" else answer
 
@@ -156,10 +156,10 @@ async def match_upload(request: Request, format: Format = "json") -> Any:
         return await _match(request, MatchRequest.model_validate_json(_field(form)), form, format)
 
 
-def _parse(asked: list[str]) -> list[QueryPhoto]:
+def _parse(texts: list[str]) -> list[QueryPhoto]:
     """Read NUMBER[:x0,y0,x1,y1]."""
     queries = []
-    for one in asked:
+    for one in texts:
         number, _, corners = one.partition(":")
         try:
             box = [float(corner) for corner in corners.split(",")] if corners else None

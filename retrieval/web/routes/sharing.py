@@ -84,8 +84,8 @@ def share_album(request: Request, album: AlbumId, asked: ShareRequest) -> NewSha
     with refusing():
         service.collection.catalogue.read(curation.read_album, album)
         token, link = share(service.folder, album, last_day(asked.days), user_of(request))
-    (made,) = _facts(service, [link])
-    return NewSharedAlbum(**made.model_dump(), path=SHARED + token)
+    (shared,) = _facts(service, [link])
+    return NewSharedAlbum(**shared.model_dump(), path=SHARED + token)
 
 
 @router.delete("/api/shared/{id}", dependencies=WRITING, tags=["albums"])
@@ -198,8 +198,8 @@ def _number(numbers: list[int], place: int) -> int:
 
 def _titles(service: Service, numbers: list[int]) -> dict[int, str]:
     """Titles of photos: visitors see no file names."""
-    found = photos_there(service.collection.catalogue, numbers, service.cache)
-    return {one.number: one.title for one in found if one.title}
+    photos = photos_there(service.collection.catalogue, numbers, service.cache)
+    return {one.number: one.title for one in photos if one.title}
 
 
 def _here(request: Request, token: str) -> str:

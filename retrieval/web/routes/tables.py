@@ -98,10 +98,10 @@ async def _read(request: Request, *, dry_run: bool) -> TableReport:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one table, as the field table of the form.")
         try:
-            asked = HowToImport.model_validate_json(form.fields.get("request") or "{}")
+            options_sent = HowToImport.model_validate_json(form.fields.get("request") or "{}")
         except ValidationError as error:
             raise ProblemError(422, validation_sentence(error.errors())) from None
-        return await run_in_threadpool(_report, service, form.photos[0], form.names[0], asked, dry_run)
+        return await run_in_threadpool(_report, service, form.photos[0], form.names[0], options_sent, dry_run)
 
 
 def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bool) -> TableReport:
@@ -118,7 +118,7 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
         return Message.of(sentence).told(lambda place: _ON_PAGE.get(place, place)).replace(str(path), name)
 
     try:
-        told = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)
+        report = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)
         header, *sample = itertools.islice(_cells(path, asked.delimiter), SAMPLE + 1)
     except DatabaseError:
         raise
@@ -126,20 +126,20 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
         raise ProblemError(422, said(error.message)) from None
     return TableReport(
         imported=not dry_run,
-        rows=told.rows,
-        matched=told.matched,
-        photos=told.photos,
-        columns=_columns(header, told),
+        rows=report.rows,
+        matched=report.matched,
+        photos=report.photos,
+        columns=_columns(header, report),
         sample=sample,
         unmatched=[
             TableLine(line=int(one["line"]), what=str(one["name"]), reason=str(one["reason"]))
-            for one in told.unmatched[:_SHOWN]
+            for one in report.unmatched[:_SHOWN]
         ],
         warnings=[
             TableLine(line=int(one["line"]), what=str(one["column"]), reason=str(one["reason"]))
-            for one in told.warnings[:_SHOWN]
+            for one in report.warnings[:_SHOWN]
         ],
-        notes=[said(one) for one in (*told.columns["warnings"], *told.notes)],
+        notes=[said(one) for one in (*report.columns["warnings"], *report.notes)],
     )
 
 
@@ -150,9 +150,9 @@ def _cells(path: Path, delimiter: str) -> Any:
             yield [clean(cell, _LONGEST_CELL) for cell in cells[:_MOST_COLUMNS]]
 
 
-def _columns(header: list[str], told: ImportReport) -> list[TableColumn]:
+def _columns(header: list[str], report: ImportReport) -> list[TableColumn]:
     """The field that each column is read as."""
-    means: dict[str, Any] = {one["column"]: FIELDS[one["as"]].word for one in told.columns["understood"]}
-    means[told.columns["photo"]] = "photo"
+    means: dict[str, Any] = {one["column"]: FIELDS[one["as"]].word for one in report.columns["understood"]}
+    means[report.columns["photo"]] = "photo"
     names = [clean(name, LONGEST_KEY) for name in header]
     return [TableColumn(header=name, means=means.get(name, "text")) for name in names]

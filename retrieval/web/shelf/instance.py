@@ -71,8 +71,8 @@ def running_server(home: Path) -> str | None:
     # The answer may be in another protocol: another program may use the address by now.
     with contextlib.suppress(OSError, HTTPException, ValueError, RecursionError, AttributeError):
         with (home / FILE).open("rb") as file:
-            said = json.loads(file.read(_LARGEST))
-        address, server = said.get("address"), said.get("server")
+            record = json.loads(file.read(_LARGEST))
+        address, server = record.get("address"), record.get("server")
         parts = urlsplit(address)
         # Anyone may have written the file: a browser is only sent to this machine, and to a server that knows the file.
         if parts.scheme != "http" or not _is_here(parts.hostname or "") or not isinstance(server, str) or not server:

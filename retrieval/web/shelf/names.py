@@ -42,8 +42,8 @@ def clean_title(text: str) -> str:
 
 def title_key(title: str) -> str:
     """Key that is equal for titles that look alike: case, spellings of a letter and joiners are ignored."""
-    seen = "".join(one for one in title if one not in JOINERS)
-    return unicodedata.normalize("NFKC", seen).casefold()
+    visible = "".join(one for one in title if one not in JOINERS)
+    return unicodedata.normalize("NFKC", visible).casefold()
 
 
 def folder_name(title: str, taken: Collection[str] = ()) -> str:

@@ -229,7 +229,7 @@ async def discard(request: Request, name: Name) -> Discarded:
 def binned_collections(request: Request) -> BinnedCollections:
     """List the collections in the bin."""
     _refuse_some(request)
-    found = shelf_of(request).shelf.binned()
+    entries = shelf_of(request).shelf.binned()
     return BinnedCollections(
         collections=[
             BinnedCollection(
@@ -237,7 +237,7 @@ def binned_collections(request: Request) -> BinnedCollections:
                 title=one.title,
                 moved=one.moved.isoformat(timespec="seconds") if one.moved else None,
             )
-            for one in found
+            for one in entries
         ]
     )
 
@@ -276,22 +276,22 @@ async def cover(
     card = await run_in_threadpool(service.shelf.card, name)
     if card.cover is None or size not in SIZES:
         raise ProblemError(404, "There is no such picture.")
-    shown = card.cover
-    headers = {"ETag": f'"{shown.sha256}-{size}"', "Cache-Control": "private, no-cache"}
-    if shown.sha256 and request.headers.get("if-none-match") == headers["ETag"]:
+    photo = card.cover
+    headers = {"ETag": f'"{photo.sha256}-{size}"', "Cache-Control": "private, no-cache"}
+    if photo.sha256 and request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     cache = service.home / name / CACHE
-    made = await run_in_threadpool(kept_thumbnail, shown.sha256, size, cache)
-    if made is None:
+    picture = await run_in_threadpool(kept_thumbnail, photo.sha256, size, cache)
+    if picture is None:
         wanted = {
-            "path": shown.path,
-            "name": shown.name,
-            "sha256": shown.sha256 or "",
+            "path": photo.path,
+            "name": photo.name,
+            "sha256": photo.sha256 or "",
             "size": size,
             "cache": str(cache),
         }
-        _, made = await service.decode(request, "thumbnail", wanted)
-    return Response(made, media_type="image/jpeg", headers=headers)
+        _, picture = await service.decode(request, "thumbnail", wanted)
+    return Response(picture, media_type="image/jpeg", headers=headers)
 
 
 @router.get("/roots", dependencies=WRITING)

@@ -77,8 +77,8 @@ class ShelfService:
 
     def cards(self, scope: Scope) -> list[Card]:
         """Collections as shown, of those that the current user may see."""
-        seen = caller_of(scope).collections
-        return [card for card in self.shelf.cards() if may_see(seen, card.name)]
+        visible = caller_of(scope).collections
+        return [card for card in self.shelf.cards() if may_see(visible, card.name)]
 
     def find(self, scope: Scope, name: str) -> Path:
         """Return the folder of a collection; raises Refused if the current user may see none of this name."""

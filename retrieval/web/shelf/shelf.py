@@ -143,8 +143,8 @@ class Shelf:
         try:
             with self._changing() as chosen:
                 self._refuse_taken(title, chosen.titles)
-                there = [*(path.name for path in self.home.iterdir()), BIN]
-                name = folder_name(title, there)
+                names = [*(path.name for path in self.home.iterdir()), BIN]
+                name = folder_name(title, names)
                 folder = self.home / name
                 folder.mkdir()  # another command may have created it since: then it must not be removed here
                 made = folder
@@ -239,8 +239,8 @@ class Shelf:
             one = next((one for one in self.binned() if one.folder == folder), None)
             if one is None:
                 raise Refused("This collection is no longer in the bin.", "missing")
-            there = {path.name.casefold() for path in self.home.iterdir()} | {BIN}
-            name = one.name if one.name.casefold() not in there else folder_name(one.title, [*there])
+            names = {path.name.casefold() for path in self.home.iterdir()} | {BIN}
+            name = one.name if one.name.casefold() not in names else folder_name(one.title, [*names])
             title = next(title for title in _numbered(one.title) if not self._is_taken(title, chosen.titles))
             (self.home / BIN / folder).rename(self.home / name)
             chosen.titles.pop(f"{BIN}/{folder}", None)
@@ -275,10 +275,10 @@ class Shelf:
         titles: dict[str, str] = {}
         covers: dict[str, int] = {}
         with contextlib.suppress(FileNotFoundError):
-            kept = json.loads(read_regular(self.home / TITLES))
-            if isinstance(kept, dict) and isinstance(found := kept.get("titles"), dict):
+            record = json.loads(read_regular(self.home / TITLES))
+            if isinstance(record, dict) and isinstance(found := record.get("titles"), dict):
                 titles = {str(name): title for name, title in found.items() if isinstance(title, str)}
-            if isinstance(kept, dict) and isinstance(found := kept.get("covers"), dict):
+            if isinstance(record, dict) and isinstance(found := record.get("covers"), dict):
                 covers = {name: one for name, one in found.items() if type(one) is int and 0 <= one < 1 << 63}
         return Chosen(titles, covers)
 
@@ -298,10 +298,10 @@ class Shelf:
                 chosen = Chosen(dict(before.titles), dict(before.covers))
                 yield chosen
                 if chosen != before:
-                    kept: dict[str, Any] = {"titles": dict(sorted(chosen.titles.items()))}
+                    record: dict[str, Any] = {"titles": dict(sorted(chosen.titles.items()))}
                     if chosen.covers:
-                        kept["covers"] = dict(sorted(chosen.covers.items()))
-                    save_bytes(self.home / TITLES, json.dumps(kept, ensure_ascii=False, indent=1).encode())
+                        record["covers"] = dict(sorted(chosen.covers.items()))
+                    save_bytes(self.home / TITLES, json.dumps(record, ensure_ascii=False, indent=1).encode())
             except OSError as error:
                 reason = error.strerror or error
                 raise CairnError(
@@ -343,10 +343,10 @@ def _is_collection(entry: "os.DirEntry[str]") -> bool:
     return False
 
 
-def _title(given: str | None, name: str) -> str:
+def _title(title: str | None, name: str) -> str:
     """The stored title of a collection if it is valid, else the name of its folder."""
     with contextlib.suppress(CairnError):
-        return clean_title(given or "")
+        return clean_title(title or "")
     with contextlib.suppress(CairnError):
         return clean_title(name.removesuffix(".cairn")[:LONGEST_TITLE])
     return name
@@ -357,8 +357,8 @@ def _stamp(folder: Path) -> tuple[datetime | None, tuple[int, ...]]:
     stamp: list[int] = []
     for file in (FILE, f"{FILE}-wal"):
         with contextlib.suppress(OSError):
-            found = (folder / file).stat()
-            stamp += [found.st_mtime_ns, found.st_size]
+            status = (folder / file).stat()
+            stamp += [status.st_mtime_ns, status.st_size]
     changed = max(stamp[::2], default=None)
     return (None if changed is None else datetime.fromtimestamp(changed / 1e9, UTC)), tuple(stamp)
 

@@ -61,7 +61,7 @@ def archive_names(names: Sequence[str]) -> list[str]:
         above = {str(folder).casefold() for folder in path.parents}
         return str(path).casefold() not in files | folders and not above & files
 
-    given = []
+    chosen = []
     for name in names:
         parts = [cleaned for part in re.split(r"[/\\]", name) if (cleaned := _clean(part))] or ["photo"]
         wanted = PurePosixPath(*parts[-8:])
@@ -73,8 +73,8 @@ def archive_names(names: Sequence[str]) -> list[str]:
             path = wanted.with_name(f"{wanted.stem} ({copies}){wanted.suffix}")
         files.add(str(path).casefold())
         folders |= {str(folder).casefold() for folder in path.parents} - {"."}
-        given.append(str(path))
-    return given
+        chosen.append(str(path))
+    return chosen
 
 
 def _clean(part: str) -> str:
@@ -126,18 +126,18 @@ def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
     sizes = []
     for row in rows:
         try:
-            found = os.stat(file_of(row.path))  # noqa: PTH116
+            status = os.stat(file_of(row.path))  # noqa: PTH116
         except (OSError, ValueError):
             raise _changed(row) from None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise _changed(row)
-        sizes.append(found.st_size)
+        sizes.append(status.st_size)
     if sum(sizes) > options.bytes:
-        most, given = (f"{value / 1e6:,.0f} MB" for value in (options.bytes, sum(sizes)))
+        most, total = (f"{value / 1e6:,.0f} MB" for value in (options.bytes, sum(sizes)))
         raise Refused(
             "These photos have {given} together, and at most {most} can be downloaded at once: select fewer.",
             "large",
-            given=given,
+            given=total,
             most=most,
         )
     for row in rows:
@@ -184,8 +184,8 @@ def open_film(row: PhotoRow) -> IO[bytes]:
         film = open_regular(file)
     except (OSError, CairnError):
         raise _changed(row) from None
-    found = os.fstat(film.fileno())
-    if (found.st_size, found.st_mtime_ns) != (row.size, row.mtime_ns):
+    status = os.fstat(film.fileno())
+    if (status.st_size, status.st_mtime_ns) != (row.size, row.mtime_ns):
         film.close()
         raise _changed(row)
     return film
@@ -205,9 +205,9 @@ class _Sink:
         """Nothing waits."""
 
     def take(self) -> bytes:
-        taken = bytes(self._written)
+        content = bytes(self._written)
         self._written.clear()
-        return taken
+        return content
 
 
 def stream_archive(rows: Sequence[PhotoRow], sizes: Sequence[int]) -> Iterator[bytes]:

@@ -75,7 +75,7 @@ def test_edits_are_undone_and_sealed(client: httpx.Client, folder: Path) -> None
     summary = asked(client, "POST", "/api/photos/summary", photos=[1, 2, 3])
     assert (summary["titles"], summary["captions"]) == ([MARKUP, ""], ["By a lake", ""])
     assert summary["tags"] == [{"tag": MARKUP, "photos": 2, "imported": 2}]
-    assert "no date" in asked(client, "PATCH", "/api/photos", 422, photos=[1], taken="x")["detail"]
+    assert "is not a date" in asked(client, "PATCH", "/api/photos", 422, photos=[1], taken="x")["detail"]
     assert asked(client, "PATCH", "/api/photos", 422, photos=[1], restore=edited["before"])
     assert asked(client, "PATCH", "/api/photos", restore=edited["before"])["changed"] == 2
     assert [asked(client, "GET", f"/api/photos/{number}") for number in (1, 2)] == before
@@ -102,7 +102,7 @@ def test_a_table_is_looked_at_changed_and_imported(client: httpx.Client) -> None
     }  # fmt: skip
     assert (told["rows"], told["matched"], told["photos"], told["imported"]) == (3, 2, 2, False)
     assert told["sample"][0] == [names[0], "17.05.1923", f"Brücke {MARKUP}", "Köln"]
-    assert told["unmatched"][0]["line"] == 4 and "no date" in told["warnings"][0]["reason"]
+    assert told["unmatched"][0]["line"] == 4 and "is not a date" in told["warnings"][0]["reason"]
     assert any("Fotos.csv is not UTF-8" in note for note in told["notes"])
     assert client.get("/api/photos", params={"title": "Brücke"}).json()["total"] == 0
 
