@@ -102,7 +102,7 @@ def test_a_table_is_looked_at_changed_and_imported(client: httpx.Client) -> None
     }  # fmt: skip
     assert (told["rows"], told["matched"], told["photos"], told["imported"]) == (3, 2, 2, False)
     assert told["sample"][0] == [names[0], "17.05.1923", f"Brücke {MARKUP}", "Köln"]
-    assert told["unmatched"][0]["line"] == 4 and "is not a date" in told["warnings"][0]["reason"]
+    assert told["unmatched"][0]["line"] == 4 and "no date" in told["warnings"][0]["reason"]
     assert any("Fotos.csv is not UTF-8" in note for note in told["notes"])
     assert client.get("/api/photos", params={"title": "Brücke"}).json()["total"] == 0
 
