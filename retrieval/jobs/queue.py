@@ -318,7 +318,7 @@ class Queue:
         return True
 
     def _next(self) -> JobRow | None:
-        """The job to begin or to resume now; None if there is none to begin, or one runs."""
+        """The job to begin or to resume now; None if no job is waiting, or one is running."""
         rows = self._store.rows(ended=0)
         for row in rows:
             if not row.is_sound:

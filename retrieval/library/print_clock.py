@@ -54,7 +54,7 @@ class ClockDecisions:
     regions : sequence of four floats each
         Boxes that are not read: x0, y0, x1, y1 in pixels of the upright reference.
     before : sequence of pairs of int or str
-        Impressions of which the first was printed before the second, whatever the clock says.
+        Pairs of impressions; the first was printed before the second, whatever the clock says.
     """
 
     clock: str = CLOCKS[0]

@@ -187,7 +187,9 @@ class Health(BaseModel):
     role: Role = Field(description="What the one who asks may do.")
     user: str | None = Field(description="Name of the one who asks; null where there is no password.")
     session: bool = Field(description="Whether the one who asks signed in here with a password, and may sign out.")
-    server: str | None = Field(None, description="Tells this server from others; null: it was not asked to.")
+    server: str | None = Field(
+        None, description="Distinguishes this server from others; null if that was not requested."
+    )
 
 
 class _Indexed(BaseModel):
@@ -231,7 +233,7 @@ class PhotoDetails(Photo):
 class Layout(BaseModel):
     """Layout data of a wall of photos: two lists of the same length."""
 
-    numbers: list[int] = Field(description="Numbers of the photos that pass, in the order that was asked for.")
+    numbers: list[int] = Field(description="Numbers of the photos that pass, in the requested order.")
     ratios: list[int] = Field(description="Width over height of each, in hundredths; 0: not known.")
 
 
@@ -365,7 +367,9 @@ class Result(BaseModel):
     title: str | None
     score: float
     inliers: int = Field(description="Matches that one map of the plane explains; 0: not verified.")
-    probability: float = Field(description="That the photos show the same, by geometry and score; calibrated.")
+    probability: float = Field(
+        description="Calibrated probability that the photos show the same thing, by geometry and score."
+    )
     found: bool = Field(description="Whether it is as probable as what is called found; the others are perhaps right.")
     homography: list[list[float]] | None = Field(description="3 x 3, from pixels of the query to the photo's.")
     number: int
@@ -399,7 +403,7 @@ class SearchAnswer(BaseModel):
     global_descriptors: str = Field(description="What they did: none, shortlist, fused or alone.")
     augmented: bool = Field(description="Whether photos were scored with what they borrow of others.")
     similarity: dict[str, Any] | None
-    filter: dict[str, Any] | None = Field(description="What the photos had to fulfil, where that was asked for.")
+    filter: dict[str, Any] | None = Field(description="The filter of the search, if there was one.")
     passing: int | None = Field(description="How many photos did.")
     turned: bool = Field(description="Whether views at other turns than upright were looked at.")
     sure: bool = Field(description="Whether they can hardly change the answer, by what upright found.")
@@ -407,9 +411,11 @@ class SearchAnswer(BaseModel):
     results: list[Result]
     seconds: dict[str, float]
     rejected: list[int] = Field(
-        [], description="Photos that somebody called no match: they are left out. Not there: none."
+        [], description="Photos that were rejected as matches and left out; missing if there are none."
     )
-    remarks: list[QueryRemark] = Field([], description="On uploads that are not whole, or not quite one photo.")
+    remarks: list[QueryRemark] = Field(
+        [], description="Remarks on uploads that are incomplete, or not exactly one photo."
+    )
     uploads: list[str | None] = Field([], description="SHA-256 of each photo of the query, where one was uploaded.")
 
 
@@ -438,7 +444,9 @@ class MatchAnswer(BaseModel):
     photo: Photo
     score: float
     inliers: int
-    probability: float = Field(description="That the photos show the same, by geometry and score; calibrated.")
+    probability: float = Field(
+        description="Calibrated probability that the photos show the same thing, by geometry and score."
+    )
     found: bool = Field(description="Whether it is as probable as what is called found.")
     homography: list[list[float]] | None
     region: Region
@@ -484,7 +492,7 @@ class ClockDecided(BaseModel):
     undated: list[Number] = Field([], max_length=MOST_DECIDED, description="Photos whose date does not count.")
     regions: list[Box] = Field([], max_length=MOST_DECIDED, description="Boxes of the reference that are not read.")
     before: list[tuple[Number, Number]] = Field(
-        [], max_length=MOST_DECIDED, description="Photos of which the first was printed before the second."
+        [], max_length=MOST_DECIDED, description="Pairs of photos; the first was printed before the second."
     )
 
 
@@ -515,8 +523,8 @@ class PrintClockAnswer(BaseModel):
 
     box: list[float] = Field(description="The frame, x0, y0, x1, y1 in pixels of the reference.")
     size: list[int] = Field(description="Width and height of the frame, pixels.")
-    decisions: ClockDecided = Field(description="That were followed.")
-    kept: ClockDecided = Field(description="That are kept with the reference.")
+    decisions: ClockDecided = Field(description="Decisions that were applied.")
+    kept: ClockDecided = Field(description="Decisions stored with the reference.")
     photos: list[ClockPhoto] = Field(description="The earliest first; those that do not match are not among them.")
     earlier: list[list[float]] = Field(description="Of each photo, the probability that it is earlier than each.")
     breaks: list[ClockBreak]
@@ -536,7 +544,7 @@ class GroupedPhoto(Photo):
     """A photo in a group."""
 
     duplicate_of: int | None = Field(description="Number of the photo that it is a near duplicate of.")
-    kind: Kind | None = Field(description=f"{KIND_HELP} Null where it is none.")
+    kind: Kind | None = Field(description=f"{KIND_HELP} Null if it is not a duplicate.")
 
 
 class Group(BaseModel):
@@ -578,7 +586,7 @@ class IiifInformation(BaseModel):
     profile: Literal["level2"] = "level2"
     width: int = Field(description="In which the photo is shown: that of the original, where the server gives it out.")
     height: int
-    maxWidth: int = Field(description="Longer side of what is given at once.")
+    maxWidth: int = Field(description="Longest side of a single answer.")
     tiles: list[IiifTiles]
     extraFormats: list[str]
     extraFeatures: list[str]

@@ -65,7 +65,7 @@ def describe_signing_in(document: dict[str, Any]) -> None:
             "in": "cookie",
             "name": "cairn-xxxxxxxx",
             "description": "The cookie of who signed in at /login. What its name has after the hyphen differs between "
-            "servers. Requests that change something need the header X-Cairn beside it.",
+            "servers. Requests that change something also need the header X-Cairn.",
         },
     }
     # The last one is for a server without a password, which answers its own machine alone.

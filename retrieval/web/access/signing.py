@@ -239,7 +239,7 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
     Parameters
     ----------
     desk : Desk, or None
-        Where people sign in; None: nobody has to.
+        Where people sign in; None without signing in.
     figures : RequestFigures
     services : callable
         Gives the collections that are served now.

@@ -55,16 +55,16 @@ class PhotoEdit(BaseModel):
         single = (self.title, self.caption, self.taken, self.rating, self.favourite)
         edits = any(one is not None for one in single) or self.tags_add or self.tags_remove
         if bool(self.restore) == bool(edits) or (self.photos != [] and bool(self.restore)):
-            raise ValueError("say what to change of which photos, or what to restore")
+            raise ValueError("give the photos and the changes, or what to restore")
         if edits and not self.photos:
-            raise ValueError("say of which photos")
+            raise ValueError("give the photos")
         return self
 
 
 class PhotosEdited(BaseModel):
     """Result of an edit."""
 
-    changed: int = Field(description="Photos that are not as they were.")
+    changed: int = Field(description="Number of changed photos.")
     kept: int = Field(description="Photos that keep a tag that was to be removed, as their files say it.")
     before: list[Before] = Field(description="What they had: send it as `restore` to undo the edit.")
 

@@ -44,7 +44,7 @@ class Counted(BaseModel):
 class Gain(BaseModel):
     """A photo that a search finds with what was learnt, and did not before."""
 
-    photo: int = Field(ge=0, le=MAX_NUMBER, description="That was searched with.")
+    photo: int = Field(ge=0, le=MAX_NUMBER, description="The query photo.")
     box: tuple[float, float, float, float] = Field(description="What was searched for in it, in pixels.")
     found: int = Field(ge=0, le=MAX_NUMBER)
 
@@ -67,7 +67,9 @@ class LastImprovement(BaseModel):
     before: WhichDescriptor
     after: WhichDescriptor | None
     searches: JudgedBy | None
-    gained: list[Gain] = Field([], max_length=60, description="Some of what is found now and was not before.")
+    gained: list[Gain] = Field(
+        [], max_length=60, description="Some of the photos that are found now and were not before."
+    )
     switched: bool = Field(description="Whether all photos were indexed with what was learnt.")
     dropped: list[Any] = Field([], exclude=True)
     at: str = Field(description="When, UTC.")

@@ -117,7 +117,9 @@ class Index(BaseModel):
     )
     root: int | None = Field(None, ge=0, le=10_000, description="Of a folder: which root, as /api/roots lists them.")
     path: str = Field("", max_length=4096, description="Of a folder: its path below the root; empty: the root itself.")
-    films: bool | None = Field(None, description="Take films of folders, too, from now on; left out: as it was.")
+    films: bool | None = Field(
+        None, description="Also index films in folders, now and later; if left out, this stays as it was."
+    )
     address: str = Field("", max_length=4096, description="Of a manifest, on the public Internet: https://….")
 
     @model_validator(mode="after")
@@ -133,7 +135,9 @@ class GroupPhotos(BaseModel):
     """Find groups of photos that show the same thing."""
 
     kind: Literal["group"]
-    augment: bool | None = Field(None, description="Let photos borrow features of linked ones; left out: as it was.")
+    augment: bool | None = Field(
+        None, description="Let photos borrow features from linked ones; if left out, this stays as it was."
+    )
 
 
 class Retrain(BaseModel):

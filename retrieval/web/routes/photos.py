@@ -76,7 +76,7 @@ class PageParameters(Filters):
     offset: int = Field(0, ge=0, le=MAX_NUMBER)
     limit: int = Field(60, ge=0, le=500)
     numbers: list[ListedNumber] = Field(
-        [], max_length=500, description="These photos alone, in this order; those that are not there are left out."
+        [], max_length=500, description="Only these photos, in this order; missing ones are left out."
     )
 
 

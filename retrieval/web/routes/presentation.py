@@ -112,7 +112,7 @@ def iiif_group(request: Request, group: GroupNumber) -> Response:
 async def iiif_group_annotations(
     request: Request,
     group: GroupNumber,
-    photo: Annotated[ListedNumber | None, Query(description="Only its matches, of which it is the target.")] = None,
+    photo: Annotated[ListedNumber | None, Query(description="Only matches whose target is this photo.")] = None,
     own: Own = False,
     start: Start = 0,
 ) -> Response:
@@ -177,7 +177,7 @@ async def iiif_photo_manifest(request: Request, number: Number) -> Response:
 def photo_of_source(
     request: Request,
     id: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE, description="As the source calls the photo.")],
-    column: Annotated[str, Query(max_length=LONGEST_KEY, description="That the identifier is in.")] = "",
+    column: Annotated[str, Query(max_length=LONGEST_KEY, description="Column that holds the identifier.")] = "",
 ) -> RedirectResponse:
     """Redirect to the photo with this identifier of its source, or to a list if there are several."""
     catalogue = service_of(request).collection.catalogue

@@ -115,7 +115,7 @@ async def print_clock(
     photo: Annotated[list[Number], Query(max_length=100, description="Impressions of one block or plate.")],
     decisions: Annotated[
         str | None,
-        Query(max_length=20_000, description="JSON of `ClockDecided`; left out: those that are kept."),
+        Query(max_length=20_000, description="JSON of `ClockDecided`; if left out, the stored decisions."),
     ] = None,
     format: Annotated[Literal["json", "csv"], Query(description="csv is a file to keep.")] = "json",
 ) -> Any:

@@ -50,7 +50,7 @@ class SharedAlbum(BaseModel):
 class NewSharedAlbum(SharedAlbum):
     """A link that was just made."""
 
-    path: str = Field(description="Its address below that of the collection: it is told this once.")
+    path: str = Field(description="Its address below that of the collection, which is returned only now.")
 
 
 class SharedAlbums(BaseModel):

@@ -44,7 +44,7 @@ class TableColumn(BaseModel):
     """A column of a table."""
 
     header: str
-    means: Meaning = Field(description="photo: which photo a row is about; text: it is kept as it is.")
+    means: Meaning = Field(description="photo: the photo of each row; text: imported as text.")
 
 
 class TableLine(BaseModel):
@@ -60,7 +60,7 @@ class TableReport(BaseModel):
 
     imported: bool
     rows: int
-    matched: int = Field(description="Rows that are about photos of the collection.")
+    matched: int = Field(description="Rows that match photos of the collection.")
     photos: int = Field(description="Photos that they are about.")
     columns: list[TableColumn]
     sample: list[list[str]] = Field(description="The cells of the first rows.")

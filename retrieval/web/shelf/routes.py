@@ -45,7 +45,7 @@ class ShelfHealth(BaseModel):
     collections: int
     folders: bool = Field(description="Whether folders of the server may be chosen: see --photos.")
     role: Role = Field(description="What the one who asks may do.")
-    user: str | None = Field(description="Who asks, by the password file; null: there is none.")
+    user: str | None = Field(description="Name of the user in the password file; null without one.")
     session: bool = Field(description="Whether the one who asks signed in here with a password, and may sign out.")
     server: str = Field(description="Tells this run of the server from others.")
 
