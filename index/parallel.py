@@ -51,7 +51,7 @@ def cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-WORKERS = Option("Processes; 0: one a core. The result does not depend on it.", RUNNING, least=0)
+WORKERS = Option("Number of processes; 0: one per core. The result does not depend on it.", RUNNING, least=0)
 """The option `workers`: see `processes`."""
 
 

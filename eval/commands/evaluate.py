@@ -98,7 +98,7 @@ def demo(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Show what Cairn does: index a collection, search for a box, write the picture, and print the score."""
+    """See what Cairn does: index some photos, search for a box, write a picture of the results, and print the score."""
     from eval.demo.run import run_demo, run_own_demo
 
     titles = {**INDEXING, "queries": "Queries"}

@@ -71,7 +71,7 @@ def reproduce(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> int:
-    """Run the experiments of papers anew, each by one command, and put the published numbers beside ours.
+    """Run the experiments of papers again, each with one command, and compare the published numbers with ours.
 
     Each table or figure becomes a page with its plots, and the same numbers as CSV and JSON. An experiment is a list
     of commands of cairn, as anybody could type them; what experiments have in common is computed once, and a stopped

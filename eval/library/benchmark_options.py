@@ -52,7 +52,7 @@ class BenchmarkChoices:
     ] = False
     vocabulary: Annotated[
         Path | None,
-        Option("Take the vocabulary of this collection instead of making one from the photos.", VOCABULARY),
+        Option("Use the vocabulary of this collection instead of computing one from the photos.", VOCABULARY),
     ] = None
     vocabulary_images: Annotated[
         Sequence[Path],

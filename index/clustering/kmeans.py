@@ -67,7 +67,7 @@ def approximate_kmeans(
     takes over a descriptor of largest error. Sums are float64. Raises ValueError if a descriptor is not finite.
     """
     if len(source) == 0 or source.dim == 0:
-        raise CairnError("There are no descriptors to make a vocabulary from: add photos with some texture in them.")
+        raise CairnError("There are no descriptors to compute a vocabulary from: add photos with some texture in them.")
     rng = np.random.default_rng(options.seed)
     blocks = (reader or partial(LocalBlocks, source))(
         _sample(len(source), options.sample_per_word * options.words, rng)

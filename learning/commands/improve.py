@@ -13,7 +13,10 @@ from retrieval.commands.options import CatalogueAddress, DropMissing, Json, Quie
 def improve(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Learn and judge only: say what it would be worth, and change nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Only learn and compare: report how much more would be found, and change nothing."
+        ),
     ] = False,
     drop_missing: DropMissing = False,
     workers: Workers = 0,
@@ -22,13 +25,13 @@ def improve(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Improve search for the photos of a collection: learn from them how to find more in them, without any label.
+    """Improve search in a collection: learn from its own photos, without any labels, how to find more.
 
-    Photos that show the same are found, and a descriptor is learnt from what matches in them. Then parts of scenes that
-    it was not learnt from are searched for, with it and with the descriptor in use. Only where it finds more, beyond
-    chance, all photos are indexed with it; searches go on with the old index until the new one takes over, at once.
-    Photos keep their numbers, names, dates, tags and albums. Otherwise all stays as it is. An interrupted run is picked
-    up by running the same command again.
+    Cairn looks for photos that show the same object, and learns a descriptor (a way to compare details of photos) from
+    the matches between them. It then searches for parts of scenes that it did not learn from, with the new descriptor
+    and with the one in use. Only if the new one finds more, beyond chance, all photos are indexed with it; otherwise
+    nothing changes. Searches use the old index until the new one replaces it, all at once. Photos keep their numbers,
+    names, dates, tags and albums. To continue an interrupted run, run the same command again.
     """
     from index.errors import CairnError
     from learning.library.improving import ImproveOptions

@@ -26,7 +26,7 @@ def mine(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Mine matches to learn a descriptor from, out of photos without any label (Simonyan, Vedaldi, Zisserman, 2014).
+    """Find matches in photos without labels, to learn a descriptor from (Simonyan, Vedaldi, Zisserman, 2014).
 
     Photos that show the same thing are found by matching features, or views of photos are rendered. From then on
     geometry alone decides: a feature of the first photo has those features of the second as positives whose regions,

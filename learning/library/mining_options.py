@@ -83,8 +83,8 @@ class MiningChoices:
     upright: Annotated[
         bool | None,
         Option(
-            "Keep 'down' down, or turn patches to their dominant orientation (default: as the collection does, or "
-            "upright).",
+            "Assume that photos are upright, or turn each patch to its dominant orientation (default: as in the "
+            "collection, or upright).",
             REGIONS,
             flags=("--upright/--rotated",),
         ),

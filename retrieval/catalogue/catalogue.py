@@ -91,11 +91,11 @@ class Catalogue:
                     file.parent.mkdir(parents=True, exist_ok=True)
                 elif not file.is_file():
                     raise CairnError(
-                        "{parent} is not a collection: make one with {cairn index|cairn.create}.", parent=file.parent
+                        "{parent} is not a collection: create one with {cairn index|cairn.create}.", parent=file.parent
                     )
             except OSError as error:
                 raise CairnError(
-                    f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."
+                    f"No collection can be created in {file.parent} ({error.strerror or error}): choose another folder."
                 ) from error
         prepare(self._database, create, before_migration)
 

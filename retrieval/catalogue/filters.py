@@ -21,7 +21,7 @@ MOST_WORDS = 64
 @describing
 @dataclass(frozen=True)
 class PhotoFilter(FieldFilter):
-    """Conditions on photos, all of which must hold. Defaults let all photos pass.
+    """Conditions on photos; all of them must hold. By default all photos pass.
 
     Parts of texts match in upper and lower case. Dates may be incomplete: a photo passes if it may have been taken
     between the beginning of `taken_from` and the end of `taken_to`. So one of 1923 passes from 1923-05 on.

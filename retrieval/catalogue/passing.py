@@ -50,7 +50,7 @@ def change_passing(session: Session, exclude: Iterable[str], include: Iterable[s
     for pattern in (*exclude, *include):
         check_storable(pattern)
         if not pattern.strip("/ ") or len(pattern) > _LONGEST:
-            raise CairnError(f"A pattern is a name with * and ?, or a path, and not {shown(pattern)}.")
+            raise CairnError(f"A pattern is a name with * and ?, or a path, not {shown(pattern)}.")
     before = passing_of(session)
     after = before.changed(exclude, include)
     if after != before:

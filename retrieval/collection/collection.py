@@ -106,7 +106,7 @@ class Collection:
         if not (folder / OPTIONS).is_file():
             refuse_damaged(folder)
             raise CollectionNotFound(
-                "There is no collection at {folder}: make one with {cairn index|cairn.create}.", folder=folder
+                "There is no collection at {folder}: create one with {cairn index|cairn.create}.", folder=folder
             )
         options = read_options(folder / OPTIONS)
         options.check_extensions(folder)
@@ -140,7 +140,7 @@ class Collection:
         else:
             refuse_damaged(folder)
         if there is None and folder.exists() and (not folder.is_dir() or not all(map(_is_first, folder.iterdir()))):
-            raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
+            raise CairnError(f"{folder} exists and is not a collection: choose a new folder for the collection.")
         make_extractor(find_descriptor(named), options.features)
         search_backend(options.search)
         where = catalogue_place(folder, catalogue)
@@ -185,7 +185,7 @@ class Collection:
         if file is not None and named != self.descriptor.fingerprint:
             self.catalogue.close()
             raise CairnError(
-                "{folder} was made with another descriptor than {name}: leave out {--descriptor}, or make a new "
+                "{folder} was made with another descriptor than {name}: leave out {--descriptor}, or create a new "
                 "collection.",
                 folder=self.folder,
                 name=name,

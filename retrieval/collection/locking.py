@@ -66,7 +66,7 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
         # Never follow a link, and never write to the file.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except FileNotFoundError:
-        raise CairnError(f"The folder {path.parent} is no longer there: check that its drive is connected.") from None
+        raise CairnError(f"The folder {path.parent} no longer exists: check that its drive is connected.") from None
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise

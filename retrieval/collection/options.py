@@ -45,7 +45,7 @@ def signature_name(name: str) -> str:
 
 def _folder(name: str) -> str:
     if not Path(name).is_dir():
-        raise CairnError(f"There is no folder {shown(name)} to make the vocabulary from; check the name.")
+        raise CairnError(f"There is no folder {shown(name)} to compute the vocabulary from; check the name.")
     return os.path.abspath(name)  # noqa: PTH100 (links stay)
 
 
@@ -65,7 +65,9 @@ class CollectionOptions:
             extends="descriptor",
         ),
     ] = "rootsift"
-    words: Annotated[int, Option("Visual words; 0: one for 30 features, at most 500,000.", VOCABULARY, least=0)] = 0
+    words: Annotated[
+        int, Option("Number of visual words; 0: one for every 30 features, at most 500,000.", VOCABULARY, least=0)
+    ] = 0
     search: Annotated[
         str,
         Option(
@@ -77,15 +79,21 @@ class CollectionOptions:
     ] = "ivf"
     iterations: Annotated[
         int,
-        Option("Passes of k-means that make the vocabulary.", VOCABULARY, name="kmeans_passes", least=1, most=1000),
+        Option(
+            "Number of k-means passes that compute the vocabulary.",
+            VOCABULARY,
+            name="kmeans_passes",
+            least=1,
+            most=1000,
+        ),
     ] = 10
     seed: Annotated[  # as large as every search back-end takes
-        int, Option("Seed of everything random.", RUNNING, least=0, most=2**31 - 1)
+        int, Option("Seed of all random choices.", RUNNING, least=0, most=2**31 - 1)
     ] = 0
     sample: Annotated[  # 0: all
         int,
         Option(
-            "Photos whose features make the vocabulary, drawn at random.",
+            "Number of photos, drawn at random, from whose features the vocabulary is computed.",
             VOCABULARY,
             name="vocabulary_photos",
             metavar="N|all",
@@ -96,8 +104,8 @@ class CollectionOptions:
     sample_from: Annotated[
         str | None,
         Option(
-            "Draw these from this folder alone: it is to be among what is indexed, and the others, such as "
-            "distractors, have no part in the vocabulary.",
+            "Draw these photos only from this folder, which must be among those indexed. Other photos, such as "
+            "distractors, then do not influence the vocabulary.",
             VOCABULARY,
             name="vocabulary_folder",
             metavar="FOLDER",
@@ -107,13 +115,14 @@ class CollectionOptions:
     ] = None
     batch: int = 1_000  # photos to a segment
     keep_descriptors: Annotated[
-        bool, Option("Keep descriptors, for the engine raw.", REGIONS, flags=("--keep-descriptors",))
+        bool,
+        Option("Store the descriptors as well, which the engine raw needs.", REGIONS, flags=("--keep-descriptors",)),
     ] = False
     signature: Annotated[
         str,
         Option(
-            "Signature of a feature, for the engine signatures: hamming (Hamming embedding) or frame (signs of a "
-            "tight frame) with 32, 64 or 128 bits, as in hamming-64; or none.",
+            "Signature of each feature, for the engine signatures: hamming (Hamming embedding) or frame (signs of a "
+            "tight frame) with 32, 64 or 128 bits, such as hamming-64; or none.",
             VOCABULARY,
             metavar="NAME",
             names=NAMES,
@@ -199,7 +208,7 @@ def read_options(path: Path) -> CollectionOptions:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CairnError(
-            "{parent} is not a collection: make one with {cairn index|cairn.create}.", parent=path.parent
+            "{parent} is not a collection: create one with {cairn index|cairn.create}.", parent=path.parent
         ) from None
     except OSError as error:
         refuse_unreadable(path, error)

@@ -60,7 +60,7 @@ def _remove_orphans(collection: Collection) -> bool:
     there = sum(is_there(collection.folder, row) for row in rows)
     if rows and not there:
         raise CairnError(
-            "{folder} has none of the segments that its catalogue names, and others instead: run {cairn check}.",
+            "{folder} has other segments than its catalogue names: run {cairn check}.",
             folder=collection.folder,
         )
     if there < len(rows):

@@ -11,17 +11,17 @@ from retrieval.commands.options import CatalogueAddress, Json, Quiet
 
 def annotations(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Write them here (.jsonld or .json; .xml: TEI).")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write (.jsonld or .json; .xml: TEI).")],
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Write the matches within groups as W3C Web Annotations, for viewers of libraries.
+    """Write the matches within groups as W3C Web Annotations, for the viewers of libraries.
 
-    Groups are those of cairn group, as it found them last. Each pair of photos that is linked is an annotation: the
-    regions that match in both, with the probability that they show the same, and the map between them. A photo that
-    came by IIIF is named by its canvas; another by its name in the collection. A file that ends in .xml is TEI: a zone
-    for each region, and links between them.
+    The groups are those of the last run of cairn group. Each pair of linked photos becomes an annotation: the regions
+    that match in both, the probability that they show the same object, and the transformation between them. A photo
+    that was fetched by IIIF is identified by its canvas, any other photo by its name in the collection. A file that
+    ends in .xml is written as TEI: a zone for each region, and links between zones.
     """
     from retrieval.library.opening import open_named
 

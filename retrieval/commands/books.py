@@ -15,37 +15,37 @@ def books(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     category: Annotated[
         str | None,
-        typer.Option(help="Count what saved searches have found alone, of this category, such as 'same block'."),
+        typer.Option(help="Count only results of saved searches in this category, such as 'same block'."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a table (CSV) here: how many pictures each two books share."),
+        typer.Option(metavar="FILE", help="Write a table (CSV) of how many pictures each two books share."),
     ] = None,
     pages: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a table (CSV) here: a row for each two pages that match.")
+        Path | None, typer.Option(metavar="FILE", help="Write a table (CSV) with a row for each two pages that match.")
     ] = None,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Tell which books share pictures, by groups and by what saved searches have found.
+    """Show which books share pictures, from groups and from the results of saved searches.
 
-    Groups are those of cairn group, as it found them last; of saved searches what cairn searches ask has found for
-    sure, or what is in a category that is not "not related", counts. Pages that match each other count as one picture.
+    The groups are those of the last run of cairn group. Results of saved searches count if cairn searches ask was sure
+    of them, or if they are in a category other than "not related". Pages that match each other count as one picture.
     """
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        found = opened.shared_books(category=category, out=out, pages=pages)
+        shared = opened.shared_books(category=category, out=out, pages=pages)
     files = [str(path) for path in (out, pages) if path is not None]
     if json:
-        print_json({"collection": str(collection), **found.to_dict(), "files": files})
+        print_json({"collection": str(collection), **shared.to_dict(), "files": files})
         return
-    for one in found.pairs[:_LISTED]:
+    for one in shared.pairs[:_LISTED]:
         say(f"{one.pictures:4}  {one.first} | {one.second}")
-    if len(found.pairs) > _LISTED:
-        say(f"  … and {len(found.pairs) - _LISTED} more; --json lists them all.")
-    say(f"{collection}: {len(found.books)} books share pictures.")
-    if not found.grouped:
-        say("Groups were not looked for: run cairn group to know what else they share.")
+    if len(shared.pairs) > _LISTED:
+        say(f"  … and {len(shared.pairs) - _LISTED} more; --json lists them all.")
+    say(f"{collection}: {len(shared.books)} books share pictures.")
+    if not shared.grouped:
+        say("Groups have not been searched for: run cairn group to see what else the books share.")
     for path in files:
         say(f"Table: {path}")

@@ -21,33 +21,37 @@ def remove(
     collection: Folder,
     names: Annotated[list[str] | None, typer.Argument(help="Names of photos in the collection.")] = None,
     missing: Annotated[
-        bool, typer.Option("--missing", help="All photos whose files cairn index found gone, and that still are.")
+        bool,
+        typer.Option(
+            "--missing", help="Remove all photos whose files were missing when cairn index last looked, and still are."
+        ),
     ] = False,
     gone: Annotated[
         list[Path] | None,
         typer.Option(
             "--gone",
             metavar="FOLDER",
-            help="With --missing: this folder is gone for good, and no drive that is not connected; may be repeated.",
+            help="With --missing, confirm that this folder is gone for good, and not only on a drive that is not "
+            "connected; may be repeated.",
             show_default=False,
         ),
     ] = None,
     folder: Annotated[
-        str | None, typer.Option(help="All photos whose names lie in this folder, or in one below it.")
+        str | None, typer.Option(help="Remove all photos whose names are in this folder or in one below it.")
     ] = None,
     for_good: Annotated[
         bool,
-        typer.Option("--for-good", help="Keep them out when their folders are indexed again; cairn info lists them."),
+        typer.Option("--for-good", help="Do not add them again when their folders are indexed; cairn info lists them."),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed, and change nothing.")] = False,
     run: ReadOptions,
 ) -> None:
     """Take photos out of a collection; their files stay where they are.
 
-    They are found no more at once, and their room is given back by cairn compact. A photo whose file stays in a folder
-    that is indexed again comes back, with what was imported for it if cairn compact was not run since. With --for-good
-    it stays out, also where its file is moved, renamed or edited, until cairn index --again takes it in. Where a name
-    is not in the collection, nothing is removed.
+    Searches stop finding them at once; cairn compact frees their space. A photo whose file is in a folder that is
+    indexed again comes back, with its imported metadata if cairn compact was not run in between. With --for-good it
+    stays out, even if its file is moved, renamed or edited, until cairn index --again adds it. If a name is not in the
+    collection, nothing is removed.
     """
     from retrieval.catalogue.photos import missing_photos
     from retrieval.library.opening import open_named
@@ -69,7 +73,7 @@ def remove(
     for name in removed if len(removed) <= 20 else []:
         say(f"removed: {printable_name(name)}")
     if back:
-        say(f"{back} photos that were missing are there again, and stay: run cairn index.")
+        say(f"{back} photos that were missing have been found again, and stay: run cairn index.")
     say(f"{collection}: {len(removed)} removed{' for good' if for_good else ''}, {images} photos left.")
 
 
@@ -79,11 +83,11 @@ def compact(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Merge what was added bit by bit, and give back the room of what was removed.
+    """Merge what was added bit by bit, and free the space of what was removed.
 
-    Searches find the same before, during and after it. It may be stopped at any moment, and needs about as much free
-    room as the largest part that it writes. Before all else it removes what stopped runs of index and retrain have left
-    to go on from.
+    Searches give the same results before, during and after it. It may be stopped at any time, and needs about as much
+    free space as the largest part that it writes. It first removes the unfinished work of interrupted runs of cairn
+    index and cairn retrain, which then cannot be continued.
     """
     from retrieval.library.opening import open_named
 
@@ -111,13 +115,12 @@ def retrain(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Make a new vocabulary from the photos that the collection holds now.
+    """Compute a new vocabulary from the photos that are in the collection now.
 
-    Worth it where cairn info says that the vocabulary no longer fits; or with --signature, to give features signatures,
-    or others than they have; or with --descriptor, to describe all photos with another descriptor. The photos are read
-    again, unless the collection keeps descriptors and they stay what they are. Searches go on with the old vocabulary
-    and descriptor until the new ones take over, at once. An interrupted run is picked up by running the same command
-    again.
+    Use it when cairn info says that the vocabulary no longer fits, with --signature to add or change signatures of
+    features, or with --descriptor to describe all photos with another descriptor. The photos are read again, unless the
+    collection holds descriptors and these do not change. Searches use the old vocabulary and descriptor until the new
+    ones replace them, all at once. To continue an interrupted run, run the same command again.
     """
     from retrieval.library.opening import open_named
 
@@ -134,7 +137,8 @@ def retrain(
     )
     if report.augmentation_emptied:
         say(
-            f"What photos borrowed was of the earlier words: run cairn group {collection}, which lets them borrow anew."
+            f"Features that photos had borrowed belonged to the earlier vocabulary: run cairn group {collection} to "
+            "let photos borrow again."
         )
     for entry in report.dropped:
         say(f"dropped: {printable_name(entry['name'])}: {entry['reason']}")

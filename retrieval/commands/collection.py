@@ -40,40 +40,41 @@ if TYPE_CHECKING:
 @grouped
 def index(
     context: typer.Context,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection; made where it is missing.")],
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection; created if it does not exist.")],
     files: FeatureFiles,
     options: Annotated[dict[str, Any], OptionsOf(CollectionOptions)],
     photos: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Photos, folders of photos, and addresses (https://…) of IIIF manifests, of collections of these, and "
-            "of streams of their changes."
+            help="Photos, folders of photos, and addresses (https://…) of IIIF manifests, IIIF collections and IIIF "
+            "change streams."
         ),
     ] = None,
     vocabulary: Annotated[
         Path | None,
         typer.Option(
-            rich_help_panel=VOCABULARY, help="Take the vocabulary of another collection instead of making one."
+            rich_help_panel=VOCABULARY, help="Use the vocabulary of another collection instead of computing one."
         ),
     ] = None,
     workers: Workers = 0,
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed, or was not fetched."
+            "--strict", rich_help_panel=OUTPUT, help="Exit with code 1 if any photo failed or was not fetched."
         ),
     ] = False,
     again: Annotated[
         bool,
-        typer.Option("--again", help="Take in photos that were removed for good, too; without PHOTOS: all of them."),
+        typer.Option("--again", help="Also add photos that were removed for good; without PHOTOS: all of them."),
     ] = False,
     exclude: Annotated[
         list[str] | None,
         typer.Option(
             "--exclude",
             metavar="PATTERN",
-            help="Pass over files and folders of this name, with * and ?, or path below a folder, from now on; may be "
-            "repeated. Folders of devices and programs, such as @eaDir, are passed over without.",
+            help="Skip files and folders with this name (* and ? are wildcards), or with this path below a folder, in "
+            "this and later runs; may be repeated. Folders of devices and programs, such as @eaDir, are skipped "
+            "anyway.",
             show_default=False,
         ),
     ] = None,
@@ -82,7 +83,8 @@ def index(
         typer.Option(
             "--include",
             metavar="PATTERN",
-            help="Take files and folders of this name or path all the same, from now on; may be repeated.",
+            help="Index files and folders with this name or path although they would be skipped, in this and later "
+            "runs; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -90,7 +92,7 @@ def index(
         bool | None,
         typer.Option(
             "--films/--no-films",
-            help="Take films, too, from now on: a photo of each shot, and more where it changes.",
+            help="Index films too, in this and later runs: one frame of each shot, and more where the picture changes.",
             show_default=False,
         ),
     ] = None,
@@ -99,7 +101,7 @@ def index(
         typer.Option(
             "--frame-every",
             metavar="SECONDS",
-            help="Take a frame of films each so many seconds instead, from now on; 0: by their shots.",
+            help="Index a frame of each film every so many seconds instead, in this and later runs; 0: by shots.",
             show_default=False,
         ),
     ] = None,
@@ -109,8 +111,8 @@ def index(
             "--manifests",
             rich_help_panel=IIIF,
             metavar="FILE",
-            help="Fetch the pages of the IIIF manifests, and of the collections of these, whose addresses are in a "
-            "text file, one a line.",
+            help="Text file with addresses of IIIF manifests and IIIF collections, one per line, whose pages are "
+            "fetched.",
             show_default=False,
         ),
     ] = None,
@@ -120,7 +122,7 @@ def index(
             "--iiif-folder",
             rich_help_panel=IIIF,
             metavar="FOLDER",
-            help="Fetch pages into this folder, which is indexed (default: one that the collection owns).",
+            help="Folder into which pages are fetched, and which is then indexed (default: one inside the collection).",
             show_default=False,
         ),
     ] = None,
@@ -130,7 +132,7 @@ def index(
             "--allow-host",
             rich_help_panel=IIIF,
             metavar="HOST",
-            help="Ask this host although its address is not one of the public Internet; may be repeated.",
+            help="Fetch from this host although its address is not on the public Internet; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -140,8 +142,8 @@ def index(
             "--ignore-robots",
             rich_help_panel=IIIF,
             metavar="HOST",
-            help="Ask this host for what its robots.txt forbids to programs, too: for those who have the library's "
-            "leave; may be repeated.",
+            help="Also fetch from this host what its robots.txt forbids to programs: only with the library's "
+            "permission; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -150,7 +152,8 @@ def index(
         typer.Option(
             "--check-pictures",
             rich_help_panel=IIIF,
-            help="Fetch the pictures of pages that are there, too, as a library may have replaced one at its address.",
+            help="Fetch pictures that are already here again, in case the library has replaced one at the same "
+            "address.",
         ),
     ] = False,
     time_limit: Annotated[
@@ -158,8 +161,8 @@ def index(
         typer.Option(
             "--time-limit",
             metavar="MINUTES",
-            help="Begin no further photo after so many minutes, counted from when the new ones are known; the same "
-            "command goes on where this one stopped.",
+            help="Start no further photo after so many minutes, counted from the moment when the new photos are known; "
+            "the same command continues where this one stopped.",
         ),
     ] = None,
     max_pages: Annotated[
@@ -167,8 +170,8 @@ def index(
         typer.Option(
             "--max-pages",
             metavar="N",
-            help="Take N pages of a file of several (TIFF, PDF, film), and pass over the others; the same command with "
-            "more, or without, takes them.",
+            help="Index only N pages or frames of a file that has several (TIFF, PDF, film). The same command with a "
+            "larger N, or without this option, adds the others.",
             min=1,
             show_default=False,
         ),
@@ -178,7 +181,7 @@ def index(
         typer.Option(
             "--watch",
             rich_help_panel=WATCH,
-            help="Go on until Ctrl-C: index whenever photos are added, changed or removed.",
+            help="Keep running until Ctrl-C, and index whenever photos are added, changed or removed.",
         ),
     ] = False,
     every: Annotated[
@@ -186,7 +189,7 @@ def index(
         typer.Option(
             rich_help_panel=WATCH,
             metavar="SECONDS",
-            help="With --watch, seconds after which to look in any case: not all drives tell.",
+            help="With --watch, also look for changes every so many seconds, because not all drives report them.",
             min=1,
         ),
     ] = 600,
@@ -198,23 +201,25 @@ def index(
         typer.Option(
             "--below",
             metavar="FOLDER",
-            help="Take only photos that lie in this folder, wherever links lead; may be repeated (default: all).",
+            help="Index only photos that are really in this folder, whatever links to other places it contains; may be "
+            "repeated (default: all).",
             show_default=False,
         ),
     ] = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Make a collection from photos, or add photos to it.
+    """Create a collection from photos, or add photos to an existing one.
 
-    Photos that are in it and unchanged are skipped, and those that have moved are recognised; photos that have gone are
-    marked, and stay until cairn remove --missing; damaged ones are listed with the reason, once: cairn info lists them
-    all. Photos that were removed for good stay out, but for those that are found with --again, which takes them off the
-    list. An interrupted run is picked up by running the same command again. Options that shape the collection
-    (descriptor, words, max-side, max-features, detector) count when it is made; where they are others later, that is
-    said. With --watch and --json, each run that finds something prints an object on a line of its own. With --features,
-    keypoints and descriptors are those of another program; photos without any are listed as failed. Pages of IIIF
-    manifests are fetched at the size that indexing needs; a second run asks only for what has changed.
+    Photos that the collection already holds are skipped if they are unchanged, and recognised if they were moved.
+    Photos whose files are gone are marked as missing, and stay until cairn remove --missing. Damaged photos are
+    reported once, with the reason; cairn info lists all of them. Photos that were removed for good stay out, unless
+    --again finds them, which also takes them off that list. To continue an interrupted run, run the same command again.
+    Options that shape the collection (descriptor, words, max-side, max-features, detector) only take effect when it is
+    created; a later run with other values says so. With --watch and --json, each run that finds something prints one
+    JSON object on a line of its own. With --features, keypoints and descriptors come from another program; photos
+    without any are reported as failed. Pages of IIIF manifests are fetched at the size that indexing needs; a second
+    run only asks for what has changed.
     """
     from index.parallel import keep_memory
     from retrieval.collection.layout import OPTIONS
@@ -227,9 +232,9 @@ def index(
 
     files.check(context)
     if again and watch:
-        raise CairnError("--again goes without --watch: take the photos in first, and watch then.")
+        raise CairnError("--again cannot be used with --watch: add the photos first, then watch.")
     if time_limit is not None and watch:
-        raise CairnError("--time-limit goes without --watch, which goes on until Ctrl-C.")
+        raise CairnError("--time-limit cannot be used with --watch, which runs until Ctrl-C.")
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"--time-limit must be more than 0 minutes, not {time_limit:g}.")
     addresses = [one for one in photos or () if is_address(one)]
@@ -237,10 +242,12 @@ def index(
     if manifests is not None:
         addresses += read_addresses(manifests)
     if addresses and watch:
-        raise CairnError("--watch goes without addresses: a manifest is asked for again by the same command.")
+        raise CairnError(
+            "--watch cannot be used with addresses: to fetch a manifest again, run the same command again."
+        )
     if not addresses and (iiif_folder is not None or allow_host or ignore_robots or check_pictures):
         raise CairnError(
-            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures go with the address of a manifest."
+            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures need the address of a manifest."
         )
     if not paths and not addresses:
         paths = _removed_for_good(collection, catalogue) if again else []
@@ -250,19 +257,19 @@ def index(
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     fetcher = open_fetcher(allow_host or (), ignore_robots or ()) if addresses else None
     if not (collection / OPTIONS).is_file():
-        list_photos([path for path in paths if not path.exists()])  # says which is not there, before anything is made
+        list_photos([path for path in paths if not path.exists()])  # reports missing paths before anything is created
         if fetcher is not None:
             check_addresses(addresses, fetcher)
     keep_memory()
     wanted = build(CollectionOptions, options)
     with joined(cluster, storage=storage) as work:
         if files.features is None and (collection / OPTIONS).is_file() and not given(context, *options):
-            # With options of its own, before its first photo too.
+            # With its own options, even before its first photo.
             made = open_named(collection, catalogue=catalogue, cluster=work)
         else:
             made = make_collection(collection, wanted, files, paths, catalogue, work)
             _tell_unused(context, given(context, *options), made.opened, wanted)
-            if given(context, "max_pixels"):  # a limit of this run, as the workers of a cluster or a server have
+            if given(context, "max_pixels"):  # a limit of this run only, as for workers of a cluster or a server
                 image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
                 made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)), work)
         opened = made.opened if below is None else replace(made.opened, below=tuple(below))
@@ -298,7 +305,7 @@ def index(
 
 
 def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
-    """Files of the photos that were removed for good, where they are; CairnError where there is none."""
+    """Existing files of the photos that were removed for good; raises CairnError if there are none."""
     import os
 
     from retrieval.catalogue.exclusions import exclusions_in
@@ -308,30 +315,31 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
     with Collection.open(folder, catalogue=address) as collection:
         excluded = collection.catalogue.read(exclusions_in)
     if not excluded:
-        raise CairnError(f"No photo was removed for good from {folder}: give photos, or folders of photos.")
+        raise CairnError(f"No photo was removed for good from {folder}: name photos, or folders of photos.")
     files = dict.fromkeys(file_of(one.path) for one in excluded)
-    there = [file for file in files if os.path.isfile(file)]  # noqa: PTH113 (hides errors)
-    if not there:
+    existing = [file for file in files if os.path.isfile(file)]  # noqa: PTH113 (hides errors)
+    if not existing:
         raise CairnError(
-            f"No photo that was removed for good from {folder} is where it was: give the folder in which they are now."
+            f"The photos that were removed for good from {folder} are no longer where they were: name the folder where "
+            "they are now."
         )
-    return there
+    return existing
 
 
-def _tell_unused(context: typer.Context, said: list[str], collection: Any, wanted: CollectionOptions) -> None:
-    """Say which of the options that were given do not count, as the collection was made with others."""
+def _tell_unused(context: typer.Context, names: list[str], collection: Any, wanted: CollectionOptions) -> None:
+    """Warn about given options that have no effect because the collection was made with others."""
     from index.hamming.kinds import parse_signature
     from retrieval.descriptors.registry import find_descriptor, model_file
 
     wanted = wanted.with_extensions()
-    asked, own = values_of(wanted), values_of(collection.options)
-    is_other = {name: asked[name] != own[name] for name in said} | {
+    values, own = values_of(wanted), values_of(collection.options)
+    is_other = {name: values[name] != own[name] for name in names} | {
         "signature": parse_signature(wanted.signature) != collection.signature,
-        # A learnt one that is another was refused.
+        # Another learnt descriptor was already refused.
         "descriptor": model_file(wanted.descriptor) is None
         and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
     }
-    unused = [option_flag(context, name) for name in said if is_other[name] and name != "max_pixels"]
+    unused = [option_flag(context, name) for name in names if is_other[name] and name != "max_pixels"]
     if unused:
         print(
             f"cairn: {collection.folder} was made with other options, so these do not count: {', '.join(unused)}.",
@@ -341,7 +349,7 @@ def _tell_unused(context: typer.Context, said: list[str], collection: Any, wante
 
 
 def _keep_indexing(folder: Path, photos: list[Path], run: "Callable[[], Added]", every: float, json: bool) -> None:
-    """Index whenever photos have changed, until Ctrl-C; what goes wrong is said, and tried again."""
+    """Index whenever photos have changed, until Ctrl-C; errors are reported, and the next change is tried."""
     from retrieval.photos.watching import WatchOptions, changes
 
     if not json:
@@ -355,8 +363,8 @@ def _keep_indexing(folder: Path, photos: list[Path], run: "Callable[[], Added]",
                 tell_error(str(error))
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
-            found = report.added or report.reread or report.back or report.moved or report.vanished
-            if found or failures != known_failures:
+            has_changes = report.added or report.reread or report.back or report.moved or report.vanished
+            if has_changes or failures != known_failures:
                 report_index(folder, report, json)
             known_failures = failures
 
@@ -379,18 +387,17 @@ def info(
         bool,
         typer.Option(
             "--environment",
-            help="Tell of the installation and the machine instead, for a report of a failure; COLLECTION may be left "
-            "out.",
+            help="Describe the installation and the machine instead, for a bug report; COLLECTION may be left out.",
         ),
     ] = False,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Tell what a collection holds, and what each feature costs.
+    """Show what a collection contains, and how many bytes each feature takes.
 
-    With --environment, tell what a report of a failure needs: versions, the processor and the code that libraries run
-    on it, threads, variables of the environment, where compiled functions and pictures are kept. No value that may be
-    secret is printed.
+    With --environment, print what a bug report needs: versions, the processor and the code that libraries run on it,
+    threads, environment variables, and where compiled functions and pictures are stored. No value that may be secret is
+    printed.
     """
     if environment:
         from retrieval.library.environment import describe_environment
@@ -415,7 +422,7 @@ def info(
 
 @dataclass(frozen=True)
 class Queries:
-    """What is searched for, as the command line has it."""
+    """The query, as options of the command line."""
 
     photos: Annotated[list[str], typer.Argument(help="A photo's file, or its name in the collection.")]
     box: QueryBox = None
@@ -424,7 +431,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class QuerySources:
-    """Features of the queries, and how several go together, as the command line has it."""
+    """Features of the queries, and how several are combined, as options of the command line."""
 
     features: QueryFeatures = None
     match_all: MatchAll = False
@@ -432,14 +439,14 @@ class QuerySources:
 
 @dataclass(frozen=True)
 class MoreFilters:
-    """Filters that no field of metadata declares, as the command line has them."""
+    """Filters that no metadata field declares, as options of the command line."""
 
     near: Annotated[
         tuple[float, float, float] | None,
         typer.Option(
             rich_help_panel=FILTERS,
             metavar="LATITUDE LONGITUDE KM",
-            help="Find only photos taken within so many kilometres of there.",
+            help="Only photos taken within so many kilometres of this place.",
         ),
     ] = None
     where: Annotated[
@@ -447,14 +454,14 @@ class MoreFilters:
         typer.Option(
             rich_help_panel=FILTERS,
             metavar="KEY=VALUE",
-            help="Find only photos with this value, such as an imported one; may be repeated.",
+            help="Only photos with this value under this key, such as a column of an imported table; may be repeated.",
         ),
     ] = None
 
 
 @dataclass(frozen=True)
 class AnswerFiles:
-    """Files that an answer is written to, as the command line has them."""
+    """Files that an answer is written to, as options of the command line."""
 
     picture: Annotated[
         Path | None, typer.Option(rich_help_panel=OUTPUT, help="Write a picture of the best matches (.jpg or .png).")
@@ -464,14 +471,14 @@ class AnswerFiles:
         typer.Option(
             rich_help_panel=OUTPUT,
             metavar="FILE",
-            help="Write what is found as W3C Web Annotations (.jsonld) or TEI (.xml), as cairn annotations does.",
+            help="Write the results as W3C Web Annotations (.jsonld) or TEI (.xml), as cairn annotations does.",
         ),
     ] = None
 
 
 @dataclass(frozen=True)
 class SearchPlace:
-    """Where is searched, and how the answer is printed, as the command line has it."""
+    """Where to search and how to print the answer, as options of the command line."""
 
     catalogue: CatalogueAddress = None
     cluster: SearchCluster = None

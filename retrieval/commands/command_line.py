@@ -1,4 +1,4 @@
-"""What all commands have in common on the command line: names of values, help, and options that are given once."""
+"""Common behaviour of all commands: names of values, help, and options that may be given only once."""
 
 import inspect
 from collections import Counter
@@ -18,7 +18,7 @@ class Command(TyperCommand):
     """A command that refuses an option given twice where it can have one value only."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; CairnError where they contradict each other."""
+        """Read the arguments; raises CairnError if they contradict each other."""
         if args and not ctx.resilient_parsing:  # not while a shell completes them
             _refuse_repeated(self.make_parser(ctx).parse_args(args=list(args))[2])
         rest: list[str] = super().parse_args(ctx, args)
@@ -74,13 +74,13 @@ def _parts(annotation: Any) -> list[Any]:
     return [part for one in inside for part in _parts(one)] if inside else [annotation]
 
 
-def _refuse_repeated(given: list[Any]) -> None:
-    """Refuse an option that is among those given twice, unless it may be repeated or is a flag that says one thing."""
-    if any(one.name == "help" for one in given):
+def _refuse_repeated(values: list[Any]) -> None:
+    """Refuse an option that was given twice, unless it may be repeated or is a flag with one meaning."""
+    if any(one.name == "help" for one in values):
         return
-    for option, count in Counter(given).items():
+    for option, count in Counter(values).items():
         is_single = option.param_type_name == "option" and not (option.multiple or option.count)
         if not is_single or count == 1 or (option.is_flag and not option.secondary_opts):
             continue
         name = "/".join([option.opts[0], *option.secondary_opts])
-        raise CairnError(f"{name} is given {count} times, and one of them would be ignored: give it once.")
+        raise CairnError(f"{name} is given {count} times, but only one would be used: give it once.")

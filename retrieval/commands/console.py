@@ -1,4 +1,4 @@
-"""What all commands share: how they begin, report, and fail."""
+"""How all commands begin, report, and fail."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ def run(app: Callable[..., Any]) -> None:
     Parameters
     ----------
     app : callable
-        A Typer application, or what is called like one.
+        A Typer application, or a function with the same call.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def run(app: Callable[..., Any]) -> None:
         if not isinstance(error, BrokenProcessPool):
             raise
         _refuse(
-            "A worker process was killed, most likely for want of memory: try fewer --workers; the same command goes "
-            "on from here."
+            "A worker process was killed, most likely because there was not enough memory: try fewer --workers; the "
+            "same command goes on from here."
         )
     except BrokenPipeError:
         sys.exit(0)
@@ -68,7 +68,7 @@ def run(app: Callable[..., Any]) -> None:
 
 
 def _note_compiling() -> None:
-    """Say why this takes longer than it will again, or what to do about it."""
+    """Say why this run takes longer than later ones, or what to do about it."""
     from index.kernels.keeping import cache_folder
 
     if cache_folder() is not None:
@@ -85,7 +85,7 @@ def _refuse(sentence: str) -> NoReturn:
 
 
 def _refuse_usage(error: Any) -> NoReturn:
-    """Say what is wrong with the arguments, and where to read what is right."""
+    """Report wrong arguments, and refer to the help."""
     if type(error).__name__ == "NoArgsIsHelpError":  # it has printed the help
         sys.exit(WRONG)
     command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "cairn"
@@ -114,7 +114,7 @@ def tell_error(sentence: str, kind: str | None = None) -> None:
 
 
 def _json_is_wanted() -> bool:
-    """Whether --json is among the arguments, be they right or wrong."""
+    """Whether --json is among the arguments, even if these are wrong."""
     arguments = sys.argv[1:]
     if "--" in arguments:
         arguments = arguments[: arguments.index("--")]
@@ -127,7 +127,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line for people on standard error: what they should know that is no answer and no progress."""
+    """Print a notice for people on standard error."""
     print(f"cairn: {printable_name(' '.join(text.split()))}", file=sys.stderr, flush=True)
 
 

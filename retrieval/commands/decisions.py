@@ -18,32 +18,31 @@ _LISTED = 20  # names that are printed for people
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 Names = Annotated[list[str], typer.Argument(metavar="PHOTO...", help="Names of photos in the collection.")]
 
-album = typer.Typer(help="Albums: photos that were put together under a name.", no_args_is_help=True)
+album = typer.Typer(help="Make, change and share albums.", no_args_is_help=True)
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What photos are given in place of what their files say, as the command line has it."""
+    """New values of photos, as options of the command line."""
 
-    title: Annotated[str | None, typer.Option(help='Their title; "": what their files say.')] = None
-    caption: Annotated[str | None, typer.Option(help='What is said of them at length; "": what their files say.')] = (
-        None
-    )
+    title: Annotated[str | None, typer.Option(help='New title; "": the title in their files.')] = None
+    caption: Annotated[str | None, typer.Option(help='New caption; "": the caption in their files.')] = None
     taken: Annotated[
         str | None,
         typer.Option(
-            metavar="DATE", help='When they were taken: 1923, 1923-05 or 1923-05-17; "": what their files say.'
+            metavar="DATE",
+            help='Date on which they were taken: 1923, 1923-05 or 1923-05-17; "": the date in their files.',
         ),
     ] = None
-    tag: Annotated[list[str] | None, typer.Option(help="Give them this tag; may be repeated.")] = None
+    tag: Annotated[list[str] | None, typer.Option(help="Add this tag; may be repeated.")] = None
     remove_tag: Annotated[
-        list[str] | None, typer.Option(help="Take this tag from them, unless a file says it; may be repeated.")
+        list[str] | None, typer.Option(help="Remove this tag, unless it is in the photo's file; may be repeated.")
     ] = None
     rating: Annotated[
-        int | None, typer.Option(help="Stars, 1 to 5; 0: what their files say.", min=0, max=MOST_STARS)
+        int | None, typer.Option(help="Stars, 1 to 5; 0: the rating in their files.", min=0, max=MOST_STARS)
     ] = None
     favourite: Annotated[
-        bool | None, typer.Option("--favourite/--no-favourite", help="Whether they are favourites.")
+        bool | None, typer.Option("--favourite/--no-favourite", help="Mark them as favourites, or no longer.")
     ] = None
 
 
@@ -51,8 +50,8 @@ class Changes:
 def edit(collection: Folder, photos: Names, changes: Changes, run: ReadOptions) -> None:
     """Change titles, captions, dates, tags and stars of photos.
 
-    What is changed is kept in the collection and counts more than what the photos' files say, which are not changed:
-    see cairn metadata --write-sidecars. Where a name is not in the collection, nothing is changed.
+    Changes are stored in the collection and take precedence over the photos' files, which are not changed: see cairn
+    metadata --write-sidecars. If a name is not in the collection, nothing is changed.
     """
     from index.errors import CairnError
     from retrieval.library.opening import open_named
@@ -61,42 +60,42 @@ def edit(collection: Folder, photos: Names, changes: Changes, run: ReadOptions) 
         raise CairnError(
             "Say what to change: --title, --caption, --taken, --tag, --remove-tag, --rating or --favourite."
         )
-    given = vars(changes).copy()
-    given |= {"add_tags": given.pop("tag") or (), "remove_tags": given.pop("remove_tag") or ()}
+    values = vars(changes).copy()
+    values |= {"add_tags": values.pop("tag") or (), "remove_tags": values.pop("remove_tag") or ()}
     with open_named(collection, catalogue=run.catalogue) as opened:
-        done = opened.edit(photos, **given)
+        done = opened.edit(photos, **values)
     if run.json:
         print_json({"collection": str(collection), "changed": done.changed, "kept": done.kept})
         return
     say(f"{collection}: {done.changed} photos changed.")
     if done.kept:
-        say(f"{done.kept} photos keep a tag: their files say it.")
+        say(f"{done.kept} photos keep a tag that is in their files.")
 
 
 @album.command("list")
 def list_albums(collection: Folder, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
-    """List the albums, those that were made last first."""
+    """List the albums, the newest first."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        found = opened.albums()
+        albums = opened.albums()
     if json:
-        print_json({"collection": str(collection), "albums": [one.to_dict() for one in found]})
+        print_json({"collection": str(collection), "albums": [one.to_dict() for one in albums]})
         return
-    for one in found:
+    for one in albums:
         say(f"{one.photos:8,} photos  {one.name}")
-    if not found:
+    if not albums:
         say(f"{collection}: there are no albums.")
 
 
-Name = Annotated[str, typer.Argument(help="Name of the album, in upper or lower case.")]
+Name = Annotated[str, typer.Argument(help="Name of the album; case does not matter.")]
 
 
 @album.command("add")
 def add_to_album(
     collection: Folder, name: Name, photos: Names, catalogue: CatalogueAddress = None, json: bool = Json
 ) -> None:
-    """Put photos at the end of an album, which is made where there is none of that name."""
+    """Add photos to the end of an album, which is created if it does not exist."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
@@ -107,7 +106,7 @@ def add_to_album(
 def remove_from_album(
     collection: Folder, name: Name, photos: Names, catalogue: CatalogueAddress = None, json: bool = Json
 ) -> None:
-    """Take photos out of an album; they stay in the collection."""
+    """Remove photos from an album; they stay in the collection."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
@@ -122,7 +121,7 @@ def rename_album(
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Give an album another name."""
+    """Rename an album."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
@@ -131,7 +130,7 @@ def rename_album(
 
 @album.command("delete")
 def delete_album(collection: Folder, name: Name, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
-    """Forget an album; its photos stay in the collection."""
+    """Delete an album; its photos stay in the collection."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
@@ -144,45 +143,47 @@ def share_album(
     name: Name,
     expires: Annotated[
         str | None,
-        typer.Option(metavar="YYYY-MM-DD", help="Last day (UTC) on which the link holds.", show_default=False),
+        typer.Option(metavar="YYYY-MM-DD", help="Last day (UTC) on which the link works.", show_default=False),
     ] = None,
     days: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="The same in days from today; 30 unless given.", show_default=False),
+        typer.Option(
+            min=0, metavar="N", help="The same, as a number of days from today (default: 30).", show_default=False
+        ),
     ] = None,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Make a link that shows the photos of an album, at viewing size, to whoever has it; it is printed this once.
+    """Make a link that shows the photos of an album, at viewing size, to everyone who has it; it is printed only now.
 
-    It stands behind the address of the server that you run for the collection, and behind /c/NAME of cairn open. A
-    server answers others than you where it has a password file; who comes by the link needs no password.
+    Append it to the address of the server that you run for the collection; with cairn open, to that address and
+    /c/NAME. Only a server with a password file answers other people; those who use the link need no password.
     """
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        made = opened.share_album(name, days=days, expires=expires)
+        shared = opened.share_album(name, days=days, expires=expires)
     if json:
-        print_json({"collection": str(collection), "link": made.to_dict()})
+        print_json({"collection": str(collection), "link": shared.to_dict()})
         return
-    ending = f"cairn album unshare {collection} {made.id}"
-    print(f"{made.album} is shared until {made.expires}; {ending} ends that.", file=sys.stderr)
-    print(made.path)
+    ending = f"cairn album unshare {collection} {shared.id}"
+    print(f"{shared.album} is shared until {shared.expires}; {ending} ends that.", file=sys.stderr)
+    print(shared.path)
 
 
 @album.command("shared")
 def shared_albums(collection: Folder, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
-    """List the links that show albums, those that were made last first."""
+    """List the links to albums, the newest first."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        found = opened.shared_albums()
+        links = opened.shared_albums()
     if json:
-        print_json({"collection": str(collection), "links": [one.to_dict() for one in found]})
+        print_json({"collection": str(collection), "links": [one.to_dict() for one in links]})
         return
-    for one in found:
+    for one in links:
         say(f"{one.id}  {'was ' if one.over else ''}until {one.expires}  {one.album or 'an album that was deleted'}")
-    if not found:
+    if not links:
         say(f"{collection}: no album is shared.")
 
 
@@ -193,7 +194,7 @@ def end_shared_album(
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """End a link to an album: who has it sees nothing from now on."""
+    """Disable a link to an album: from now on it shows nothing."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
@@ -208,18 +209,20 @@ def hide(
     collection: Folder,
     photos: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PHOTO...]", help="Names of photos; none: list those that are hidden."),
+        typer.Argument(
+            metavar="[PHOTO...]", help="Names of photos in the collection; without any, the hidden photos are listed."
+        ),
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show them again.")] = False,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Leave photos out of lists and answers, or show them again; they stay in the collection."""
+    """Hide photos from lists and search results, or show them again; they stay in the collection."""
     from index.errors import CairnError
     from retrieval.library.opening import open_named
 
     if show and not photos:
-        raise CairnError("--show takes names of photos: without them, those that are hidden are listed.")
+        raise CairnError("--show needs names of photos; without it, the hidden photos are listed.")
     with open_named(collection, catalogue=catalogue) as opened:
         if not photos:
             _tell_names(collection, "hidden", [one.name for one in opened.photos({"hidden": True})], json)
@@ -231,26 +234,28 @@ def hide(
 
 def reject(
     collection: Folder,
-    query: Annotated[
-        str, typer.Argument(help="The photo that was searched with: a name in the collection, or a file.")
-    ],
+    query: Annotated[str, typer.Argument(help="The query photo: a name in the collection, or a file.")],
     photos: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PHOTO...]", help="Names of photos that are no match; none: list those that are not."),
+        typer.Argument(
+            metavar="[PHOTO...]",
+            help="Names of photos that do not match the query; without any, the "
+            "photos that were rejected for it are listed.",
+        ),
     ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="They are a match after all.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo this: the photos match after all.")] = False,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Say that photos do not show what another photo shows: searches with that leave them out from now on.
+    """Mark photos as wrong results for a query photo: later searches with it leave them out.
 
-    Groups, links and what is learnt from the collection leave such pairs out as well.
+    Such pairs are also left out of groups and links, and of what is learnt from the collection.
     """
     from index.errors import CairnError
     from retrieval.library.opening import open_named
 
     if undo and not photos:
-        raise CairnError("--undo takes names of photos: without them, those that are no match are listed.")
+        raise CairnError("--undo needs names of photos; without it, the rejected photos are listed.")
     with open_named(collection, catalogue=catalogue) as opened:
         if not photos:
             _tell_names(collection, "no match", opened.rejected(query), json)

@@ -21,8 +21,8 @@ QueryFeatures = Annotated[
         "--features",
         rich_help_panel=FEATURES,
         metavar="PATH",
-        help="Features of photos that are not in a collection of such features: a file .npz of one photo, or what "
-        "cairn index --features takes. Photos of the collection need none.",
+        help="Features of query photos, for a collection made with cairn index --features: an .npz file for one photo, "
+        "or whatever that option takes. Photos of the collection need none.",
     ),
 ]
 FeaturesAgain = Annotated[
@@ -31,7 +31,7 @@ FeaturesAgain = Annotated[
         "--features",
         rich_help_panel=FEATURES,
         metavar="PATH",
-        help="Features of the photos, of a collection that was made with cairn index --features.",
+        help="Features of the photos, for a collection made with cairn index --features.",
     ),
 ]
 _OWN = (
@@ -55,8 +55,8 @@ class FeatureFiles:
             "--features",
             rich_help_panel=FEATURES,
             metavar="PATH",
-            help="Take keypoints and descriptors from files in place of computing them: a folder of .npz (a/1.npz or "
-            "a/1.jpg.npz of a/1.jpg), an HDF5 file as hloc writes it, or COLMAP's database. See "
+            help="Read keypoints and descriptors from files instead of computing them: a folder of .npz files (a/1.npz "
+            "or a/1.jpg.npz for a/1.jpg), an HDF5 file written by hloc, or a COLMAP database. See "
             "docs/how-to/own-features.md.",
         ),
     ] = None
@@ -66,8 +66,8 @@ class FeatureFiles:
             "--features-name",
             rich_help_panel=FEATURES,
             metavar="NAME",
-            help="What the descriptor is called (default: the name of the file or folder). Collections share a "
-            "vocabulary only under one name.",
+            help="Name of the descriptor (default: the name of the file or folder). Collections can only share a "
+            "vocabulary if this name is the same.",
         ),
     ] = None
     normalise: Annotated[
@@ -75,39 +75,43 @@ class FeatureFiles:
         typer.Option(
             "--normalise/--as-they-are",
             rich_help_panel=FEATURES,
-            help="Bring descriptors to unit length, or leave them (default: all but whole numbers from 0 to 255).",
+            help="Scale descriptors to unit length, or leave them as they are (default: scale them, unless they are "
+            "whole numbers from 0 to 255).",
             show_default=False,
         ),
     ] = None
     binary: Annotated[
         bool,
-        typer.Option("--binary", rich_help_panel=FEATURES, help="Descriptors are packed bits, as ORB's are."),
+        typer.Option("--binary", rich_help_panel=FEATURES, help="Descriptors are packed bits, like those of ORB."),
     ] = False
 
     @property
     def values(self) -> str | None:
-        """How entries are compared, as `retrieval.foreign.opening.identify` takes it."""
+        """How descriptors are compared, for `retrieval.foreign.opening.identify`."""
         from retrieval.descriptors.foreign import AS_THEY_ARE, BITS, UNIT
 
         if self.binary and self.normalise is not None:
-            raise CairnError("--binary goes without --normalise and --as-they-are: bits have no length.")
+            raise CairnError("--binary cannot be used with --normalise or --as-they-are: bits have no length.")
         if self.binary:
             return BITS
         return None if self.normalise is None else UNIT if self.normalise else AS_THEY_ARE
 
     def check(self, context: typer.Context) -> None:
-        """Raise CairnError where options were given that do not go together."""
-        said = given(context)
-        beside = [name for name in _OWN if name in said]
+        """Raise CairnError if options cannot be combined."""
+        names = given(context)
+        beside = [name for name in _OWN if name in names]
         if self.features is not None and beside:
             raise CairnError(
-                f"--features goes without {option_flag(context, beside[0])}, which is for features that Cairn computes."
+                f"--features cannot be used with {option_flag(context, beside[0])}, which is for features that Cairn "
+                "computes."
             )
-        if self.features is not None and "features_from" in said:
-            raise CairnError("--features reads what another program found, and --features-from finds it: give one.")
-        alone = [name for name in ("features_name", "normalise", "binary") if name in said]
+        if self.features is not None and "features_from" in names:
+            raise CairnError(
+                "--features reads features from files, and --features-from computes them: give only one of the two."
+            )
+        alone = [name for name in ("features_name", "normalise", "binary") if name in names]
         if self.features is None and alone:
-            raise CairnError("--features-name, --normalise, --as-they-are and --binary go with --features.")
+            raise CairnError("--features-name, --normalise, --as-they-are and --binary need --features.")
 
 
 def make_collection(
@@ -118,7 +122,7 @@ def make_collection(
     catalogue: str | None,
     cluster: "ClusterWork | None" = None,
 ) -> "Collection":
-    """Create or open a collection, of features of other programs where these are given."""
+    """Create or open a collection, with features from another program if they are given."""
     from retrieval.library.opening import make
 
     if files.features is None:

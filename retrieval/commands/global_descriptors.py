@@ -22,8 +22,8 @@ def describe(
         str | None,
         typer.Argument(
             metavar="NAME|FILE",
-            help="A global descriptor that an installed package brings; or a matrix: an .npz of names and vectors, or "
-            "an .npy with the names in a text file of its name, one a line.",
+            help="Name of a global descriptor from an installed package; or a file with a matrix: an .npz with names "
+            "and vectors, or an .npy next to a text file of the same name with the names, one per line.",
             show_default=False,
         ),
     ] = None,
@@ -31,19 +31,20 @@ def describe(
         str | None,
         typer.Option(
             metavar="WORDS",
-            help="Tell which photos look like what these words say, where what described them describes words, too.",
+            help="List the photos that look most like these words; only for global descriptors that can describe words "
+            "too.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(help="With --find: most photos.", min=1)] = 20,
+    top: Annotated[int, typer.Option(help="With --find, number of photos to list.", min=1)] = 20,
     remove: Annotated[bool, typer.Option("--remove", help="Remove them from the collection.")] = False,
     workers: Workers = 0,
     run: WorkOptions,
 ) -> None:
-    """Give photos global descriptors: a row for each photo, of what it looks like as a whole.
+    """Add global descriptors to photos: one vector per photo, of what it looks like as a whole.
 
-    cairn query --global-descriptors then takes them into account. Rows that a package computes are kept up by cairn
-    index, and files, uploads and boxes are searched for with them, too. Those of a file replace all others; they say
-    nothing of other photos. An interrupted run is picked up by running the same command again.
+    cairn query --global-descriptors then uses them. If an installed package computes them, cairn index adds those of
+    new photos, and files, uploads and boxes can be searched for with them too. Descriptors from a file replace all
+    others, and only cover the photos that they name. To continue an interrupted run, run the same command again.
     """
     from retrieval.library.opening import open_named
 
@@ -74,4 +75,4 @@ def describe(
         say(f"failed: {printable_name(one['name'])}: {one['reason']}")
     if done.unknown:
         names = ", ".join(map(printable_name, done.unknown[:_LISTED]))
-        say(f"{len(done.unknown)} names of the file are those of no photo here, or of several, such as {names}.")
+        say(f"{len(done.unknown)} names in the file match no photo of the collection, or several, such as {names}.")

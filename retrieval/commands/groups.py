@@ -14,13 +14,15 @@ from retrieval.commands.options import ClusterAddress, Workers, WorkOptions
 def group(
     *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    inliers: Annotated[int, typer.Option(help="Fewest verified matches that link two photos.", min=1)] = 20,
+    inliers: Annotated[
+        int, typer.Option(help="Smallest number of verified matches that links two photos.", min=1)
+    ] = 20,
     augment: Annotated[
         bool | None,
         typer.Option(
             "--augment/--no-augment",
-            help="Let linked photos borrow features of each other, so that more is found with one of them; later runs "
-            "keep it up. Or remove what they borrow (default: as the last run).",
+            help="Let linked photos borrow features from each other, so that searches find more; later runs continue "
+            "to do so. Or remove the borrowed features (default: as in the last run).",
             show_default=False,
         ),
     ] = None,
@@ -34,16 +36,16 @@ def group(
 ) -> None:
     """Find groups of photos that show the same object or landmark, and near duplicates among them.
 
-    Each photo is searched for in the collection, and photos that geometry verifies are linked. Photos that are
-    linked with enough of each other are a group: one wrong link joins none. Copies are known by their looks too,
-    when they were turned by 90, 180 or 270 degrees, mirrored or converted: for that, a small picture of each photo
-    is made once and kept, as cairn serve does; photos whose files cannot be read at that time are compared by their
-    features alone. The groups are kept in the collection, for cairn serve to show. An interrupted run is picked up
-    by running the same command again; only photos that were added since the last run are searched for. With --cluster
-    the searches are done by its workers, each of which holds shards of the collection.
+    Each photo is searched for in the collection, and photos that are verified by geometry are linked. Photos with
+    enough links among each other form a group; a single wrong link does not join two groups. Copies are also recognised
+    by what they look like, even if they were turned by 90, 180 or 270 degrees, mirrored or converted. For that, a small
+    picture of each photo is made once and stored, as cairn serve does; photos whose files cannot be read at that time
+    are compared by their features alone. The groups are stored in the collection, and cairn serve shows them. To
+    continue an interrupted run, run the same command again; only photos that were added since the last run are searched
+    for. With --cluster, the workers of the cluster do the searches; each holds shards of the collection.
 
-    With --augment, photos are scored from then on with features of those they are linked with, as far as these map
-    into them: cairn info tells how many bytes that takes, and cairn query --no-augmented goes without.
+    With --augment, photos borrow from then on those features of linked photos that map into them, and are scored with
+    these too. cairn info shows how many bytes that takes, and cairn query --no-augmented searches without them.
     """
     from time import perf_counter
 
@@ -55,26 +57,26 @@ def group(
     if out is not None:
         check_table(out)
     with joined(cluster) as work, open_named(collection, catalogue=run.catalogue, cluster=work) as opened:
-        found = opened.group(inliers, augment=augment, workers=workers, progress=run.progress)
+        result = opened.group(inliers, augment=augment, workers=workers, progress=run.progress)
         if out is not None:
-            found.save_table(out)
+            result.save_table(out)
     summary = {
         "collection": str(collection),
-        **found.to_dict(),
+        **result.to_dict(),
         "out": str(out) if out is not None else None,
         "seconds": round(perf_counter() - began, 3),
     }
     if run.json:
         print_json(summary)
         return
-    if not found:
-        say(f"{collection}: no two of {found.photos} photos are linked by {inliers} verified matches.")
+    if not result:
+        say(f"{collection}: no two of {result.photos} photos are linked by {inliers} verified matches.")
     else:
         say(
-            f"{collection}: {summary['grouped']} of {found.photos} photos in {len(found.groups)} groups, "
+            f"{collection}: {summary['grouped']} of {result.photos} photos in {len(result.groups)} groups, "
             f"{summary['links']} links, {summary['duplicates']} near duplicates in {summary['seconds']:.1f} s."
         )
-    if found.augmented is not None:
-        say(f"{found.augmented} photos have borrowed anew from those they are linked with.")
+    if result.augmented is not None:
+        say(f"{result.augmented} photos have borrowed features from linked photos again.")
     if out is not None:
         say(f"Table: {out}")

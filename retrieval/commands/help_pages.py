@@ -16,7 +16,7 @@ _WIDEST_PAGE = 110
 
 
 def pages(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Give every command and group with the words it is called by, the command line itself first."""
+    """Yield every command and group with its words on the command line, the application itself first."""
     yield ("cairn", *path), command
     for name, one in getattr(command, "commands", {}).items():
         yield from pages(one, *path, name)
@@ -26,10 +26,10 @@ def print_help(command: Any, context: Any) -> None:
     """Print the help of a command or a group on standard output."""
     console = Console(highlight=False)
     console.width = min(console.width, _WIDEST_PAGE)
-    shown = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
-    arguments = [one for one in shown if one.param_type_name == "argument"]
+    parameters = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
+    arguments = [one for one in parameters if one.param_type_name == "argument"]
     commands = [command.get_command(context, name) for name in getattr(command, "commands", {})]
-    options = [one for one in shown if one.param_type_name == "option"]
+    options = [one for one in parameters if one.param_type_name == "option"]
     pieces = [context.command_path, "[OPTIONS]", *(argument_name(one) for one in arguments)]
     pieces += [option_name(one).plain for one in options if one.required]
     console.print()
@@ -68,14 +68,14 @@ def _print_panels(console: Console, panels: dict[str, list[tuple[Text, Text]]]) 
 
 
 def argument_name(one: Any) -> str:
-    """Give an argument as usage shows it: in brackets where it may be left out."""
+    """Return an argument as shown in the usage: in brackets if it is optional."""
     name = str(one.metavar or one.name.upper())
     name = name if one.nargs == 1 else f"{name}..."
     return name if one.required or name.startswith("[") else f"[{name}]"
 
 
 def option_name(one: Any) -> Text:
-    """Give an option's names, and what its value is called."""
+    """Return an option's names and the name of its value."""
     names = ", ".join(sorted(one.opts, key=len))
     names = "/".join([names, *one.secondary_opts])
     named = Text(names, "bold cyan")
@@ -85,7 +85,7 @@ def option_name(one: Any) -> Text:
 
 
 def explanation(one: Any) -> Text:
-    """Give what a parameter is for, and what holds where it is left out."""
+    """Return the help of a parameter, with its default."""
     text = Text(one.help or "")
     default = _default(one)
     if one.required and one.param_type_name == "option":
@@ -107,6 +107,6 @@ def _default(one: Any) -> str:
 
 
 def first_paragraph(command: Any) -> str:
-    """Give what a command does, in a sentence or two on one line."""
+    """Return the summary of a command, on one line."""
     text = command.short_help or inspect.cleandoc(command.help or "").split("\n\n")[0]
     return " ".join(text.split())

@@ -19,39 +19,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClockOptions:
-    """The print clock, and what is decided about it."""
+    """The print clock, and decisions about it."""
 
     clock: Annotated[
         Literal["breaks", "widths"] | None,
-        typer.Option(help="Tell the order of printing, by breaks of lines (woodcuts) or widths of lines (engravings)."),
+        typer.Option(
+            help="Estimate the order of printing, by breaks of lines (woodcuts) or widths of lines (engravings)."
+        ),
     ] = None
     leave_out: Annotated[
         list[str] | None,
-        typer.Option(metavar="PHOTO", help="Do not read the print clock of this photo (again for more)."),
+        typer.Option(metavar="PHOTO", help="Leave this photo out of the print clock; may be repeated."),
     ] = None
     undated: Annotated[
         list[str] | None,
-        typer.Option(metavar="PHOTO", help="Do not count the date of this photo (again for more)."),
+        typer.Option(metavar="PHOTO", help="Ignore the date of this photo; may be repeated."),
     ] = None
     dated: Annotated[
         list[str] | None,
-        typer.Option(metavar="PHOTO", help="Count the date of this photo although its file says it (again for more)."),
+        typer.Option(
+            metavar="PHOTO",
+            help="Count the date in the file of this photo, that of a scan perhaps; may be repeated.",
+        ),
     ] = None
     leave_region: Annotated[
         list[str] | None,
-        typer.Option(metavar="X0,Y0,X1,Y1", help="Do not read this region of the reference (again for more)."),
+        typer.Option(metavar="X0,Y0,X1,Y1", help="Ignore this region of the reference; may be repeated."),
     ] = None
     order: Annotated[
         list[str] | None,
-        typer.Option(metavar="PHOTO", help="This photo was printed before that of the next {--order}, as is known."),
+        typer.Option(
+            metavar="PHOTO", help="This photo is known to have been printed before the photo of the next {--order}."
+        ),
     ] = None
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep these decisions about the print clock in the collection.")
+        bool, typer.Option("--keep", help="Store these decisions about the print clock in the collection.")
     ] = False
 
     @property
     def decisions(self) -> "ClockDecisions | None":
-        """What is decided; None: what is kept."""
+        """The decisions; None: the stored ones."""
         from retrieval.library.print_clock import ClockDecisions
 
         if not any((self.keep, self.leave_out, self.undated, self.dated, self.leave_region, self.order)):
@@ -70,41 +77,39 @@ def impressions(
     *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     photos: Annotated[
-        list[str], typer.Argument(metavar="PHOTO...", help="Photos of one block or plate: names in the collection.")
+        list[str],
+        typer.Argument(metavar="PHOTO...", help="Photos of one block or plate: names in the collection."),
     ],
     reference: Annotated[
         str | None,
-        typer.Option(
-            metavar="PHOTO",
-            help="Photo whose frame the others are brought into: a name or a file (default: the first).",
-        ),
+        typer.Option(metavar="PHOTO", help="Photo to align the others with: a name or a file (default: the first)."),
     ] = None,
     box: QueryBox = None,
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Pixels within which ink counts as there (default: half the width of a line, one at least).",
+            help="Pixels within which ink counts as present (default: half the width of a line, at least one).",
             min=0,
             max=64,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write the aligned photos, overlays and what differs as PNG there."),
+        typer.Option(metavar="FOLDER", help="Write aligned photos, overlays and differences to this folder (PNG)."),
     ] = None,
     read: ClockOptions,
     run: WorkOptions,
 ) -> None:
-    """Compare impressions of one printed block or plate: bring photos into one frame, and tell what differs.
+    """Compare impressions of one printed block or plate: align the photos, and show what differs.
 
-    Each photo is brought into the frame of the reference by its match, and then by its pixels. Of each two it is told
-    what share of the ink of each the other lacks, and whether one block has printed both, or two that are cut alike,
-    by how far lines are displaced. Photos that do not match the reference are told and left out. What is compared is
-    what matches, or the box in the reference.
+    Each photo is aligned with the reference by its match first, and then by its pixels. For each two photos, the result
+    says what share of the ink of one is missing in the other, and, from how far lines are displaced, whether both were
+    printed from one block or from two that are cut alike. Photos that do not match the reference are reported and left
+    out. The comparison covers the area that matches, or the box in the reference.
 
-    With {--clock} it is told in which order they were printed, and in which years if some are dated, by breaks or
-    widths of the lines that all have, with intervals of 90%. What is kept with the reference is followed where nothing
-    is decided here; {--keep} alone forgets it.
+    With {--clock} the order of printing is estimated, and the years if some impressions are dated, from breaks or
+    widths of the lines that all have in common, with intervals of 90%. Decisions stored with the reference are used
+    unless this command makes others; {--keep} alone removes them.
     """
     from time import perf_counter
 
@@ -112,10 +117,10 @@ def impressions(
     from retrieval.library.print_clock import PrintClock
 
     began = perf_counter()
-    found: Impressions | PrintClock
+    result: Impressions | PrintClock
     with open_named(collection, catalogue=run.catalogue) as opened:
         if read.clock is not None:
-            found = opened.print_clock(
+            result = opened.print_clock(
                 photos,
                 reference,
                 box,
@@ -125,23 +130,23 @@ def impressions(
                 progress=run.progress,
             )
         elif read.decisions is not None:
-            raise CairnError("Give {--clock} breaks or widths with what is decided about it.")
+            raise CairnError("Decisions about the print clock need {--clock} breaks or widths.")
         else:
-            found = opened.impressions(photos, reference, box, tolerance=tolerance, progress=run.progress)
-    files = found.save(out) if out is not None else []
+            result = opened.impressions(photos, reference, box, tolerance=tolerance, progress=run.progress)
+    files = result.save(out) if out is not None else []
     if run.json:
-        told = {"collection": str(collection)} | found.to_dict()
-        told |= {"files": [str(path) for path in files], "seconds": round(perf_counter() - began, 3)}
-        print_json(told)
+        summary = {"collection": str(collection)} | result.to_dict()
+        summary |= {"files": [str(path) for path in files], "seconds": round(perf_counter() - began, 3)}
+        print_json(summary)
         return
-    _tell_clock(found) if isinstance(found, PrintClock) else _tell(found)
+    _tell_clock(result) if isinstance(result, PrintClock) else _tell(result)
     if files:
         say(f"Written: {len(files)} files in {out}")
 
 
-def _tell(found: "Impressions") -> None:
-    """Print what differs, a line for each two."""
-    for pair in found.pairs:
+def _tell(result: "Impressions") -> None:
+    """Print the differences, a line for each pair."""
+    for pair in result.pairs:
         moved = "" if pair.displacement is None else f", lines displaced by {pair.displacement:.2f} of their width"
         say(f"{pair.first} and {pair.second}: {pair.verdict}{moved}")
         for name, other, share, breaks in (
@@ -149,19 +154,19 @@ def _tell(found: "Impressions") -> None:
             (pair.second, pair.first, pair.missing[1], pair.breaks[1]),
         ):
             say(f"  {share:.1%} of the ink of {name} is not in {other}; breaks: {len(breaks)}")
-    _tell_left_out(found.left_out)
+    _tell_left_out(result.left_out)
 
 
-def _tell_clock(found: "PrintClock") -> None:
+def _tell_clock(result: "PrintClock") -> None:
     """Print the order of printing, a line for each photo, the earliest first."""
-    for one in found.photos:
+    for one in result.photos:
         known = "" if one.year is None else f", dated {one.year:g}{'' if one.counts else ', which does not count'}"
         read = "" if one.years is None else f", by the clock {one.read:.0f} ({one.years[0]:.0f} to {one.years[1]:.0f})"
         places = f"place {one.places[0]} to {one.places[1]}"
         say(f"{one.place}. {one.name}: {places}; breaks: {one.breaks}, width {one.line_width:.2f}{known}{read}")
-    for place, (one, after) in enumerate(pairwise(found.photos)):
-        say(f"{one.name} is earlier than {after.name}: {found.earlier[place, place + 1]:.0%}")
-    _tell_left_out(found.left_out)
+    for place, (one, after) in enumerate(pairwise(result.photos)):
+        say(f"{one.name} is earlier than {after.name}: {result.earlier[place, place + 1]:.0%}")
+    _tell_left_out(result.left_out)
 
 
 def _tell_left_out(photos: list[dict[str, str]]) -> None:

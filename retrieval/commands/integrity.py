@@ -18,10 +18,10 @@ def check(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Read every file of a collection again, and tell what is damaged and what to do about it.
+    """Read all files of a collection, and report what is damaged and how to repair it.
 
-    Nothing is changed, and other commands may be at work meanwhile. It takes as long as the disk needs to read the
-    collection. Ends with code 1 if anything is damaged.
+    Nothing is changed, and other commands may run at the same time. It takes as long as reading the collection from the
+    disk. The exit code is 1 if anything is damaged.
     """
     from retrieval.library.health import check as check_collection
 
@@ -43,12 +43,13 @@ def repair(
     collection: Folder,
     photos: Annotated[
         list[Path] | None,
-        typer.Option(help="Look here for photos that are no longer where they were; may be repeated."),
+        typer.Option(help="Folder in which to look for photos that are no longer where they were; may be repeated."),
     ] = None,
     drop_missing: Annotated[
         bool,
         typer.Option(
-            "--drop-missing", help="Let photos of damaged segments that cannot be found leave the collection."
+            "--drop-missing",
+            help="Remove photos of damaged segments from the collection if their files cannot be found.",
         ),
     ] = False,
     features: FeaturesAgain = None,
@@ -57,13 +58,13 @@ def repair(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Make again what cairn check finds damaged.
+    """Repair what cairn check finds damaged.
 
-    Small files are restored from copies; a damaged catalogue from its snapshot, its rows that can be read, and the
-    segments; and damaged segments from their photos. Where such photos cannot be found, here or under --photos, no
-    segment is changed, unless --drop-missing lets them leave the collection: they are reported then. An interrupted
-    repair is picked up by running the same command again. Ends with code 1 if anything is still damaged, or something
-    was lost.
+    Small files are restored from copies; a damaged catalogue from its snapshot, the rows that can still be read, and
+    the segments (the parts of the index); damaged segments from their photos. If such photos are found neither where
+    they were nor under --photos, no segment is changed, unless --drop-missing allows these photos to be removed from
+    the collection, which is reported. To continue an interrupted repair, run the same command again. The exit code is 1
+    if anything is still damaged, or if something was lost.
     """
     from retrieval.library.health import repair as repair_collection
 
@@ -99,27 +100,27 @@ def repair(
 def backup(
     collection: Folder,
     target: Annotated[
-        Path, typer.Argument(help="A new folder, or an earlier backup of the collection that is brought up to date.")
+        Path, typer.Argument(help="A new folder, or an earlier backup of the collection, which is brought up to date.")
     ],
     link: Annotated[
         bool,
         typer.Option(
             "--link",
-            help="Link segments and vocabulary instead of copying them: on the same disk they take no room, but damage "
-            "to one is damage to both.",
+            help="Make hard links to segments and vocabulary instead of copying them: on the same disk this takes no "
+            "space, but damage to one is damage to both.",
         ),
     ] = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Copy a collection to another folder, while others use it, and read the whole copy again.
+    """Copy a collection to another folder, even while it is in use, and check the whole copy.
 
-    The copy is a collection of one moment: it opens, answers the same, and is brought back by cairn backup in the other
-    direction, to a new folder. The same command again copies only what is new, and removes what the collection no
-    longer has when all else is done; one that is stopped leaves the earlier backup whole. Thumbnails, jobs and the work
-    of stopped runs are left out. A catalogue in PostgreSQL is copied to an SQLite file. Ends with code 1 if anything in
-    the copy is damaged.
+    The copy is a working collection, as it was at one moment: it can be opened and searched, and restored with cairn
+    backup from the copy to a new folder. The same command again copies only what is new, and at the very end removes
+    what the collection no longer has; a run that is stopped leaves the earlier backup intact. Thumbnails, jobs and the
+    work of interrupted runs are left out. A catalogue in PostgreSQL is copied to an SQLite file. The exit code is 1 if
+    anything in the copy is damaged.
     """
     from retrieval.library.opening import open_named
 

@@ -16,42 +16,42 @@ _LISTED = 20  # rows and warnings that are printed for people
 
 @dataclass(frozen=True)
 class TableToImport:
-    """How a table is read, as the command line has it."""
+    """How a table is read, as options of the command line."""
 
     name_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column that says which photo a row is about (default: name, path or file)."
-        ),
+        typer.Option(metavar="COLUMN", help="Column that names the photo of each row (default: name, path or file)."),
     ] = None
     mapping: Annotated[
         list[str] | None,
         typer.Option(
             "--map",
             metavar="FIELD=HEADER",
-            help=f"Say what a column is for: {', '.join(WORDS)}; may be repeated.",
+            help=f"Assign a column to a field: {', '.join(WORDS)}; may be repeated.",
         ),
     ] = None
     delimiter: Annotated[
-        str, typer.Option(metavar="CHARACTER", help="What parts the columns: auto, ',', ';' or tab.")
+        str, typer.Option(metavar="CHARACTER", help="Separator of the columns: auto, ',', ';' or tab.")
     ] = "auto"
-    replace: Annotated[bool, typer.Option("--replace", help="Forget what was imported earlier, of all photos.")] = False
+    replace: Annotated[
+        bool, typer.Option("--replace", help="First remove everything that was imported earlier, for all photos.")
+    ] = False
 
 
 @dataclass(frozen=True)
 class MetadataFiles:
-    """What is written of metadata, as the command line has it."""
+    """Output of metadata, as options of the command line."""
 
     export: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.csv", help="Write what was imported into a new table, which can be imported again."),
+        typer.Option(metavar="FILE.csv", help="Write all imported values to a new table, which can be imported again."),
     ] = None
     write_sidecars: Annotated[
         bool,
         typer.Option(
             "--write-sidecars",
-            help="Write what was imported or typed in, and albums, into XMP sidecars beside the photos, where other "
-            "programs read it; sidecars keep what else they say, and no photo is changed.",
+            help="Write imported and typed-in values, and albums, to XMP sidecars next to the photos, where other "
+            "programs can read them. Other content of the sidecars stays, and no photo is changed.",
         ),
     ] = False
     below: Annotated[
@@ -59,14 +59,16 @@ class MetadataFiles:
         typer.Option(
             "--below",
             metavar="FOLDER",
-            help="With --write-sidecars, write in this folder alone, wherever links lead; may be repeated.",
+            help="With --write-sidecars, write only in this folder, whatever links to other places it contains; may be "
+            "repeated.",
             show_default=False,
         ),
     ] = None
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict", help="End with code 1 if a row was about no photo, or several, or a sidecar was not written."
+            "--strict",
+            help="Exit with code 1 if a row matched no photo, or several, or if a sidecar could not be written.",
         ),
     ] = False
 
@@ -79,23 +81,26 @@ def metadata(
         Path | None, typer.Argument(metavar="[FILE.csv]", help="Table to import; its first line names the columns.")
     ] = None,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Read again what the photos' files say; what was imported stays.")
+        bool, typer.Option("--refresh", help="Read the metadata of the photos' files again; imported values stay.")
     ] = False,
     photo: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Show what is known of one photo, by its name, or by its file's alone."),
+        typer.Option(
+            metavar="NAME",
+            help="Show what is known about one photo, by its name in the collection or its file name alone.",
+        ),
     ] = None,
     reading: TableToImport,
     files: MetadataFiles,
     run: WorkOptions,
 ) -> None:
-    """Tell what is known of the photos, or import more from a table.
+    """Show what is known about photos, or import more from a table.
 
-    Dates, places, cameras, titles, captions, tags and ratings are read from the photos' files, and from XMP sidecars
-    and the JSON of Google Takeout beside them, when they are indexed. A table adds to that, and what it says wins: its
-    columns of these fields (tags parted by ; or |) are understood by their usual headers in English, German, French,
-    Spanish, Italian and Dutch, or by --map; every other one is kept under its own name. cairn query and cairn serve
-    filter by all of it.
+    When photos are indexed, dates, places, cameras, titles, captions, tags and ratings are read from their files, and
+    from XMP sidecars and the JSON files of Google Takeout next to them. A table adds to that, and takes precedence.
+    Columns for these fields (tags separated by ; or |) are recognised by their usual headers in English, German,
+    French, Spanish, Italian and Dutch, or by --map; every other column is stored under its own name. cairn query and
+    cairn serve can filter by all of it.
     """
     from retrieval.library.collection import Collection
     from retrieval.library.opening import open_named
@@ -104,26 +109,26 @@ def metadata(
     _check(table, photo, reading, files, changes=changes)
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
-    with open_named(collection, catalogue=run.catalogue) as made:
+    with open_named(collection, catalogue=run.catalogue) as opened:
         if refresh:
-            read = made.refresh_metadata(progress=run.progress)
+            read = opened.refresh_metadata(progress=run.progress)
             summary |= read.to_dict()
             lines.append(f"{read.read} photos read, {read.told} of them with metadata, {read.missing} missing.")
         if table is not None:
             columns = [(word, header) for word, _, header in (one.partition("=") for one in reading.mapping or ())]
-            summary |= made.import_metadata(table, **{**vars(reading), "mapping": columns}).to_dict()
+            summary |= opened.import_metadata(table, **{**vars(reading), "mapping": columns}).to_dict()
             lines += _report_import(summary)
         if files.write_sidecars:
             if files.below is not None:
-                made = Collection(replace(made.opened, below=tuple(files.below)))
-            done = made.write_sidecars(progress=run.progress)
+                opened = Collection(replace(opened.opened, below=tuple(files.below)))
+            done = opened.write_sidecars(progress=run.progress)
             summary |= {"sidecars": done.to_dict()}
             lines.append(f"{done.written} sidecars written, {done.unchanged} as they were, {done.missing} missing.")
             lines += [f"{one['path']}: {one['reason']}" for one in done.failed[:_LISTED]]
             if len(done.failed) > _LISTED:
                 lines.append(f"… and {len(done.failed) - _LISTED} more; --json lists them all.")
         if not changes:
-            lines += _tell(made.opened.catalogue, photo, files.export, summary)
+            lines += _tell(opened.opened.catalogue, photo, files.export, summary)
     if run.json:
         print_json(summary)
     else:
@@ -136,16 +141,16 @@ def metadata(
 def _check(
     table: Path | None, photo: str | None, reading: TableToImport, files: MetadataFiles, *, changes: bool
 ) -> None:
-    """Raise CairnError where options do not go together."""
+    """Raise CairnError if options cannot be combined."""
     from index.errors import CairnError
     from retrieval.catalogue.tables.columns import parse_mapping
 
     if table is None and reading != TableToImport():
-        raise CairnError("--replace, --name-column, --map and --delimiter go with a table to import: give its file.")
+        raise CairnError("--replace, --name-column, --map and --delimiter need a table to import: name its file.")
     if files.strict and table is None and not files.write_sidecars:
-        raise CairnError("--strict goes with a table to import, or with --write-sidecars.")
+        raise CairnError("--strict needs a table to import, or --write-sidecars.")
     if files.below is not None and not files.write_sidecars:
-        raise CairnError("--below goes with --write-sidecars.")
+        raise CairnError("--below needs --write-sidecars.")
     if photo is not None and changes:
         raise CairnError("--photo shows one photo: leave the table, --refresh and --write-sidecars out.")
     if files.export is not None and (changes or photo is not None):
@@ -153,11 +158,11 @@ def _check(
             "--export writes a table: leave the table to import, --refresh, --write-sidecars and --photo out."
         )
     for one in reading.mapping or ():
-        parse_mapping(one)  # says what is wrong with it, before anything is read
+        parse_mapping(one)  # raises an error before anything is read
 
 
 def _tell(catalogue: Any, photo: str | None, export: Path | None, summary: dict[str, Any]) -> list[str]:
-    """Add to a summary what is known of a photo, was exported, or is known of all photos; say it in lines."""
+    """Add the metadata of a photo or of all photos, or the export, to a summary; print it for people."""
     from retrieval.catalogue.metadata_store import key_counts
     from retrieval.catalogue.photos import count_indexed
     from retrieval.catalogue.tables.exporting import export_table
@@ -176,7 +181,7 @@ def _tell(catalogue: Any, photo: str | None, export: Path | None, summary: dict[
 
 
 def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
-    """What is known of one photo, as `--json` reports it; CairnError where there is none of that name."""
+    """Metadata of one photo, as `--json` reports it; raises CairnError if there is no photo of that name."""
     from index.errors import CairnError
     from retrieval.catalogue.metadata_store import metadata_of
     from retrieval.catalogue.photo_lookup import photo_called
@@ -184,7 +189,9 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
 
     row = photo_called(catalogue, photo)
     if row is None:
-        raise CairnError(f"There is no photo {photo!r} in the collection: give its name there, as cairn query does.")
+        raise CairnError(
+            f"There is no photo {photo!r} in the collection: give its name in the collection, as cairn query shows it."
+        )
     known = catalogue.read(metadata_of, [row.number])[row.number]
     file, page = split_page(row.path)
     return {
@@ -203,12 +210,12 @@ def _report_import(summary: dict[str, Any]) -> list[str]:
 
     lines = [*summary["notes"], *column_sentences(summary["columns"])]
     lines.append(f"{summary['rows']} rows, {summary['matched']} of them about {summary['photos']} photos.")
-    for name, told in (("unmatched", "not imported"), ("warnings", "note")):
+    for name, label in (("unmatched", "not imported"), ("warnings", "note")):
         entries = summary[name]
         for entry in entries[:_LISTED]:
             column = entry.get("column") or ""
             what = entry.get("name") or (FIELDS[column].word if column in FIELDS else column)
-            lines.append(f"line {entry['line']}, {told}: {f'{what}: ' if what else ''}{entry['reason']}")
+            lines.append(f"line {entry['line']}, {label}: {f'{what}: ' if what else ''}{entry['reason']}")
         if len(entries) > _LISTED:
             lines.append(f"… and {len(entries) - _LISTED} more; --json lists them all.")
     return lines

@@ -1,4 +1,4 @@
-"""Options in groups: a command takes a dataclass, or what declared options are given, in place of many parameters."""
+"""Groups of options: a command takes a dataclass, or the values of declared options, instead of many parameters."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def among(*names: str) -> Callable[[str], list[str]]:
-    """Give what completes the value of an option in the shell: those of some names that begin as what is typed."""
+    """Return a function for shell completion, which gives the names that begin with the typed text."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
@@ -27,8 +27,8 @@ def among(*names: str) -> Callable[[str], list[str]]:
 class OptionsOf:
     """Marks a parameter of a command that takes values of declared options, by their names.
 
-    ``how: Annotated[dict[str, Any], OptionsOf(SearchOptions)]`` stands for an option of the command line for each that
-    `SearchOptions` declares, or for those alone, or but for those, that are named.
+    ``how: Annotated[dict[str, Any], OptionsOf(SearchOptions)]`` becomes one option of the command line for each that
+    `SearchOptions` declares, limited by `only` and `leave`.
     """
 
     declared: dict[str, Declared]
@@ -40,18 +40,18 @@ class OptionsOf:
 
 
 def grouped(command: Callable[..., T]) -> Callable[..., T]:
-    """Let Typer see an option for each of those that a parameter stands for.
+    """Replace parameters that stand for groups of options by single options, for Typer.
 
     Parameters
     ----------
     command : callable
-        A command. A parameter annotated with a dataclass becomes options in its place, one for each field: the field's
-        annotation is what it would be as a parameter. One annotated with `OptionsOf` becomes those that are declared.
+        A command. A parameter annotated with a dataclass becomes one option for each field, with the annotation of the
+        field; one annotated with `OptionsOf` becomes the declared options.
 
     Returns
     -------
     callable
-        What is to be mounted. It puts together what the parameters stand for, and calls the command.
+        The command for Typer, which puts the groups together and calls `command`.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
@@ -81,7 +81,7 @@ def _parameters(
     groups: dict[str, type],
     declared: dict[str, dict[str, Declared]],
 ) -> Iterator[Parameter]:
-    """Give the parameters of a command, and for one that stands for others those in its place."""
+    """Yield the parameters of a command, with groups replaced by their options."""
     for name, parameter in inspect.signature(command).parameters.items():
         if name in declared:
             yield from (option_parameter(one) for one in declared[name].values())
@@ -95,7 +95,7 @@ def _parameters(
 
 
 def shown(option: Option, kind: Any) -> Any:
-    """Give an option as Typer takes it in an annotation, given the type of its value."""
+    """Return a declared option as a Typer option, given the type of its value."""
     numbers = kind in (int, float) and option.parse is None
     return typer.Option(
         *option.flags,
@@ -109,12 +109,12 @@ def shown(option: Option, kind: Any) -> Any:
 
 
 def shown_option(kind: type, name: str, **changes: Any) -> Any:
-    """Give an option that a dataclass declares as Typer takes it, with some of it said otherwise."""
+    """Return an option of a dataclass as a Typer option, with some attributes changed."""
     return shown(option_of(kind, name, **changes), options_of(kind)[name].item)
 
 
 def option_parameter(declared: Declared) -> Parameter:
-    """Give a declared option as a parameter that Typer makes an option of."""
+    """Return a declared option as a parameter for Typer."""
     option = declared.option
     kind: Any = declared.item if option.parse is None else str
     default = declared.default
@@ -130,12 +130,14 @@ def option_parameter(declared: Declared) -> Parameter:
 
 
 def given(context: typer.Context, *names: str) -> list[str]:
-    """Those of some parameters that were given on the command line, or of all of a command."""
-    asked = names or tuple(context.params)
-    return [one for one in asked if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
+    """Return which of some parameters, or of all, were given on the command line."""
+    candidates = names or tuple(context.params)
+    return [one for one in candidates if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
 
 
 def option_flag(context: typer.Context, name: str) -> str:
-    """Write the option of a parameter as the command has it, such as ``--max-side`` or ``--upright/--rotated``."""
+    """Return the option of a parameter as written on the command line, such as ``--max-side`` or
+    ``--upright/--rotated``.
+    """
     (one,) = (one for one in context.command.params if one.name == name)
     return "/".join([*one.opts[:1], *one.secondary_opts[:1]])

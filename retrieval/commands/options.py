@@ -20,8 +20,8 @@ ClusterAddress = Annotated[
         "--cluster",
         rich_help_panel=CLUSTER,
         metavar="ADDRESS",
-        help="Let the workers of a Dask cluster do the work: that of a scheduler, such as tcp://host:8786, or local:4 "
-        "for 4 workers on this machine. The result does not depend on it.",
+        help="Let the workers of a Dask cluster do the work: address of its scheduler, such as tcp://host:8786, or "
+        "local:4 for 4 workers on this machine. The result does not depend on it.",
     ),
 ]
 SearchCluster = Annotated[
@@ -30,8 +30,8 @@ SearchCluster = Annotated[
         "--cluster",
         rich_help_panel=CLUSTER,
         metavar="ADDRESS",
-        help="Search on the workers of a Dask cluster, which hold the photos in shards: that of a scheduler, such as "
-        "tcp://host:8786, or local:4 for 4 workers on this machine. Answers are those of one machine.",
+        help="Search on the workers of a Dask cluster, which hold the photos in shards: address of its scheduler, such "
+        "as tcp://host:8786, or local:4 for 4 workers on this machine. The results are the same as on one machine.",
     ),
 ]
 ShardNumber = Annotated[
@@ -39,7 +39,8 @@ ShardNumber = Annotated[
     typer.Option(
         "--shards",
         rich_help_panel=CLUSTER,
-        help="With --cluster, shards of about as many features; 0: two a worker; at most one a segment.",
+        help="With --cluster, number of shards, each with about as many features; 0: two per worker; at most one per "
+        "segment.",
         min=0,
     ),
 ]
@@ -49,8 +50,8 @@ StoragePlace = Annotated[
         "--storage",
         rich_help_panel=CLUSTER,
         metavar="PLACE",
-        help="Where files of the collection are sent for the workers, such as s3://bucket/folder; it is remembered. "
-        "Without it, they must see the collection's folder at the same path.",
+        help="Where the files of the collection are uploaded for the workers, such as s3://bucket/folder; later runs "
+        "remember it. Without it, the workers must see the collection's folder at the same path.",
     ),
 ]
 CatalogueAddress = Annotated[
@@ -58,7 +59,7 @@ CatalogueAddress = Annotated[
     typer.Option(
         rich_help_panel=RUNNING,
         metavar="ADDRESS",
-        help="SQLAlchemy address of the catalogue (default: SQLite in the collection).",
+        help="Database of the catalogue, as an SQLAlchemy address (default: an SQLite file in the collection).",
     ),
 ]
 Seed = Annotated[int, shown_option(CollectionOptions, "seed")]
@@ -70,13 +71,15 @@ QueryBox = Annotated[
     typer.Option(
         rich_help_panel=SEARCH,
         metavar="X0 Y0 X1 Y1",
-        help="Search for what is in this box, pixels of the upright photo.",
+        help="Use only this box of the photo, in pixels of the upright photo.",
     ),
 ]
 MatchAll = Annotated[
     bool,
     typer.Option(
-        "--all/--any", rich_help_panel=SEARCH, help="With several photos: results must match all of them, or any."
+        "--all/--any",
+        rich_help_panel=SEARCH,
+        help="With several photos: results must match all of them, or any one of them.",
     ),
 ]
 Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")

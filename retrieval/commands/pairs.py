@@ -13,16 +13,18 @@ from retrieval.commands.options import ClusterAddress, Workers, WorkOptions
 
 @dataclass(frozen=True)
 class PairFiles:
-    """Files that pairs are written to, as the command line has them."""
+    """Files that pairs are written to, as options of the command line."""
 
-    out: Annotated[Path | None, typer.Option(help="Write the pairs, two names a line, as hloc reads them.")] = None
+    out: Annotated[
+        Path | None, typer.Option(help="Write the pairs to a text file, two names per line, as hloc reads them.")
+    ] = None
     colmap: Annotated[
         Path | None,
-        typer.Option(help="Match the pairs, and write a new database that COLMAP's mapper can begin with."),
+        typer.Option(help="Match the pairs, and write them to a new database for COLMAP's mapper."),
     ] = None
     h5: Annotated[
         Path | None,
-        typer.Option(help="Match the pairs, and write features and matches into a new HDF5 file as hloc does."),
+        typer.Option(help="Match the pairs, and write features and matches to a new HDF5 file in the layout of hloc."),
     ] = None
 
 
@@ -30,23 +32,28 @@ class PairFiles:
 def pairs(
     *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    top: Annotated[int, typer.Option(help="Others that each photo is paired with, at most.", min=1)] = 20,
+    top: Annotated[int, typer.Option(help="Largest number of photos that each photo is paired with.", min=1)] = 20,
     verified: Annotated[
         bool,
-        typer.Option("--verified", help="Pair photos only with those that geometry verifies, the most inliers first."),
+        typer.Option(
+            "--verified",
+            help="Pair photos only if the match is verified by geometry, those with the most inliers first.",
+        ),
     ] = False,
-    inliers: Annotated[int, typer.Option(help="With --verified, fewest verified matches of a pair.", min=1)] = 15,
+    inliers: Annotated[
+        int, typer.Option(help="With --verified, smallest number of verified matches of a pair.", min=1)
+    ] = 15,
     files: PairFiles,
     workers: Workers = 0,
     cluster: ClusterAddress = None,
     run: WorkOptions,
 ) -> None:
-    """Pair each photo with those most like it, for structure from motion by hloc or COLMAP.
+    """Pair each photo with the most similar ones, for structure from motion with hloc or COLMAP.
 
-    Pairs are chosen by the features that the collection keeps, and no photo is read again. With --colmap or --h5 they
-    are matched, too: by descriptors where the collection keeps them, as after cairn index --keep-descriptors, or else
-    by words and signatures, which find a part of the matches. Features of another program keep their keypoints and
-    their order. Without any of the three, the pairs are printed.
+    Pairs are chosen by the features in the collection, and no photo is read again. With --colmap or --h5 the pairs are
+    also matched: by descriptors if the collection holds them, as after cairn index --keep-descriptors, otherwise by
+    visual words and signatures, which find a part of the matches. Features from another program keep their keypoints
+    and their order. Without --out, --colmap and --h5, the pairs are printed.
     """
     from time import perf_counter
 
@@ -62,29 +69,29 @@ def pairs(
     if files.h5 is not None:
         require_h5py()
     with joined(cluster) as work, open_named(collection, catalogue=run.catalogue, cluster=work) as opened:
-        found = opened.pairs(top, verified=verified, inliers=inliers, workers=workers, progress=run.progress)
+        result = opened.pairs(top, verified=verified, inliers=inliers, workers=workers, progress=run.progress)
         if files.out is not None:
-            found.save(files.out)
+            result.save(files.out)
         if files.colmap is not None:
-            found.save_colmap(files.colmap, progress=run.progress)
+            result.save_colmap(files.colmap, progress=run.progress)
         if files.h5 is not None:
-            found.save_h5(files.h5, progress=run.progress)
+            result.save_h5(files.h5, progress=run.progress)
     written = vars(files)
     if run.json:
         print_json(
             {
                 "collection": str(collection),
                 "verified": verified,
-                "pairs": [list(pair) for pair in found],
+                "pairs": [list(pair) for pair in result],
                 **{name: str(path) if path is not None else None for name, path in written.items()},
                 "seconds": round(perf_counter() - began, 3),
             }
         )
         return
     if not any(written.values()):
-        for pair in found:
+        for pair in result:
             print(*pair)
         return
-    say(f"{collection}: {len(found)} pairs in {perf_counter() - began:.1f} s.")
+    say(f"{collection}: {len(result)} pairs in {perf_counter() - began:.1f} s.")
     for path in filter(None, written.values()):
         say(f"Written: {path}")

@@ -18,7 +18,7 @@ _SHOWN = 5  # files that are printed of those that were left out
 
 
 def report_index(folder: Path, report: "Added", json: bool) -> None:
-    """Say what a run of indexing did."""
+    """Print the report of indexing."""
     from retrieval.search.answers import IF_MOVED
 
     for text in report.notes:
@@ -36,9 +36,12 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
     for one in report.manifests:
         _say_manifest(one)
     if report.reread:
-        say(f"Read again what the files say of {report.reread} of the unchanged photos.")
+        say(f"The metadata of {report.reread} unchanged photos was read again from their files.")
     if report.left:
-        say(f"The time is up, and {report.left} photos are left: the same command goes on with them.")
+        say(
+            f"The time limit was reached with {report.left} photos left: run the same command again to continue with "
+            "them."
+        )
     if report.vanished:
         say(f"Files that have gone: {len(report.vanished)}; {IF_MOVED}.")
     print_failures(report.newly_failed)
@@ -48,7 +51,7 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         say(f"left out: {printable_name(entry['path'])}: {printable_name(entry['reason'])}")
     if report.kept_out:
         listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
-        say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
+        say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again adds them.")
     if report.featureless:
         say(f"{_never_found(report.featureless, report.text_only)}; cairn info lists such.")
     if report.text_masked:
@@ -63,26 +66,26 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         say(f"Pages left out: {report.pages_left}, beyond --max-pages or 10,000, or of files not named .tif or .pdf.")
     if report.folders_passed_over:
         named = ", ".join(f"{count} {printable_name(name)}" for name, count in report.folders_passed_over.items())
-        say(f"Not looked into: {named} (--include takes one in).")
+        say(f"Folders that were skipped: {named} (--include adds one).")
     others = {ending: count for ending, count in report.passed_over.items() if ending not in FILMS}
     if films := sum(report.passed_over.values()) - sum(others.values()):
-        say(f"Films passed over: {films} (--films takes them).")
+        say(f"Films that were skipped: {films} (--films adds them).")
     if others:
-        say(f"Passed over: {_endings(list(others.items()))} (no photos that Cairn reads).")
+        say(f"Passed over: {_endings(list(others.items()))} (not photos that Cairn can read).")
 
 
-def _say_manifest(told: Mapping[str, Any]) -> None:
-    """Say what came of a manifest, if that is not nothing."""
-    name = printable_name(told["label"] or told["manifest"])
-    if told["reason"]:
-        say(f"not fetched: {printable_name(told['manifest'])}: {printable_name(told['reason'])}")
-    if told["fetched"] or told["failed"] or told["withdrawn"]:
-        say(f"{name}: {told['pages']} pages, {told['fetched']} fetched, {len(told['failed'])} failed.")
-    for entry in told["failed"][:_SHOWN]:
+def _say_manifest(manifest: Mapping[str, Any]) -> None:
+    """Print the result of a manifest, if there is any."""
+    name = printable_name(manifest["label"] or manifest["manifest"])
+    if manifest["reason"]:
+        say(f"not fetched: {printable_name(manifest['manifest'])}: {printable_name(manifest['reason'])}")
+    if manifest["fetched"] or manifest["failed"] or manifest["withdrawn"]:
+        say(f"{name}: {manifest['pages']} pages, {manifest['fetched']} fetched, {len(manifest['failed'])} failed.")
+    for entry in manifest["failed"][:_SHOWN]:
         say(f"not fetched: {printable_name(entry['page'])}: {printable_name(entry['reason'])}")
-    for photo in told["withdrawn"][:_SHOWN]:
+    for photo in manifest["withdrawn"][:_SHOWN]:
         say(f"withdrawn by its library, and kept here: {printable_name(photo)}")
-    if max(len(told["failed"]), len(told["withdrawn"])) > _SHOWN:
+    if max(len(manifest["failed"]), len(manifest["withdrawn"])) > _SHOWN:
         say(f"{name}: --json lists all pages.")
 
 
@@ -93,13 +96,13 @@ def _never_found(count: int, text_only: int = 0) -> str:
 
 def _endings(counted: list[tuple[str, int]]) -> str:
     """Endings of files and how many have each, the most frequent ones."""
-    shown = [f"{count} {ending or 'without an ending'}" for ending, count in counted[:_ENDINGS]]
+    texts = [f"{count} {ending or 'without an ending'}" for ending, count in counted[:_ENDINGS]]
     others = sum(count for _, count in counted[_ENDINGS:])
-    return ", ".join([*shown, *([f"{others} others"] if others else [])])
+    return ", ".join([*texts, *([f"{others} others"] if others else [])])
 
 
 def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
-    """Say what `describe_collection` tells of a collection."""
+    """Print the facts about a collection."""
     from retrieval.collection.summary import describe_augmentation, describe_global
 
     say(f"{collection}: {facts['images']} photos, {facts['features']} features, {facts['segments']} segments")
@@ -143,7 +146,7 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
         if len(names) > _LISTED:
             say(f"             and {len(names) - _LISTED} more, which --json lists")
     if facts["removed"]:
-        say(f"removed      {facts['removed']} photos that still take room: cairn compact gives it back")
+        say(f"removed      {facts['removed']} photos that still take space: cairn compact frees it")
     for entry in facts["removed_for_good"][:_LISTED]:
         say(f"removed for good: {printable_name(entry['name'])}: {printable_name(entry['path'])}")
     if facts["removed_for_good"]:
@@ -154,7 +157,7 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
 
 
 def print_environment(environment: Mapping[str, Any]) -> None:
-    """Say what `describe_environment` tells: a heading for each part, and below it a line for each fact."""
+    """Print the result of `describe_environment`: a heading for each part, and a line for each fact."""
     for part, facts in environment.items():
         if not facts:
             continue
@@ -178,7 +181,7 @@ def _value(value: Any) -> str:
 
 
 def print_answer(answer: "Answer", picture: Path | None, json: bool) -> None:
-    """Say what a query found."""
+    """Print the results of a query."""
     if answer.missing_shards:
         note(f"{len(answer.missing_shards)} shards of the collection were missing, whose photos were not searched.")
     if json:

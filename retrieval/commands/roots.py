@@ -21,23 +21,25 @@ def roots(
         typer.Option(
             "--moved",
             metavar="OLD NEW",
-            help="The photos below the folder OLD are in the folder NEW now.",
+            help="The photos that were in the folder OLD are now in the folder NEW.",
             show_default=False,
         ),
     ] = None,
     names_from: Annotated[
         Path | None,
-        typer.Option("--names-from", metavar="FOLDER", help="Call photos below this folder by their paths from there."),
+        typer.Option(
+            "--names-from", metavar="FOLDER", help="Name photos below this folder by their paths from this folder."
+        ),
     ] = None,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """List the folders that photos were indexed with, and say where they are now.
+    """List the folders that photos were indexed from, or say where such a folder is now.
 
-    With --moved nothing is indexed again: a file of the size and time that were noted is taken for the photo, another
-    one is read and compared. Photos that are not found stay as they are. With --names-from photos that were indexed
-    from several folders get names from one, such as 2020/cat.jpg in place of cat.jpg.
+    With --moved, nothing is indexed again: a file with the recorded size and time is taken to be the photo; any other
+    file is read and compared. Photos that are not found stay as they are. With --names-from, photos that were indexed
+    from several folders are named by their paths from a common one, such as 2020/cat.jpg instead of cat.jpg.
     """
     from retrieval.library.opening import open_named
 
@@ -47,11 +49,11 @@ def roots(
         if moved:
             report = opened.move_root(*moved, progress=not (quiet or json))
         renamed = opened.name_from(names_from) if names_from else {}
-        found = opened.roots()
-    listed = [one.to_dict() for one in found]
+        folders = opened.roots()
+    listed = [one.to_dict() for one in folders]
     if json:
-        told = {**(report.to_dict() if moved else {}), **({"renamed": renamed} if names_from else {})}
-        print_json({"collection": str(collection), **told, "roots": listed})
+        summary = {**(report.to_dict() if moved else {}), **({"renamed": renamed} if names_from else {})}
+        print_json({"collection": str(collection), **summary, "roots": listed})
         return
     if moved:
         for name in report.left if len(report.left) <= _SHOWN else []:
@@ -61,5 +63,5 @@ def roots(
         for before, name in renamed.items() if len(renamed) <= _SHOWN else []:
             say(f"{printable_name(before)} is {printable_name(name)} now")
         say(f"{collection}: {len(renamed)} photos have other names.")
-    for one in found:
+    for one in folders:
         say(f"{one.photos:8d} photos  {printable_name(one.folder)}{'' if one.there else '  (not there, or empty)'}")

@@ -18,53 +18,52 @@ if TYPE_CHECKING:
     from retrieval.library.collection import Collection
 
 LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)
-"""Options that name files, which no saved search does."""
+"""Options that name files, which saved searches do not have."""
 
-searches = typer.Typer(
-    help="Searches that are kept, and asked of photos that are added, or of all.", no_args_is_help=True
-)
+searches = typer.Typer(help="Save searches, and repeat them on new photos or on all photos.", no_args_is_help=True)
 
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
-Search = Annotated[str, typer.Argument(help="Its name, or its id, as cairn searches list --json says it.")]
+Search = Annotated[str, typer.Argument(help="Name of the search, or its id, as listed by cairn searches list --json.")]
 
 
 @searches.command()
 def ask(
     collection: Folder,
     search: Annotated[
-        str | None, typer.Argument(metavar="[SEARCH]", help="Name or id of one that is asked of all photos.")
+        str | None, typer.Argument(metavar="[SEARCH]", help="Name or id of a search, which then runs on all photos.")
     ] = None,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Ask the standing searches of the photos that were added since they were asked last, or one search of all photos.
+    """Run the standing searches on the photos that were added since they last ran, or run one search on all photos.
 
-    Searches are saved, and made standing ones, by cairn searches save or in the browser. What they find is kept, listed
-    there as new, and given the tag of the search where it has one. Each is a single search, of the new photos alone.
-    One whose photo has gone is told, and asked again by the next call; the command ends with code 1 then.
+    Searches are saved, and made standing ones, with cairn searches save or in the browser. Their results are stored,
+    listed there as new, and tagged if the search has a tag. Each standing search looks only at the new photos. A search
+    whose query photo is gone is reported, and runs again at the next call; the exit code is then 1.
 
-    One that is named is asked of all photos, and finds likely ones too, 1,000 at most: see cairn searches found.
+    A search that is named runs on all photos, and its results include likely ones, at most 1,000: see cairn searches
+    found.
     """
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        told = opened.ask_searches(_meant(opened, search), progress=not (quiet or json))
+        runs = opened.ask_searches(_meant(opened, search), progress=not (quiet or json))
     if json:
-        print_json({"collection": str(collection), "searches": [one.to_dict() for one in told]})
+        print_json({"collection": str(collection), "searches": [one.to_dict() for one in runs]})
     else:
-        if not told:
+        if not runs:
             say(f"{collection}: there are no standing searches.")
-        for asking in told:
+        for asking in runs:
             if asking.problem:
-                say(f"{asking.name}: could not be asked: {asking.problem}")
+                say(f"{asking.name}: could not be run: {asking.problem}")
             else:
                 new = "" if search else "new "
                 say(f"{asking.name}: found in {len(asking.found)} of {asking.asked} {new}photos.")
             for name in asking.found:
                 say(f"  {name}")
-    raise typer.Exit(FAILED if any(asking.problem for asking in told) else DONE)
+    raise typer.Exit(FAILED if any(asking.problem for asking in runs) else DONE)
 
 
 @searches.command()
@@ -72,7 +71,7 @@ def found(
     collection: Folder,
     search: Search,
     category: Annotated[
-        str | None, typer.Option(help='Those that were put into this category; "": those that are in none.')
+        str | None, typer.Option(help='Only results in this category; "": only results without a category.')
     ] = None,
     out: Annotated[
         Path | None,
@@ -84,18 +83,18 @@ def found(
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """List what a search has found: in which book and on which page, when and where, how likely, in which category.
+    """List the results of a search: book and page, date and place, probability, and category.
 
-    The book is that of the IIIF manifest or METS, the column Item of an imported table, the file of several pages, or
-    the folder. cairn searches ask has a search look for what it finds among all photos.
+    The book comes from the IIIF manifest or METS file, the column Item of an imported table, the file with several
+    pages, or the folder. To run a search on all photos first, use cairn searches ask.
     """
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
         listed = opened.occurrences(_meant(opened, search), category=category, out=out)
     if json:
-        told = {"search": search, "occurrences": [one.to_dict() for one in listed], "out": str(out) if out else None}
-        print_json({"collection": str(collection), **told})
+        summary = {"search": search, "occurrences": [one.to_dict() for one in listed], "out": str(out) if out else None}
+        print_json({"collection": str(collection), **summary})
         return
     for one in listed:
         probability = "–" if one.probability is None else likely(one.probability)
@@ -117,7 +116,7 @@ def categorise(
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Put photos that a search has found into a category; those that it has not found are added to what it has."""
+    """Put results of a search into a category; photos that it has not found are added to its results."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
@@ -134,17 +133,17 @@ def list_searches(
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """List the searches that are kept, favourites first."""
+    """List the saved searches, favourites first."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        kept = opened.saved_searches()
+        saved = opened.saved_searches()
     if json:
-        print_json({"collection": str(collection), "searches": [one.to_dict() for one in kept]})
+        print_json({"collection": str(collection), "searches": [one.to_dict() for one in saved]})
         return
-    if not kept:
-        say(f"{collection}: no searches are kept.")
-    for one in kept:
+    if not saved:
+        say(f"{collection}: there are no saved searches.")
+    for one in saved:
         words = ["favourite"] * one.favourite + ["standing"] * one.standing
         finds = [f"{one.found} found, {one.new} new"] if one.standing or one.found else []
         say(", ".join([one.name, *words, *finds]))
@@ -152,13 +151,13 @@ def list_searches(
 
 @dataclass(frozen=True)
 class SearchUse:
-    """What a saved search looks at, and is for, as the command line has it."""
+    """Query and use of a saved search, as options of the command line."""
 
     box: QueryBox = None
-    standing: Annotated[bool, typer.Option("--standing", help="Ask it of photos that are added from now on.")] = False
-    first: Annotated[bool, typer.Option("--first", help="List it first, as a favourite.")] = False
+    standing: Annotated[bool, typer.Option("--standing", help="Run it on photos that are added from now on.")] = False
+    first: Annotated[bool, typer.Option("--first", help="Mark it as a favourite, which is listed first.")] = False
     give_tag: Annotated[
-        str | None, typer.Option(metavar="TAG", help="Tag that photos are given which it finds, where it is standing.")
+        str | None, typer.Option(metavar="TAG", help="With --standing, tag that is added to the photos that it finds.")
     ] = None
 
 
@@ -167,10 +166,10 @@ class SearchUse:
 def save(
     *,
     collection: Folder,
-    called: Annotated[str, typer.Argument(metavar="NAME", help="What the search is called.")],
+    called: Annotated[str, typer.Argument(metavar="NAME", help="Name of the search.")],
     photos: Annotated[
         list[str],
-        typer.Argument(metavar="PHOTO...", help="What it asks with: names in the collection; one may be a file."),
+        typer.Argument(metavar="PHOTO...", help="Query photos: names in the collection; one may be a file."),
     ],
     use: SearchUse,
     options: Annotated[dict[str, Any], OptionsOf(SearchOptions, leave=LOCAL)],
@@ -178,21 +177,23 @@ def save(
     filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
     run: ReadOptions,
 ) -> None:
-    """Keep a search under a name; a standing one is asked of photos that are added: see cairn searches ask."""
+    """Save a search under a name; a standing search also runs on photos that are added later: see cairn searches
+    ask.
+    """
     from retrieval.catalogue.filters import PhotoFilter
     from retrieval.library.opening import open_named
 
     where, purpose = build(PhotoFilter, filters), {"standing": use.standing, "favourite": use.first}
     with open_named(collection, catalogue=run.catalogue) as opened:
-        kept = opened.save_search(
+        saved = opened.save_search(
             called, photos, use.box, where=where, match_all=match_all, tag=use.give_tag, **purpose, **options
         )
-    _tell(collection, "is kept", kept, run.json)
+    _tell(collection, "is kept", saved, run.json)
 
 
 @searches.command()
 def delete(collection: Folder, search: Search, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
-    """Forget a search that is kept, and what it has found."""
+    """Delete a saved search and its results."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
@@ -200,7 +201,7 @@ def delete(collection: Folder, search: Search, catalogue: CatalogueAddress = Non
 
 
 def _meant(opened: "Collection", search: Any) -> Any:
-    """The name of a search, or its id where no search is called so; None of none."""
+    """The name of a search, or its id if no search has this name; None for None."""
     is_number = search is not None and search.isascii() and search.isdecimal() and len(search) < 19
     return int(search) if is_number and all(one.name != search for one in opened.saved_searches()) else search
 

@@ -153,10 +153,10 @@ def move_in_album(session: Session, album: int, photos: Sequence[int], before: i
     """Move photos of an album before another of its photos, or to its end, without changing their relative order."""
     _row(session, album)
     moved = {int(number) for number in photos} - {before}
-    there = rows.numbers_in_album(session, album)
-    left, taken = ([one for one in there if (one in moved) is so] for so in (False, True))
+    present = rows.numbers_in_album(session, album)
+    left, moving = ([one for one in present if (one in moved) is so] for so in (False, True))
     place = left.index(before) if before in left else len(left)
-    rows.put_in_order(session, album, [*left[:place], *taken, *left[place:]])
+    rows.put_in_order(session, album, [*left[:place], *moving, *left[place:]])
 
 
 def split_album(session: Session, album: int, photos: Sequence[int], name: str) -> StoredAlbum:
@@ -171,10 +171,10 @@ def split_album(session: Session, album: int, photos: Sequence[int], name: str) 
     """
     _row(session, album)
     new = rows.insert_album(session, _free_name(session, name))
-    taken = rows.take_out(session, album, photos)
-    if not taken:
+    removed = rows.take_out(session, album, photos)
+    if not removed:
         raise CairnError("None of these photos is in the album: choose some of its photos.")
-    rows.put_in(session, new, taken)
+    rows.put_in(session, new, removed)
     return _shown(session, new)
 
 
@@ -207,10 +207,10 @@ def _row(session: Session, album: int) -> AlbumRow:
 
 
 def _shown(session: Session, album: int) -> StoredAlbum:
-    found = rows.albums_in(session, [album])
-    if not found:
+    albums = rows.albums_in(session, [album])
+    if not albums:
         raise AlbumNotFound("There is no such album: it may have been deleted.")
-    return found[0]
+    return albums[0]
 
 
 def _free_name(session: Session, name: str, album: int | None = None) -> str:

@@ -88,7 +88,7 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[
                 return earlier
         raise FileNotMoved("The file of {name} is no longer there.", name=row.name) from None
     if not stat.S_ISREG(state.st_mode):
-        raise FileNotMoved("The file of {name} is a link, or no plain file: move it yourself.", name=row.name)
+        raise FileNotMoved("The file of {name} is a link, or not a regular file: move it yourself.", name=row.name)
     try:
         content = hash_file(path)
         if any(page_content(content, split_page(one.path)[1]) != one.sha256 for one in (row, *others)):
@@ -133,19 +133,21 @@ def put_back(one: BinEntry, folder: Path) -> None:
         Another file is there now, or it cannot be moved: it stays in the bin.
     """
     entry = folder / one.id
-    kept = _file_of(entry)
+    stored = _file_of(entry)
     path = Path(one.path)
-    if kept is None:
+    if stored is None:
         raise FileNotMoved("The file of {name} is no longer in the bin.", name=one.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
             # It may have been restored before; a link, of the file or of a folder, may lead to the file in the bin.
-            is_link = path.is_symlink() or path.resolve() == kept.resolve()
+            is_link = path.is_symlink() or path.resolve() == stored.resolve()
             if is_link or not path.is_file() or hash_file(path) != one.sha256:
-                raise FileNotMoved("There is another file now where {name} was: it stays in the bin.", name=one.name)
+                raise FileNotMoved(
+                    "There is now another file where {name} was: {name} stays in the bin.", name=one.name
+                )
         else:
-            _lay(kept, path, one.sha256)
+            _lay(stored, path, one.sha256)
     except OSError as error:
         raise FileNotMoved(
             "The file of {name} cannot be put back ({value}): it is in the bin.",
@@ -195,9 +197,9 @@ def _record(entry: Path) -> BinEntry | None:
 def _file_of(entry: Path) -> Path | None:
     """The one whole file of a folder of the bin."""
     with contextlib.suppress(OSError):
-        there = [one for one in (entry / FILE_FOLDER).iterdir() if not one.name.endswith(_PART)]
-        if len(there) == 1 and there[0].is_file() and not there[0].is_symlink():
-            return there[0]
+        files = [one for one in (entry / FILE_FOLDER).iterdir() if not one.name.endswith(_PART)]
+        if len(files) == 1 and files[0].is_file() and not files[0].is_symlink():
+            return files[0]
     return None
 
 

@@ -44,9 +44,9 @@ def take_out(session: Session, numbers: Sequence[int], *, for_good: bool = False
     int
         Number of removed photos.
     """
-    there = sorted(names_of(session, numbers))
-    make_tombstones(session, there, for_good=for_good)
-    return len(there)
+    present = sorted(names_of(session, numbers))
+    make_tombstones(session, present, for_good=for_good)
+    return len(present)
 
 
 def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collection: Path) -> BinReport:
@@ -105,13 +105,13 @@ def _refuse_part(catalogue: Catalogue, file: Path, going: Sequence[ImageRow]) ->
                 name=going[0].name,
                 value=error,
             ) from error
-    found = [one for some in chunks(sorted(paths)) for one in catalogue.read(rows_of_paths, some)]
-    there = sum(state == INDEXED for _, state in found)
-    if there > len(going):
+    rows = [one for some in chunks(sorted(paths)) for one in catalogue.read(rows_of_paths, some)]
+    indexed = sum(state == INDEXED for _, state in rows)
+    if indexed > len(going):
         raise FileNotMoved(
-            "{name} is a page of a file that goes with all of its pages: choose all {n} pages.",
+            "{name} is a page of a file that can only be moved with all of its pages: choose all {n} pages.",
             name=going[0].name,
-            n=there,
+            n=indexed,
         )
 
 

@@ -22,7 +22,7 @@ from retrieval.metadata.pages import file_of, split_page, stem_of
 from retrieval.photos.listing import leads_elsewhere
 
 KEPT_KEY = "cairn.duplicates_kept"
-"""Setting of the catalogue: sets of near duplicates all of which somebody keeps, JSON lists of numbers."""
+"""Setting of the catalogue: sets of near duplicates that are kept entirely, JSON lists of numbers."""
 
 # Lossless formats of cameras and scanners come before lossy compression.
 _FORMATS = (
@@ -48,7 +48,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionSet:
-    """Photos of one picture, or similar shots.
+    """A set of near duplicates, or of similar shots.
 
     Attributes
     ----------
@@ -236,12 +236,12 @@ def undecided_sets(
     similar : bool
         Similar shots in place of near duplicates.
     """
-    kept = kept_sets(session)
-    copies, shots = (duplicate_sets(groups, kept, similar=which) for which in (False, True))
+    decided = kept_sets(session)
+    copies, shots = (duplicate_sets(groups, decided, similar=which) for which in (False, True))
     kinds = {copy: kind for group in groups for copy, kind in group.kinds.items()}
-    found = shots if similar else _plainest_first(session, copies, kinds)
+    sets = shots if similar else _plainest_first(session, copies, kinds)
     page = []
-    for numbers in found[offset : offset + limit]:
+    for numbers in sets[offset : offset + limit]:
         rows = {row.number: row for row in rows_there(session, numbers)}
         if len(rows) < 2:
             continue  # others were removed just now
@@ -296,15 +296,15 @@ def kept_sets(session: Session) -> list[frozenset[int]]:
 def keep_all(session: Session, photos: Iterable[int]) -> None:
     """Store the decision to keep all photos of a set, so that it is not proposed again."""
     wanted = frozenset(photos)
-    kept = [one for one in kept_sets(session) if not one <= wanted]
-    keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in [*kept, wanted]]))
+    decided = [one for one in kept_sets(session) if not one <= wanted]
+    keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in [*decided, wanted]]))
 
 
 def ask_again(session: Session, photos: Iterable[int]) -> None:
     """Delete the decision to keep all photos of a set."""
     wanted = frozenset(photos)
-    kept = [one for one in kept_sets(session) if one != wanted]
-    keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in kept]))
+    decided = [one for one in kept_sets(session) if one != wanted]
+    keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in decided]))
 
 
 def _read(text: str | None) -> list[frozenset[int]]:

@@ -20,14 +20,14 @@ from retrieval.metadata.text import LONGEST_CAPTION, LONGEST_TITLE, clean, clean
 
 TITLE, CAPTION, TAKEN, RATING, FAVOURITE = "title", "caption", "taken", "rating", "favourite"
 KEYS = (TITLE, CAPTION, TAKEN, TAG)
-"""Keys of the metadata that a summary tells."""
+"""Keys of the metadata in a summary."""
 _LONGEST = {TITLE: LONGEST_TITLE, CAPTION: LONGEST_CAPTION}  # characters
 _MARK = FIELDS[FAVOURITE].kind
 MOST_SAID = 5
-"""Different titles, captions and dates that a summary says."""
+"""Most different titles, captions and dates in a summary."""
 
 Values = dict[str, tuple[str, ...]]
-"""What was imported for a photo, by key; nothing: what its file says counts."""
+"""Imported values of a photo, by key; an empty value: that of its file counts."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Edit:
     rating : int, optional
         Stars, 1 to 5; 0: that of the file.
     favourite : bool, optional
-        Whether they are favourites.
+        Mark them as favourites, or no longer.
     """
 
     title: str | None = None
@@ -145,9 +145,9 @@ def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[
         A value cannot come from an edit.
     """
     values = {int(number): _cleaned(of_photo) for number, of_photo in before.items()}
-    there = _indexed(session, list(values))
-    import_values(session, {number: values[number] for number in there})
-    return len(there)
+    present = _indexed(session, list(values))
+    import_values(session, {number: values[number] for number in present})
+    return len(present)
 
 
 def summarise(session: Session, photos: Sequence[int]) -> Summary:
@@ -177,11 +177,11 @@ def summarise(session: Session, photos: Sequence[int]) -> Summary:
 def _indexed(session: Session, photos: Sequence[int]) -> list[int]:
     """Those of some photos that are in the collection, each once, in their order."""
     wanted = list(dict.fromkeys(int(number) for number in photos))
-    there: set[int] = set()
+    present: set[int] = set()
     for some in chunks(wanted):
         query = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
-        there.update(session.scalars(query))
-    return [number for number in wanted if number in there]
+        present.update(session.scalars(query))
+    return [number for number in wanted if number in present]
 
 
 def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
@@ -199,11 +199,11 @@ def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
         elif key in _LONGEST:
             cleaned[key] = tuple(text for text in (clean(one, _LONGEST[key]) for one in several[:1]) if text)
         elif key == TAKEN:
-            given = [one.strip() for one in several[:1] if one.strip()]
-            dates = [read_date(one) for one in given]
+            texts = [one.strip() for one in several[:1] if one.strip()]
+            dates = [read_date(one) for one in texts]
             if None in dates:
                 raise CairnError(
-                    "{value} is no date: write it as 1923, 1923-05 or 1923-05-17.", value=repr(clean(given[0], 40))
+                    "{value} is not a date: write it as 1923, 1923-05 or 1923-05-17.", value=repr(clean(texts[0], 40))
                 )
             cleaned[key] = tuple(date for date in dates if date is not None)
         elif key == RATING:

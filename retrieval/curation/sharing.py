@@ -21,7 +21,7 @@ from retrieval.state.folder import state_folder
 from retrieval.state.tokens import hash_token, new_token, stamp_of, write_private
 
 DAYS = 30
-"""For which a link holds where nothing else is said."""
+"""Days for which a link is valid by default."""
 MOST_DAYS = 3660
 MOST = 1000
 """Links of one user."""
@@ -102,7 +102,7 @@ def last_day(days: int | None = None, expires: str | None = None) -> str:
     if last < today:
         raise CairnError("The last day of a link must not have passed: choose a later one.")
     if last > today + timedelta(MOST_DAYS):
-        raise CairnError("A link holds for {days} days at most: choose an earlier day.", days=MOST_DAYS)
+        raise CairnError("A link can be valid for {days} days at most: choose an earlier day.", days=MOST_DAYS)
     return last.isoformat()
 
 
@@ -137,7 +137,7 @@ def share(folder: Path, album: int, expires: str, by: str | None = None) -> tupl
     with _changing() as links:
         links[:] = [one for one in links if not one.is_over or one.is_of(folder)]
         if len(links) >= MOST:
-            raise CairnError("There are {most} links already: end some that nobody needs.", most=MOST)
+            raise CairnError("There are {most} links already: end some that are no longer needed.", most=MOST)
         links.append(link)
     return token, link
 
@@ -179,11 +179,11 @@ class KnownLinks:
             return None
         if (stamp := stamp_of(file)) != self._stamp:
             self._stamp, self._links = stamp, _read(file)
-        hashed, found = hash_token(token), None
+        hashed, match = hash_token(token), None
         for one in self._links:
             if hmac.compare_digest(one.hash.encode(), hashed.encode()):
-                found = one
-        return found
+                match = one
+        return match
 
 
 def _place(folder: Path) -> tuple[str, str | None]:
@@ -198,8 +198,8 @@ def _read(file: Path) -> list[ShareLink]:
     """Links of a file; empty if it is missing or damaged: then nothing is shared."""
     with contextlib.suppress(OSError, IrregularFile, ValueError, TypeError, KeyError, RecursionError):
         with open_regular(file) as opened:
-            said: list[dict[str, Any]] = json.loads(opened.read(_LARGEST))["links"]
-        links = [ShareLink(**one) for one in said]
+            records: list[dict[str, Any]] = json.loads(opened.read(_LARGEST))["links"]
+        links = [ShareLink(**one) for one in records]
         for one in links:
             date.fromisoformat(one.expires)
             hash(one)

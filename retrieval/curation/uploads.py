@@ -66,9 +66,9 @@ def safe_name(name: str, films: bool = False) -> str:
     plain = _plain(name.replace("\\", "/").rpartition("/")[2])
     stem, dot, suffix = plain.rpartition(".")
     if not dot or not (is_photo_suffix(f".{suffix}") or (films and is_film(Path(plain)))):
-        shown = plain[-80:] or "a file without a name"
+        display = plain[-80:] or "a file without a name"
         raise NotAPhotoError(
-            "{shown} is no photo, by its ending: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=shown
+            "{shown} does not have the ending of a photo: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=display
         )
     stem = stem.strip(" .") or "photo"
     if _RESERVED.fullmatch(stem):
@@ -93,7 +93,7 @@ def safe_folder(path: str) -> PurePosixPath:
 def uploads_folder(collection: Path) -> Path:
     """Create the folder of a collection's uploads; raises as `incoming_folder`."""
     folder = collection / UPLOADS
-    with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
+    with _refusing(said("The server cannot store photos ({strerror}): find the cause on the server.")):
         _make_own(folder, collection)
     return folder
 
@@ -110,7 +110,7 @@ def incoming_folder(collection: Path) -> Path:
         The folder of uploads leads elsewhere.
     """
     folder = uploads_folder(collection)
-    with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
+    with _refusing(said("The server cannot store photos ({strerror}): find the cause on the server.")):
         for left in folder.glob(f"{INCOMING}*"):
             with contextlib.suppress(FileNotFoundError):  # another server may delete it at the same time
                 if time.time() - left.stat().st_mtime > _ABANDONED:
@@ -120,12 +120,12 @@ def incoming_folder(collection: Path) -> Path:
 
 def check_room(incoming: Path, size: int) -> None:
     """Raise NoRoomError if the disk of a folder of `incoming_folder` has less free space than `size` bytes."""
-    with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
+    with _refusing(said("The server cannot store photos ({strerror}): find the cause on the server.")):
         incoming.mkdir(mode=0o700, exist_ok=True)  # another server may have deleted it as abandoned
         os.utime(incoming)
         free = shutil.disk_usage(incoming).free
     if free < SPARE + size:
-        raise NoRoomError("The disk of the server is nearly full: free some room there, and upload again.")
+        raise NoRoomError("The disk of the server is nearly full: free some space there, and upload again.")
 
 
 def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str], within: PurePosixPath) -> list[str]:
@@ -155,7 +155,7 @@ def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str
         The folder of uploads leads elsewhere.
     """
     uploads = folder = collection / UPLOADS
-    with _refusing(said("The server cannot keep the photo ({strerror}): free some room there.")):
+    with _refusing(said("The server cannot store the photo ({strerror}): free some space there.")):
         _make_own(uploads, collection)
         for part in (datetime.now(UTC).strftime("%Y-%m-%d"), *within.parts):
             folder /= part
@@ -181,7 +181,7 @@ def _make_own(folder: Path, above: Path) -> None:
     make_folders(folder)
     if not stays_below(folder, [above]):
         raise LeadsElsewhereError(
-            "The folder of uploads of this collection leads elsewhere: put a folder in the place of the link."
+            "The folder of uploads of this collection is a link to another place: replace the link by a folder."
         )
 
 
@@ -195,12 +195,12 @@ def _plain(name: str) -> str:
 def _place(path: Path, folder: Path, name: str) -> str:
     _flush(path)
     for candidate in _names(name):
-        there = folder / candidate
+        target = folder / candidate
         try:
-            _move(path, there)
+            _move(path, target)
         except FileExistsError:
             with contextlib.suppress(OSError):
-                if filecmp.cmp(path, there, shallow=False):
+                if filecmp.cmp(path, target, shallow=False):
                     return candidate
         else:
             return candidate
@@ -216,16 +216,16 @@ def _names(name: str) -> Iterator[str]:
         number += 1
 
 
-def _move(path: Path, there: Path) -> None:
+def _move(path: Path, target: Path) -> None:
     """Rename a file; raises FileExistsError if the name is taken."""
     try:
-        there.hardlink_to(path)  # never overwrites; the old name is deleted with the request
+        target.hardlink_to(path)  # never overwrites; the old name is deleted with the request
     except FileExistsError:
         raise
     except OSError:  # a file system without links
-        with there.open("xb"):
+        with target.open("xb"):
             pass
-        path.replace(there)
+        path.replace(target)
 
 
 def _flush(path: Path) -> None:

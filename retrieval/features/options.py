@@ -30,19 +30,25 @@ class FeatureOptions:
     regions: RegionOptions = field(default_factory=RegionOptions)  # detector and its thresholds
     measurement_scale: Annotated[  # None: detector and descriptor say
         float | None,
-        Option("Measurement region over detected region (default: 12.5 for dog-affine, √3 else).", REGIONS),
+        Option(
+            "Size of the measurement region relative to the detected region (default: 12.5 for dog-affine, √3 for "
+            "others).",
+            REGIONS,
+        ),
     ] = None
     upright: Annotated[
         bool,
         Option(
-            "Keep 'down' down, or turn patches to their dominant orientation.", REGIONS, flags=("--upright/--rotated",)
+            "Assume that photos are upright, or turn each patch to its dominant orientation.",
+            REGIONS,
+            flags=("--upright/--rotated",),
         ),
     ] = True
     ignore: Annotated[
         str | None,
         Option(
-            "Leave out features that lie in printed text, of photos and of queries, so that illustrations match and "
-            "letterpress does not: text. See docs/how-to/books.md.",
+            "Ignore this in photos and queries: text, which leaves out features in printed text, so that illustrations "
+            "match and letterpress does not. See docs/how-to/books.md.",
             REGIONS,
             metavar="text",
             names=(TEXT,),
@@ -53,8 +59,8 @@ class FeatureOptions:
     extractor: Annotated[  # module:object of the extension, where a collection has one
         str | None,
         Option(
-            "Take keypoints and descriptors from an extractor that an installed package brings, by its name, for new "
-            "photos and for queries. See docs/how-to/extensions.md.",
+            "Name of an extractor from an installed package, which computes the keypoints and descriptors of new "
+            "photos and queries. See docs/how-to/extensions.md.",
             FEATURES,
             name="features_from",
             metavar="NAME",

@@ -76,8 +76,8 @@ class ComputedExtractor(ForeignExtractor):
             found = find_extractor(place).load()
             if found.fingerprint != self.options.extractor_fingerprint:
                 raise CairnError(
-                    "The extractor {place} computes other features now than those of the collection, by another model "
-                    "or version: take that which it was made with, or make a new collection.",
+                    "The extractor {place} now computes other features than those of the collection, because its model "
+                    "or version differs: use the one that the collection was made with, or create a new collection.",
                     place=place,
                 )
             self._extension = found

@@ -91,9 +91,9 @@ def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
 def check_file(path: Path, new: bool = False) -> None:
     """Raise CairnError if a file cannot be written, or exists and must be new; call it before the work."""
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise CairnError("{path} is a folder, or in a folder that is not there: choose another file.", path=path)
+        raise CairnError("{path} is a folder, or in a folder that does not exist: choose another file.", path=path)
     if new and path.exists():
-        raise CairnError("{path} is there already: remove it first, or choose another file.", path=path)
+        raise CairnError("{path} already exists: remove it first, or choose another file.", path=path)
 
 
 @contextlib.contextmanager

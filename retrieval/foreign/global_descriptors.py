@@ -114,12 +114,12 @@ def read_matrix(path: Path) -> tuple[list[str], NDArray[np.floating]]:
             with open_archive(path, _LARGEST) as archive:
                 every, rows = archive.array("names"), archive.array("vectors")
             if every.ndim != 1 or every.dtype.kind != "U":
-                raise ValueError("its names are no list of texts")
+                raise ValueError("its names are not a list of texts")
             names = [str(one) for one in every]
         else:
             rows, text = load_array(path), path.with_suffix(".txt")
             if not text.is_file() or text.stat().st_size > _LARGEST_NAMES:
-                raise CairnError(f"The names of the rows of {path} are missing: write them into {text}, one a line.")
+                raise CairnError(f"The names of the rows of {path} are missing: write them into {text}, one per line.")
             names = text.read_text(encoding="utf-8").splitlines()
         _check(names, rows)
         return names, rows

@@ -43,7 +43,7 @@ def open_features(path: Path) -> FeatureSource:
     if magic == colmap.MAGIC:
         return colmap.ColmapDatabase(path.resolve())
     raise CairnError(
-        f"{path} is no file of features: give a folder of .npz files, an HDF5 file as hloc writes it, or COLMAP's "
+        f"{path} does not contain features: give a folder of .npz files, an HDF5 file written by hloc, or a COLMAP "
         "database."
     )
 

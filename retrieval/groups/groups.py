@@ -477,7 +477,7 @@ def _state(numbers: NDArray[np.int64], rejected: Several[tuple[int, int]]) -> st
 def check_table(path: Path) -> None:
     """Raise CairnError if a table cannot be written: better before hours of work than after."""
     if path.is_dir() or not path.parent.is_dir():
-        raise CairnError(f"{path} is a folder, or in a folder that is not there: choose another file for the table.")
+        raise CairnError(f"{path} is a folder, or in a folder that does not exist: choose another file for the table.")
 
 
 def write_table(path: Path, text: str) -> None:

@@ -1,1 +1,1 @@
-"""Pictures of libraries: IIIF manifests, and the one place from which Cairn asks other hosts for anything."""
+"""Pictures from libraries: IIIF manifests, and the only code that sends requests to other hosts."""

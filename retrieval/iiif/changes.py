@@ -18,15 +18,15 @@ LARGEST_DOCUMENT = 32 << 20
 """Bytes of a manifest, a collection of them, or a page of changes."""
 
 MOST_CHANGE_PAGES, MOST_CHANGED = 2_000, 200_000
-"""Pages of a stream that are read in one run, and manifests that are kept of them."""
+"""Most pages of a stream that are read in one run, and manifests that are remembered."""
 
 JSON = 'application/ld+json;profile="http://iiif.io/api/presentation/3/context.json", application/json;q=0.9, */*;q=0.5'
-"""Types of content that are asked for."""
+"""Requested types of content."""
 
 
 @dataclass
 class ChangeStream:
-    """What is known of a stream."""
+    """State of a stream."""
 
     until: datetime | None = None  # of the newest change that was read
     left: dict[str, None] = field(default_factory=dict)  # manifests and collections that are still to be fetched
@@ -40,8 +40,8 @@ def read_changes(
     notes: list[str],
     moved: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Read what has changed since a stream was read last: manifests that are gone, and why ("" where the last run
-    told). What is to be fetched goes into `stream`, what else is to be known into `notes`, new addresses into `moved`.
+    """Read the changes since a stream was last read. Returns the manifests that are gone, and why ("" if the last run
+    reported it). Manifests to fetch go into `stream`, notices into `notes`, new addresses into `moved`.
     """
     since, until = stream.until, stream.until
     names = ("", address, page.stream)
@@ -51,7 +51,7 @@ def read_changes(
     for change in _newest_first(address, page, fetcher, notes):
         if since and change.time and change.time < since:
             break
-        if change.time:  # one that is yet to come would hide all others until then
+        if change.time:  # a time in the future would hide all other changes until then
             until = min(max(change.time, until or change.time), datetime.now(UTC))
         if change.kind == "Refresh" and since is None:
             break
@@ -90,14 +90,14 @@ def _newest_first(address: str, page: ChangePage, fetcher: Fetcher, notes: list[
             notes.append(f"Only the newest {MOST_CHANGE_PAGES:,} pages of {address} were read.")
             return
         seen.add(page.earlier)
-        found = read_document(fetcher.fetch(page.earlier, LARGEST_DOCUMENT, accept=JSON).content)
-        if not isinstance(found, ChangePage):
+        document = read_document(fetcher.fetch(page.earlier, LARGEST_DOCUMENT, accept=JSON).content)
+        if not isinstance(document, ChangePage):
             raise NotIiifError(f"{page.earlier} is no page of changes")
-        page = found
+        page = document
 
 
 def streams_from(text: str | None) -> dict[str, ChangeStream]:
-    """Read what a collection keeps of streams, by their addresses; what makes no sense is left out."""
+    """Read the stored states of streams by their addresses, without invalid ones."""
     streams = {}
     try:
         for address, known in json.loads(text or "{}").items():
@@ -109,7 +109,7 @@ def streams_from(text: str | None) -> dict[str, ChangeStream]:
 
 
 def streams_text(streams: Mapping[str, ChangeStream]) -> str:
-    """Write what `streams_from` reads."""
+    """Return states of streams in the form that `streams_from` reads."""
     return json.dumps(
         {
             address: {"until": known.until and known.until.isoformat(), "left": [*known.left][:MOST_CHANGED]}

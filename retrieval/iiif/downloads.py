@@ -2,7 +2,7 @@
 
 A folder is called ``HOST/NAME-HASH`` by the address of its manifest. In it are the pages, ``0001-LABEL.jpg``, the
 manifest as it was fetched (``.manifest.json``), and what is known of the pages (``.iiif.json``). Files are written
-under another name first, so that a page is there whole or not at all. What is read from such a folder is not trusted.
+under another name first, so that a page is there whole or not at all. The contents of such a folder are not trusted.
 """
 
 import errno
@@ -60,12 +60,12 @@ class NeededSize:
 
     limit: int  # longer side, in pixels; 0: as they are
     of: Callable[[int, int], int]  # longer side, of a picture of some width and height
-    is_checked: bool = False  # whether pictures that are there are fetched again, as others may have taken their place
+    is_checked: bool = False  # whether existing pictures are fetched again, as the library may have replaced them
 
 
 @dataclass
 class ManifestDownload:
-    """What came of a manifest in one run."""
+    """Result of a manifest in one run."""
 
     manifest: str  # its address
     label: str = ""
@@ -75,7 +75,7 @@ class ManifestDownload:
     unchanged: int = 0
     withdrawn: list[Path] = field(default_factory=list)  # files of pages that the manifest has no longer
     failed: list[dict[str, str]] = field(default_factory=list)  # page and reason
-    reason: str = ""  # why the manifest could not be had; its pages stay
+    reason: str = ""  # why the manifest could not be fetched; its pages stay
 
 
 def fetch_manifests(
@@ -86,10 +86,9 @@ def fetch_manifests(
     tell: Progress,
     streams: dict[str, ChangeStream] | None = None,
 ) -> tuple[list[ManifestDownload], list[str]]:
-    """Bring downloads of manifests, of all manifests of collections, and of what streams tell of, up to date.
-
-    Returned are the downloads in order, one for each manifest and each address that could not be had, and notes of what
-    else is to be known. Raises OSError where the folder cannot be written to.
+    """Update the downloads of manifests, of all manifests of collections, and of changes in streams. Returns the
+    downloads in order, one for each manifest and each address that could not be fetched, and notices. Raises OSError
+    where the folder cannot be written to.
     """
     make_folders(folder)
     run = _Run(dict.fromkeys(addresses), {} if streams is None else streams)
@@ -97,17 +96,17 @@ def fetch_manifests(
     while run.left and not run.is_over():
         download = ManifestDownload(run.left.popleft())
         try:
-            found = _document(download, folder, fetcher)
-            if isinstance(found, IiifManifest):
-                _fetch_pages(download, found, fetcher, size, counted, tell)
+            document = _document(download, folder, fetcher)
+            if isinstance(document, IiifManifest):
+                _fetch_pages(download, document, fetcher, size, counted, tell)
                 run.settle(download.manifest, is_done=not download.failed)
             else:
                 run.listings += 1
-                if isinstance(found, Listing):
-                    run.settle(download.manifest, found.members)
-                    run.add(found.members)
+                if isinstance(document, Listing):
+                    run.settle(download.manifest, document.members)
+                    run.add(document.members)
                 else:
-                    run.follow(download.manifest, found, folder, fetcher)
+                    run.follow(download.manifest, document, folder, fetcher)
                 continue
         except CairnError as error:
             known = download.folder is not None
@@ -118,7 +117,7 @@ def fetch_manifests(
 
 
 class _Run:
-    """What is to be fetched, and what came of it."""
+    """Addresses to fetch, and results."""
 
     def __init__(self, addresses: Iterable[str], streams: dict[str, ChangeStream]) -> None:
         self.left, self._seen, self._streams = deque(addresses), set(addresses), streams
@@ -127,7 +126,7 @@ class _Run:
         self.listings = 0
 
     def is_over(self) -> bool:
-        """Whether no more is fetched in this run, as is noted then."""
+        """Whether the limit of this run is reached, which adds a notice."""
         if len(self.downloads) >= MOST_MANIFESTS:
             self.notes.append(
                 f"Only the first {MOST_MANIFESTS:,} manifests were fetched: those of a stream of changes come with the "
@@ -140,13 +139,13 @@ class _Run:
         return True
 
     def add(self, addresses: Iterable[str]) -> None:
-        """Fetch what some addresses give, but for those that are known."""
+        """Fetch addresses that are not known yet."""
         new = [one for one in addresses if one not in self._seen][: 10 * MOST_MANIFESTS - len(self._seen)]
         self._seen.update(new)
         self.left.extend(new)
 
     def follow(self, address: str, page: ChangePage, folder: Path, fetcher: Fetcher) -> None:
-        """Fetch what a stream of changes tells of, and note what is gone."""
+        """Fetch the changes of a stream, and note manifests that are gone."""
         stream = self._streams.get(address, ChangeStream())
         moved: dict[str, str] = {}
         for manifest, reason in read_changes(address, page, stream, fetcher, self.notes, moved).items():
@@ -162,7 +161,7 @@ class _Run:
         self.add(stream.left)
 
     def settle(self, address: str, members: Iterable[str] = (), is_done: bool = True) -> None:
-        """Take an address from what is left of streams, and leave its members in its place."""
+        """Replace an address that is left in streams by its members."""
         for stream in self._streams.values():
             if is_done and address in stream.left:
                 del stream.left[address]
@@ -170,7 +169,7 @@ class _Run:
 
 
 def _move(place: Path, top: Path, address: str) -> bool:
-    """Call the folder of a manifest by the address that it has moved to, if none is called so; whether it is."""
+    """Rename the folder of a manifest after its new address, if that is free; return whether it was renamed."""
     names = _names(address)
     with suppress(OSError):
         state = _DownloadState.read(place)
@@ -178,26 +177,30 @@ def _move(place: Path, top: Path, address: str) -> bool:
             return False
         make_folders(top, names[0])
         state.folder = place.rename(top.joinpath(*names))
-        state.address, state.digest = address, ""  # it is fetched, whatever it was
+        state.address, state.digest = address, ""  # it counts as fetched, whatever it was
         state.save()
         return True
     return False
 
 
 def manifest_in(folder: Path) -> tuple[str, IiifManifest, dict[str, ManifestPage]] | None:
-    """Read what was fetched into the folder of a manifest: its address, the manifest, and its pages by their files."""
+    """Read the folder of a manifest: its address, the manifest, and its pages by their files."""
     state = _DownloadState.read(folder)
     with suppress(OSError, CairnError):
-        found = read_document(read_regular(folder / _MANIFEST))
-        if isinstance(found, IiifManifest):
-            files = {page.canvas: page for page in found.pages}
-            return state.address, found, {one["file"]: files[key] for key, one in state.pages.items() if key in files}
+        document = read_document(read_regular(folder / _MANIFEST))
+        if isinstance(document, IiifManifest):
+            files = {page.canvas: page for page in document.pages}
+            return (
+                state.address,
+                document,
+                {one["file"]: files[key] for key, one in state.pages.items() if key in files},
+            )
     return None
 
 
 @dataclass
 class _DownloadState:
-    """What is known of the downloads of a manifest."""
+    """State of the downloads of a manifest."""
 
     folder: Path
     address: str = ""
@@ -210,14 +213,14 @@ class _DownloadState:
     def read(cls, folder: Path) -> "_DownloadState":
         state = cls(folder)
         try:
-            found = load_json(folder / _STATE)
+            record = load_json(folder / _STATE)
         except (OSError, CairnError):
             return state
-        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        if not isinstance(record, dict) or record.get("format") != _FORMAT:
             return state
         for key in _TEXTS:
-            setattr(state, key, found[key] if isinstance(found.get(key), str) else "")
-        pages = found.get("pages")
+            setattr(state, key, record[key] if isinstance(record.get(key), str) else "")
+        pages = record.get("pages")
         for canvas, one in pages.items() if isinstance(pages, dict) else ():
             if (
                 isinstance(one, dict)
@@ -230,8 +233,8 @@ class _DownloadState:
         return state
 
     def save(self) -> None:
-        told = {key: getattr(self, key) for key in _TEXTS}
-        save_json(self.folder / _STATE, {"format": _FORMAT, **told, "pages": self.pages})
+        record = {key: getattr(self, key) for key in _TEXTS}
+        save_json(self.folder / _STATE, {"format": _FORMAT, **record, "pages": self.pages})
 
     def has(self, page: ManifestPage, limit: int) -> bool:
         """Whether the picture of a page is there, and large enough."""
@@ -258,17 +261,17 @@ def _document(download: ManifestDownload, top: Path, fetcher: Fetcher) -> IiifMa
     since = {"etag": state.etag, "modified": state.modified} if known is not None else {}
     answer = fetcher.fetch(download.manifest, LARGEST_DOCUMENT, accept=JSON, **since)
     content = known if answer.is_same and known is not None else answer.content
-    found = read_document(content)
-    if not isinstance(found, IiifManifest):
-        return found
-    download.label, download.pages, download.folder = found.label, len(found.pages), folder
-    make_folders(top, *names)  # in each run: what came along may have links in their place
+    document = read_document(content)
+    if not isinstance(document, IiifManifest):
+        return document
+    download.label, download.pages, download.folder = document.label, len(document.pages), folder
+    make_folders(top, *names)  # in each run: a copied folder may have links instead
     if not answer.is_same and (content, answer.etag, answer.modified) != (known, state.etag, state.modified):
         state.address, state.etag, state.modified = download.manifest, answer.etag, answer.modified
         state.digest = hashlib.sha256(content).hexdigest()
         save_bytes(folder / _MANIFEST, content)
         state.save()
-    return found
+    return document
 
 
 def _fetch_pages(
@@ -279,12 +282,12 @@ def _fetch_pages(
     counted: list[int],
     tell: Progress,
 ) -> None:
-    """Fetch the pictures of a manifest that are not there."""
+    """Fetch the missing pictures of a manifest."""
     assert download.folder is not None
     _remove_leftovers(download.folder)
     state = _DownloadState.read(download.folder)
-    there = {page.canvas for page in manifest.pages}
-    gone = [one["file"] for canvas, one in state.pages.items() if canvas not in there]
+    canvases = {page.canvas for page in manifest.pages}
+    gone = [one["file"] for canvas, one in state.pages.items() if canvas not in canvases]
     download.withdrawn = [download.folder / file for file in sorted(gone)]
     pages = enumerate(manifest.pages, 1)
     lacking = [(n, page) for n, page in pages if size.is_checked or not state.has(page, size.limit)]
@@ -328,7 +331,7 @@ def _fetch_pages(
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what runs that were killed had begun to write, a day ago: another run may be writing now."""
+    """Remove unfinished files of killed runs that are older than a day: another run may be writing now."""
     for path in folder.glob(".*.tmp"):
         with suppress(OSError):
             if UNFINISHED.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ABANDONED:
@@ -336,7 +339,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _ahead(pool: ThreadPoolExecutor, do: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Do something with each item, in order, a few ahead of what is taken: pictures wait in memory."""
+    """Apply a function to each item, in order, only a few items ahead of the consumer, as pictures wait in memory."""
     waiting: deque[Future[R]] = deque()
     for item in items:
         waiting.append(pool.submit(do, item))
@@ -347,7 +350,7 @@ def _ahead(pool: ThreadPoolExecutor, do: Callable[[T], R], items: Iterable[T]) -
 
 
 def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes | str:
-    """Fetch the picture of a page, or tell why it cannot be had."""
+    """Fetch the picture of a page, or return why that failed."""
     try:
         content = None
         if page.service:
@@ -393,14 +396,14 @@ def _json(content: bytes) -> Any:
 
 
 def _suffix(content: bytes) -> str | None:
-    """The extension of a picture, by its first bytes; None if it is none that is kept."""
+    """The extension of a picture, by its first bytes; None for other formats."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return ".webp"
     return next((suffix for start, suffix in _KINDS if content.startswith(start)), None)
 
 
 def _picture(page: ManifestPage) -> str:
-    """What tells whether a page has another picture now."""
+    """Value that changes when a page gets another picture."""
     return page.service or page.image
 
 
@@ -410,12 +413,12 @@ def _names(address: str) -> tuple[str, str]:
     >>> _names("https://Example.org/iiif/ark:/12148/b%C3%BCch/manifest.json")
     ('example.org', 'büch-e5dc2f48')
     """
-    there = parse_address(address)
-    parts = [_slug(unquote(part).removesuffix(".json"), 60) for part in re.split("[/?&=]", there.target)]
+    parsed = parse_address(address)
+    parts = [_slug(unquote(part).removesuffix(".json"), 60) for part in re.split("[/?&=]", parsed.target)]
     telling = [part for part in parts if part and part.lower() not in _COMMON]
     name = telling[-1] if telling else "manifest"
-    port = there.text.split("/")[2].rpartition(":")[2]
-    host = f"{there.host}_{port}" if port.isdecimal() and port != there.host else there.host
+    port = parsed.text.split("/")[2].rpartition(":")[2]
+    host = f"{parsed.host}_{port}" if port.isdecimal() and port != parsed.host else parsed.host
     return _slug(host, 100) or "host", f"{name}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
 
 
@@ -429,6 +432,6 @@ def _file_name(number: int, page: ManifestPage, suffix: str, taken: set[str]) ->
 
 
 def _slug(text: str, longest: int) -> str:
-    """What may stand in the name of a file on every system, of any text."""
+    """Reduce a text to what is allowed in file names on every system."""
     plain = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFC", text))
     return plain.encode()[:longest].decode("utf-8", "ignore").strip("._-")

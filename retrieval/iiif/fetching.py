@@ -1,12 +1,12 @@
-"""What is fetched from other hosts, by one policy: no other module of Cairn's own searching opens such a connection.
+"""Requests to other hosts, by one policy: no other module for searching opens such a connection.
 
 - ``http`` and ``https`` alone, without user names in addresses; no proxy is asked.
-- A host is asked only at addresses that are public, unless it is allowed by name. The connection goes to the very
-  address that was checked, whatever the name stands for a moment later (DNS rebinding); TLS verifies the name.
+- A host is contacted only at public addresses, unless it is allowed by name. The connection goes to the address that
+was checked, even if the name resolves to another one a moment later (DNS rebinding); TLS verifies the name.
 - A redirect is an address like any other, and checked again.
 - Sizes, times, redirects, attempts and waits are bounded.
-- One host is asked for a few things at a time, and left alone for as long as it asks for (``Retry-After``).
-- What a host asks of programs in its ``robots.txt`` is kept to, but for hosts that the user names; it is read once.
+- One host gets few requests at a time, and none for as long as it asks (``Retry-After``).
+- The ``robots.txt`` of a host is obeyed, except for hosts that the user names; it is read once.
 """
 
 import http.client
@@ -43,7 +43,7 @@ LONGEST_ADDRESS = 4096
 
 _LARGEST_RULES = 1 << 20  # bytes of robots.txt: RFC 9309 asks for half as much at least
 _PIECE = 1 << 16
-_LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # answers that may be other ones soon
+_LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # temporary errors
 _MOVED = frozenset((301, 302, 303, 307, 308))
 _ENDS = ((b"\xff\xd8\xff", b"\xff\xd9"), (b"\x89PNG\r\n", b"IEND\xaeB`\x82"), (b"{", b"}"))  # JPEG, PNG, JSON
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -51,7 +51,7 @@ _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_.])?", re.ASCII)
 
 
 class FetchError(CairnError):
-    """What an address gives cannot be had."""
+    """An address cannot be fetched."""
 
 
 class WithheldError(FetchError):
@@ -59,7 +59,7 @@ class WithheldError(FetchError):
 
 
 class SignInError(WithheldError):
-    """A host gives what is at an address to those alone who have signed in."""
+    """A host requires signing in for an address."""
 
 
 class GoneError(WithheldError):
@@ -67,11 +67,11 @@ class GoneError(WithheldError):
 
 
 class RefusedError(FetchError):
-    """The policy does not allow an address to be asked."""
+    """The policy forbids a request to an address."""
 
 
 class _LaterError(FetchError):
-    """An answer that may be another one soon."""
+    """A temporary error."""
 
     def __init__(self, text: str, wait: float | None = None) -> None:
         super().__init__(text)
@@ -80,7 +80,7 @@ class _LaterError(FetchError):
 
 @dataclass(frozen=True)
 class FetchPolicy:
-    """What may be asked, and how long it may take."""
+    """Which requests are allowed, and how long they may take."""
 
     allowed_hosts: Collection[str] = ()  # that may have private addresses
     ignore_robots: Collection[str] = ()  # hosts whose robots.txt is not asked for
@@ -89,21 +89,21 @@ class FetchPolicy:
     attempts: int = 4
     connect_seconds: float = 10.0  # for each address of a host
     seconds: float = 120.0  # for a request, from the connection to the last byte
-    longest_wait: float = 120.0  # seconds that a host may ask for before it is asked again
+    longest_wait: float = 120.0  # longest wait that a host may ask for, in seconds
     at_once: int = 2  # requests to one host
-    failures: int = 10  # requests in a row that a host may fail until it is asked no more
+    failures: int = 10  # failures in a row after which a host gets no more requests
     sleep: Callable[[float], object] | None = None  # in place of waiting, for tests
 
 
 @dataclass(frozen=True)
 class HostAnswer:
-    """What an address gave."""
+    """Content of an address."""
 
     address: str  # after redirects
     content: bytes
     etag: str = ""
     modified: str = ""
-    is_same: bool = False  # it is what it was: there is no content
+    is_same: bool = False  # not modified: there is no content
 
 
 class _Address(NamedTuple):
@@ -124,7 +124,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def is_address(text: object) -> bool:
-    """Whether a text is meant as an address to fetch from, and not as the path of a file.
+    """Whether a text is an address to fetch from, not the path of a file.
 
     >>> is_address("HTTPS://example.org/1"), is_address("https/1.jpg")
     (True, False)
@@ -133,17 +133,17 @@ def is_address(text: object) -> bool:
 
 
 def parse_address(text: str) -> _Address:
-    """Read an address; raises RefusedError if it is none that may be asked."""
+    """Parse an address; raises RefusedError if it is not allowed."""
     shown = repr(text[:200])
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
-        with suppress(ValueError):  # an address in digits stays what it is
+        with suppress(ValueError):  # an IP address stays the same
             host = host if ":" in host else host.encode("idna").decode()
     except ValueError:
         raise RefusedError(f"{shown} is no address") from None
     if parts.scheme not in _PORTS:
-        raise RefusedError(f"{shown} is no address that begins with http:// or https://")
+        raise RefusedError(f"{shown} is not an address that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise RefusedError(f"{shown} has a user name in it: give an address without")
     if ":" in host:
@@ -162,7 +162,7 @@ def parse_address(text: str) -> _Address:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public Internet, by what it stands for where it has another within it.
+    """Whether an IP address is on the public Internet; one with an embedded address counts as that.
 
     >>> is_public("93.184.215.14"), is_public("127.0.0.1"), is_public("::ffff:10.0.0.1"), is_public("64:ff9b::a00:1")
     (True, False, False, False)
@@ -203,10 +203,10 @@ class _Plain(http.client.HTTPConnection):
         self.sock.settimeout(2 * self._policy.seconds)  # not before it is cut
 
     def _secure(self) -> None:
-        """Nothing, but with TLS."""
+        """Do nothing without TLS."""
 
     def cut(self) -> None:
-        """End whatever another thread reads or writes."""
+        """Interrupt reading and writing in another thread."""
         self.was_cut = True
         sock = self.sock
         if sock is not None:
@@ -215,7 +215,7 @@ class _Plain(http.client.HTTPConnection):
 
 
 class _Secure(_Plain):
-    """The same by TLS, which verifies that the host has the name that was asked for."""
+    """The same with TLS, which verifies the name of the host."""
 
     def _secure(self) -> None:
         wrapped = _tls().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
@@ -229,7 +229,7 @@ def _tls() -> ssl.SSLContext:
 
 
 class Fetcher:
-    """Asks other hosts, by one policy. Calls from several threads are safe."""
+    """Sends requests to other hosts, by one policy. Calls from several threads are safe."""
 
     def __init__(self, policy: FetchPolicy | None = None) -> None:
         from importlib.metadata import PackageNotFoundError, version
@@ -249,10 +249,10 @@ class Fetcher:
         self._idle: dict[tuple[str, str, int], list[_Plain]] = {}
         self._active: set[_Plain] = set()
         self._failed: Counter[str] = Counter()  # requests in a row, by host
-        self._rules: dict[tuple[str, str, int], RobotRules | str] = {}  # or why nothing may be asked
+        self._rules: dict[tuple[str, str, int], RobotRules | str] = {}  # or why no request is allowed
         self._delays: dict[str, float] = {}  # seconds between requests, by host
         self._reading_rules = threading.Lock()
-        self._ahead: dict[str, HostAnswer] = {}  # answers that were fetched before they are needed, by address
+        self._ahead: dict[str, HostAnswer] = {}  # prefetched answers, by address
         self._stopped = threading.Event()
 
     def __enter__(self) -> "Fetcher":
@@ -273,10 +273,8 @@ class Fetcher:
             self._idle.clear()
 
     def fetch(self, address: str, most: int, *, accept: str = "*/*", etag: str = "", modified: str = "") -> HostAnswer:
-        """Fetch what an address gives, if it is not what it was.
-
-        Raises RefusedError where the policy or the host's ``robots.txt`` forbids it, GoneError where there is nothing
-        (status 404 or 410), FetchError where it cannot be had now.
+        """Fetch an address, if it was modified. Raises RefusedError if the policy or the host's ``robots.txt`` forbids
+        it, GoneError for status 404 or 410, and FetchError if it cannot be fetched now.
         """
         ahead = self._ahead.pop(address, None)
         if ahead is not None:
@@ -289,86 +287,88 @@ class Fetcher:
         return self._follow(parse_address(address), headers, most)
 
     def fetch_ahead(self, address: str, most: int, *, accept: str = "*/*") -> HostAnswer:
-        """Fetch what an address gives, and keep it for the next call of `fetch` with this address."""
+        """Fetch an address, and keep the answer for the next call of `fetch` with it."""
         self._ahead[address] = answer = self.fetch(address, most, accept=accept)
         return answer
 
-    def _follow(self, there: _Address, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
-        """Ask until there is an answer, wherever it is."""
+    def _follow(self, target: _Address, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
+        """Send requests until there is an answer, following redirects."""
         redirects = attempts = 0
         while True:
-            if by_rules and there.host not in self._free:
-                self._keep_to_rules(there)
-            if self._failed[there.host] >= self.policy.failures:
+            if by_rules and target.host not in self._free:
+                self._keep_to_rules(target)
+            if self._failed[target.host] >= self.policy.failures:
                 raise FetchError(
-                    f"{there.host} failed {self.policy.failures} times in a row, and is asked no more: run the same "
+                    f"{target.host} failed {self.policy.failures} times in a row, and is not asked again: run the same "
                     "command again later"
                 )
             try:
-                found = self._ask(there, headers, most)
+                answer = self._ask(target, headers, most)
             except _LaterError as error:
                 attempts += 1
                 wait = error.wait if error.wait is not None else 2.0 ** (attempts - 1)
                 if attempts >= self.policy.attempts or wait > self.policy.longest_wait:
-                    self._failed[there.host] += 1
+                    self._failed[target.host] += 1
                     later = f"; it asks to be left alone for {wait:.0f} s" if error.wait else ""
                     raise FetchError(f"{error}{later}: run the same command again later") from None
                 with self._lock:
-                    until = max(self._not_before.get(there.host, 0.0), monotonic() + wait)
-                    self._not_before[there.host] = until
+                    until = max(self._not_before.get(target.host, 0.0), monotonic() + wait)
+                    self._not_before[target.host] = until
                 continue
-            self._failed[there.host] = 0
-            if isinstance(found, HostAnswer):
-                return found
+            self._failed[target.host] = 0
+            if isinstance(answer, HostAnswer):
+                return answer
             redirects += 1
             if redirects > self.policy.redirects:
-                raise RefusedError(f"{there.text[:200]} leads from one address to another, and to no end")
-            there = found
+                raise RefusedError(f"{target.text[:200]} leads from one address to another without end")
+            target = answer
 
-    def _keep_to_rules(self, there: _Address) -> None:
-        """Raise FetchError if the robots.txt of a host does not let an address be asked, or cannot be had."""
+    def _keep_to_rules(self, target: _Address) -> None:
+        """Raise FetchError if the robots.txt of a host forbids an address, or cannot be fetched."""
         with self._reading_rules:
-            rules = self._rules.get(there[:3])
+            rules = self._rules.get(target[:3])
             if rules is None:
-                rules = self._rules[there[:3]] = self._read_rules(there._replace(target="/robots.txt"))
+                rules = self._rules[target[:3]] = self._read_rules(target._replace(target="/robots.txt"))
         if isinstance(rules, str):
             raise FetchError(rules)
-        if not rules.allows(there.target):
+        if not rules.allows(target.target):
             raise RefusedError(
-                "the robots.txt of {host} asks programs to leave {path} alone: if you have the library's leave, "
-                "{--ignore-robots} {host} asks all the same",
-                host=there.host,
-                path=there.target[:200],
+                "the robots.txt of {host} forbids programs to fetch {path}: if you have the library's permission, "
+                "{--ignore-robots} {host} fetches it anyway",
+                host=target.host,
+                path=target.target[:200],
             )
 
-    def _read_rules(self, there: _Address) -> RobotRules | str:
-        """Read a robots.txt (RFC 9309, section 2.3.1): without one all may be asked, where it cannot be had nothing."""
+    def _read_rules(self, target: _Address) -> RobotRules | str:
+        """Read a robots.txt (RFC 9309, section 2.3.1): without one everything is allowed, and if it cannot be fetched
+        nothing is.
+        """
         try:
             headers = {"User-Agent": self.agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
-            content = self._follow(there, headers, _LARGEST_RULES, by_rules=False).content
+            content = self._follow(target, headers, _LARGEST_RULES, by_rules=False).content
         except RefusedError:
             raise
         except WithheldError:
             return RobotRules()
         except FetchError as error:
-            return f"{there.host} is not asked, as its robots.txt cannot be had: {error}"
+            return f"{target.host} is not asked, as its robots.txt cannot be had: {error}"
         rules = read_rules(content.decode("utf-8-sig", "replace"))
         if rules.delay > self.policy.longest_wait:
-            return f"the robots.txt of {there.host} asks programs to wait {rules.delay:,.0f} s between requests"
+            return f"the robots.txt of {target.host} asks programs to wait {rules.delay:,.0f} s between requests"
         with self._lock:
-            self._delays[there.host] = max(rules.delay, self._delays.get(there.host, 0.0))
+            self._delays[target.host] = max(rules.delay, self._delays.get(target.host, 0.0))
         return rules
 
-    def _ask(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
-        """Ask once; the address that it has moved to, where it has."""
+    def _ask(self, target: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
+        """Send one request; return the answer, or the address of a redirect."""
         with self._lock:
-            turn = self._turns.setdefault(there.host, threading.Semaphore(self.policy.at_once))
+            turn = self._turns.setdefault(target.host, threading.Semaphore(self.policy.at_once))
         with turn:
-            self._wait(there.host)
-            return self._request(there, headers, most)
+            self._wait(target.host)
+            return self._request(target, headers, most)
 
     def _wait(self, host: str) -> None:
-        """Leave a host alone for as long as it has asked for."""
+        """Wait for as long as a host has asked."""
         with self._lock:
             now, until = monotonic(), self._not_before.get(host, 0.0)
             if delay := self._delays.get(host):
@@ -379,11 +379,11 @@ class Fetcher:
                 if self._not_before.get(host) == until:
                     del self._not_before[host]
 
-    def _request(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
-        name = there.text[:200]
+    def _request(self, target: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
+        name = target.text[:200]
         if self._stopped.is_set():
             raise FetchError("no more is fetched")
-        connection, is_kept = self._connection(there)
+        connection, is_kept = self._connection(target)
         with self._lock:
             self._active.add(connection)
         timer = threading.Timer(self.policy.seconds, connection.cut)
@@ -391,36 +391,36 @@ class Fetcher:
         timer.start()
         whole = False
         try:
-            connection.request("GET", there.target, headers={**headers, **self._token(there)})
+            connection.request("GET", target.target, headers={**headers, **self._token(target)})
             answer = connection.getresponse()
             status = answer.status
             if status in _MOVED and (location := answer.getheader("Location")):
-                return parse_address(urljoin(there.text, location))
+                return parse_address(urljoin(target.text, location))
             if status == 304 and ("If-None-Match" in headers or "If-Modified-Since" in headers):
                 answer.read()
                 whole = not answer.will_close
-                return HostAnswer(there.text, b"", is_same=True)
+                return HostAnswer(target.text, b"", is_same=True)
             if status in (404, 410):
                 raise GoneError(f"there is nothing at {name} (status {status})")
             if status in _LATER:
                 raise _LaterError(f"{name} does not answer now (status {status})", _seconds(answer))
             if status == 401:
-                raise SignInError(f"{name} is not given out (status 401): {SIGN_IN}", host=there.host)
+                raise SignInError(f"{name} is not given out (status 401): {SIGN_IN}", host=target.host)
             if status != 200:
                 kind = WithheldError if 400 <= status < 500 else FetchError
                 raise kind(f"{name} is not given out (status {status})")
             content = _read(answer, most, name)
             whole = not answer.will_close
             etag, modified = (answer.getheader(one, "")[:500] for one in ("ETag", "Last-Modified"))
-            return HostAnswer(there.text, content, etag, modified)
+            return HostAnswer(target.text, content, etag, modified)
         except ssl.SSLCertVerificationError as error:
-            raise FetchError(f"{there.host} does not prove that it is that host ({error.verify_message})") from None
+            raise FetchError(f"{target.host} does not prove that it is that host ({error.verify_message})") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             if connection.was_cut:
                 raise FetchError(f"{name} took more than {self.policy.seconds:.0f} s") from None
-            # A host may close a connection that was kept, at any time: that is no failure of it.
+            # A host may close an idle connection at any time: that is not a failure.
             raise _LaterError(
-                f"the connection to {there.host} failed ({error or type(error).__name__})", 0.0 if is_kept else None
+                f"the connection to {target.host} failed ({error or type(error).__name__})", 0.0 if is_kept else None
             ) from None
         finally:
             timer.cancel()
@@ -428,51 +428,51 @@ class Fetcher:
                 self._active.discard(connection)
             if whole and not connection.was_cut:
                 with self._lock:
-                    self._idle.setdefault(there[:3], []).append(connection)
+                    self._idle.setdefault(target[:3], []).append(connection)
             else:
                 connection.close()
 
-    def _token(self, there: _Address) -> dict[str, str]:
+    def _token(self, target: _Address) -> dict[str, str]:
         """The header with the token of a host, which travels by TLS, or to a host that the user names."""
-        token = self._tokens.get(there.host) if there.scheme == "https" or there.host in self._allowed else None
+        token = self._tokens.get(target.host) if target.scheme == "https" or target.host in self._allowed else None
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
-    def _connection(self, there: _Address) -> tuple[_Plain, bool]:
-        """Return a connection, and whether it was kept of an earlier request."""
+    def _connection(self, target: _Address) -> tuple[_Plain, bool]:
+        """Return a connection, and whether it is left from an earlier request."""
         with self._lock:
-            if kept := self._idle.get(there[:3]):
-                return kept.pop(), True
-        return (_Secure if there.scheme == "https" else _Plain)(there, self._check(there), self.policy), False
+            if idle := self._idle.get(target[:3]):
+                return idle.pop(), True
+        return (_Secure if target.scheme == "https" else _Plain)(target, self._check(target), self.policy), False
 
-    def _check(self, there: _Address) -> list[str]:
-        """Return the addresses of a host that may be asked; raises RefusedError if it has none."""
+    def _check(self, target: _Address) -> list[str]:
+        """Return the allowed addresses of a host; raises RefusedError if it has none."""
         try:
-            found = socket.getaddrinfo(there.host, there.port, type=socket.SOCK_STREAM)
+            resolved = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise _LaterError(f"there is no host {there.host} ({getattr(error, 'strerror', None) or error})") from None
-        all_of = list(dict.fromkeys(str(one[4][0]) for one in found))
-        public = all_of if there.host in self._allowed else [one for one in all_of if is_public(one)]
+            raise _LaterError(f"there is no host {target.host} ({getattr(error, 'strerror', None) or error})") from None
+        all_of = list(dict.fromkeys(str(one[4][0]) for one in resolved))
+        public = all_of if target.host in self._allowed else [one for one in all_of if is_public(one)]
         if not public:
             raise RefusedError(
-                "{host} has no address of the public Internet: {--allow-host|allow_hosts} {host} allows it",
-                host=there.host,
+                "{host} has no address on the public Internet: {--allow-host|allow_hosts} {host} allows it",
+                host=target.host,
             )
         return public[:4]
 
 
 def _plain_host(host: str) -> str:
-    """A host as addresses have it; raises RefusedError if it is none."""
+    """Normalise the name of a host; raises RefusedError if it is not valid."""
     bare = host.strip().removeprefix("[").removesuffix("]")
     try:
         if not re.search(r"[/?#\\@]", bare):
             return parse_address(f"http://{f'[{bare}]' if ':' in bare else bare}/").host
     except RefusedError:
         pass
-    raise RefusedError(f"{host!r} is no name of a host: give the name alone.")
+    raise RefusedError(f"{host!r} is not the name of a host: give only the name.")
 
 
 def _seconds(answer: http.client.HTTPResponse) -> float | None:
-    """How long a host asks to be left alone; None if it does not say."""
+    """Seconds that a host asks to wait; None if it does not say."""
     text = (answer.getheader("Retry-After") or "").strip()
     if re.fullmatch("[0-9]{1,9}", text):
         return float(text)
@@ -510,6 +510,6 @@ def _read(answer: http.client.HTTPResponse, most: int, name: str) -> bytes:
 
 
 def _is_cut(content: bytearray) -> bool:
-    """Whether a picture or JSON has no end: a server that passes on what another sends ends it as if it were whole."""
+    """Whether a picture or JSON is truncated: a proxy may end a truncated answer as if it were complete."""
     end = content[-64:].rstrip(b"\0\t\r\n ")
     return any(content.startswith(start) and not end.endswith(last) for start, last in _ENDS)

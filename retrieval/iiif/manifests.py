@@ -1,6 +1,6 @@
 """Manifests and collections of the IIIF Presentation API 2 and 3, and changes of them (Change Discovery API).
 
-All is read of what another host sent: shapes that make no sense are left out, and numbers are bounded.
+Input comes from another host: invalid values are left out, and numbers are bounded.
 """
 
 import html
@@ -20,8 +20,8 @@ MOST_PAGES = 20_000
 """Pages of one manifest."""
 
 _MOST_PAIRS, _MOST_VALUES, _MOST_NODES = 100, 100, 200_000
-_LONGEST_LABEL, _LONGEST_TEXT, _LONGEST_PAIRS = 64, 5_000, 20_000  # characters: they are kept for each page
-_DEEPEST = 8  # of texts and services within one another
+_LONGEST_LABEL, _LONGEST_TEXT, _LONGEST_PAIRS = 64, 5_000, 20_000  # characters, as texts are stored for each page
+_DEEPEST = 8  # nesting depth of texts and services
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 
 
@@ -31,9 +31,9 @@ class ManifestPage:
 
     canvas: str  # its identifier
     label: str
-    service: str  # address of the Image API for its picture; "": there is none
-    image: str  # address of the picture as a file; "": there is none
-    version: int  # of the Image API, where the manifest says it; 0: it does not
+    service: str  # address of the Image API for its picture; "" without one
+    image: str  # address of the picture as a file; "" without one
+    version: int  # of the Image API, if the manifest says so; 0: unknown
     sections: tuple[str, ...] = ()  # labels of the ranges that it is in
     width: int = 0  # of the canvas; 0: not known
     height: int = 0
@@ -65,7 +65,7 @@ class Change:
     """An activity of a stream of changes."""
 
     kind: str  # Create, Update, Delete, Move, Add, Remove or Refresh
-    address: str  # of the manifest or collection; "": it is of something else
+    address: str  # of the manifest or collection; "" for anything else
     moved_to: str  # Move: where the manifest is now
     stream: str  # Add, Remove: the stream that it is added to, or removed from
     time: datetime | None
@@ -77,64 +77,66 @@ class ChangePage:
 
     stream: str  # its identifier
     changes: tuple[Change, ...]  # the oldest first
-    earlier: str  # address of the page that comes before, of a stream of its last page; "": there is none
+    earlier: str  # address of the previous page, for a stream of its last page; "" without one
 
 
 def read_document(content: bytes) -> IiifManifest | Listing | ChangePage:
     """Read a manifest, a collection of manifests, or a stream of their changes; NotIiifError for anything else."""
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except (ValueError, RecursionError):
         raise NotIiifError("it is no JSON") from None
-    kind = _kind(found)
+    kind = _kind(document)
     if kind == "Manifest":
-        return _manifest(found)
-    if kind in ("Collection", "CollectionPage") or (kind == "Layer" and "members" in found):
-        return Listing(tuple(_members(found)))
+        return _manifest(document)
+    if kind in ("Collection", "CollectionPage") or (kind == "Layer" and "members" in document):
+        return Listing(tuple(_members(document)))
     if kind in ("OrderedCollection", "OrderedCollectionPage"):
-        stream = _id(found) if kind == "OrderedCollection" else _id(next(iter(as_list(found.get("partOf"))), None))
-        changes = (_change(one) for one in as_list(found.get("orderedItems")) if isinstance(one, dict))
-        earlier = _link(found.get("last" if kind == "OrderedCollection" else "prev"))
+        stream = (
+            _id(document) if kind == "OrderedCollection" else _id(next(iter(as_list(document.get("partOf"))), None))
+        )
+        changes = (_change(one) for one in as_list(document.get("orderedItems")) if isinstance(one, dict))
+        earlier = _link(document.get("last" if kind == "OrderedCollection" else "prev"))
         return ChangePage(stream, tuple(changes), earlier)
-    raise NotIiifError("it is no manifest or collection of IIIF Presentation 2 or 3, and no stream of changes")
+    raise NotIiifError("it is not a manifest or collection of IIIF Presentation 2 or 3, nor a stream of changes")
 
 
-def _change(found: Mapping[str, Any]) -> Change:
-    thing, target, kind = found.get("object"), found.get("target"), _kind(found)
+def _change(activity: Mapping[str, Any]) -> Change:
+    thing, target, kind = activity.get("object"), activity.get("target"), _kind(activity)
     address = _link(thing) if _kind(thing) in ("Manifest", "Collection") else ""
-    stream = _id(found.get("origin") if kind == "Remove" else target)
+    stream = _id(activity.get("origin") if kind == "Remove" else target)
     time = None
     with suppress(ValueError, TypeError, OverflowError):
-        time = datetime.fromisoformat(found.get("endTime"))  # type: ignore[arg-type]
+        time = datetime.fromisoformat(activity.get("endTime"))  # type: ignore[arg-type]
         time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return Change(kind, address, _link(target), stream, time)
 
 
-def _link(found: Any) -> str:
-    """The address of something that is named by it, or by its identifier; "" if it has none."""
-    address = found if isinstance(found, str) else _id(found)
+def _link(resource: Any) -> str:
+    """The address or identifier of a resource; "" without one."""
+    address = resource if isinstance(resource, str) else _id(resource)
     return address if is_address(address) else ""
 
 
-def _manifest(found: Mapping[str, Any]) -> IiifManifest:
-    sections = _sections(found)
+def _manifest(document: Mapping[str, Any]) -> IiifManifest:
+    sections = _sections(document)
     pages: list[ManifestPage] = []
     left_out = 0
     seen: set[str] = set()
-    for canvas in _canvases(found):
+    for canvas in _canvases(document):
         page = _page(canvas, sections)
         if page is None or len(pages) >= MOST_PAGES:
             left_out += 1
         elif page.canvas not in seen:
             seen.add(page.canvas)
             pages.append(page)
-    statement = found.get("requiredStatement")
-    attribution = _texts(statement.get("value")) if isinstance(statement, dict) else _texts(found.get("attribution"))
-    rights = [*_texts(found.get("rights")), *_texts(found.get("license"))]
-    links = (_id(one) for one in (*as_list(found.get("homepage")), *as_list(found.get("related"))))
+    statement = document.get("requiredStatement")
+    attribution = _texts(statement.get("value")) if isinstance(statement, dict) else _texts(document.get("attribution"))
+    rights = [*_texts(document.get("rights")), *_texts(document.get("license"))]
+    links = (_id(one) for one in (*as_list(document.get("homepage")), *as_list(document.get("related"))))
     return IiifManifest(
-        _joined(_texts(found.get("label"))),
-        _pairs(found.get("metadata")),
+        _joined(_texts(document.get("label"))),
+        _pairs(document.get("metadata")),
         _joined(attribution),
         _joined(rights),
         next((one for one in links if is_address(one)), ""),
@@ -143,10 +145,10 @@ def _manifest(found: Mapping[str, Any]) -> IiifManifest:
     )
 
 
-def _canvases(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    sequences = [one for one in as_list(found.get("sequences"))[:1] if isinstance(one, dict)]
+def _canvases(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    sequences = [one for one in as_list(document.get("sequences"))[:1] if isinstance(one, dict)]
     several = [canvas for one in sequences for canvas in as_list(one.get("canvases"))]
-    for one in several or as_list(found.get("items")):
+    for one in several or as_list(document.get("items")):
         if isinstance(one, dict) and _kind(one) in ("Canvas", ""):
             yield one
 
@@ -162,7 +164,7 @@ def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) ->
             if isinstance(note, dict) and "painting" in as_list(note.get("motivation")):
                 bodies += as_list(note.get("body"))
     for body in bodies:
-        for _ in range(_DEEPEST):  # a choice: the first is what is shown
+        for _ in range(_DEEPEST):  # a choice: the first is shown
             if not isinstance(body, dict) or _kind(body) not in ("Choice", "SpecificResource"):
                 break
             choices = as_list(body.get("default")) or as_list(body.get("items")) or as_list(body.get("item"))
@@ -185,22 +187,22 @@ def _service(body: Mapping[str, Any]) -> tuple[str, int]:
         if isinstance(one, str):
             one = {"id": one, "profile": "image"}
         if isinstance(one, dict):
-            said = " ".join(str(one.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
-            if "image" in said.lower() and is_address(_id(one)):
+            types = " ".join(str(one.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
+            if "image" in types.lower() and is_address(_id(one)):
                 return _id(one).rstrip("/"), image_version(one)
     return "", 0
 
 
-def _is_protected(found: Mapping[str, Any], depth: int = 0) -> bool:
-    """Whether a picture, or its Image API, names a service that tells who may see it."""
-    services = [one for one in as_list(found.get("service"))[:_MOST_VALUES] if isinstance(one, dict)]
+def _is_protected(resource: Mapping[str, Any], depth: int = 0) -> bool:
+    """Whether a picture, or its Image API, names a service for access control."""
+    services = [one for one in as_list(resource.get("service"))[:_MOST_VALUES] if isinstance(one, dict)]
     return depth < 2 and any(_kind(one) == "AuthProbeService2" or _is_protected(one, depth + 1) for one in services)
 
 
-def _sections(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _sections(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Labels of the ranges that each canvas is in, by its identifier."""
     told: dict[str, dict[str, None]] = {}
-    left: list[tuple[Any, str, bool]] = [(one, "", True) for one in as_list(found.get("structures"))]
+    left: list[tuple[Any, str, bool]] = [(one, "", True) for one in as_list(document.get("structures"))]
     for _ in range(_MOST_NODES):
         if not left:
             break
@@ -217,23 +219,23 @@ def _sections(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {canvas: tuple(sorted(labels)) for canvas, labels in told.items()}
 
 
-def _members(found: Mapping[str, Any]) -> Iterator[str]:
+def _members(document: Mapping[str, Any]) -> Iterator[str]:
     seen: set[str] = set()
     for key in ("manifests", "items", "members", "collections"):
-        for one in as_list(found.get(key)):
+        for one in as_list(document.get(key)):
             address = _link(one)
             is_meant = isinstance(one, str) or _kind(one) in ("Manifest", "Collection", "")
             if is_meant and address and address not in seen:
                 seen.add(address)
                 yield address
-    links = dict.fromkeys(_link(found.get(key)) for key in ("first", "next"))
+    links = dict.fromkeys(_link(document.get(key)) for key in ("first", "next"))
     yield from (address for address in links if address and address not in seen)
 
 
-def _pairs(found: Any) -> dict[str, tuple[str, ...]]:
+def _pairs(value: Any) -> dict[str, tuple[str, ...]]:
     pairs: dict[str, tuple[str, ...]] = {}
     left = _LONGEST_PAIRS
-    for one in as_list(found)[: 10 * _MOST_PAIRS]:
+    for one in as_list(value)[: 10 * _MOST_PAIRS]:
         if not isinstance(one, dict):
             continue
         label = clean(_joined(_texts(one.get("label"))), _LONGEST_LABEL)
@@ -245,7 +247,7 @@ def _pairs(found: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _texts(found: Any, depth: int = 0) -> list[str]:
-    """Texts of a value in one language: English where it is there, else what has none, else the first."""
+    """Texts of a value in one language: English, else those without a language, else the first."""
     if depth > _DEEPEST:
         return []
     if isinstance(found, str | int | float) and not isinstance(found, bool):
@@ -279,21 +281,21 @@ def _joined(texts: list[str]) -> str:
     return clean("; ".join(dict.fromkeys(texts)), _LONGEST_TEXT)
 
 
-def _kind(found: Any) -> str:
-    """The type of something, without its prefix; a choice of Open Annotation is a Choice, a picture an Image."""
-    if not isinstance(found, dict):
+def _kind(resource: Any) -> str:
+    """The type of a resource, without its prefix; a choice of Open Annotation is a Choice, a picture an Image."""
+    if not isinstance(resource, dict):
         return ""
     kind = next(
-        (one for one in (*as_list(found.get("type")), *as_list(found.get("@type"))) if isinstance(one, str)), ""
+        (one for one in (*as_list(resource.get("type")), *as_list(resource.get("@type"))) if isinstance(one, str)), ""
     )
     return kind.rpartition(":")[2]
 
 
-def _id(found: Any) -> str:
-    """The identifier of something, as it is written; "" if it has none that may be kept."""
-    if not isinstance(found, dict):
+def _id(resource: Any) -> str:
+    """The identifier of a resource as written; "" without a valid one."""
+    if not isinstance(resource, dict):
         return ""
-    identifier = found.get("id") or found.get("@id")
+    identifier = resource.get("id") or resource.get("@id")
     if not isinstance(identifier, str) or len(identifier) > 4096:
         return ""
     return identifier if clean(identifier, 4096) == identifier else ""

@@ -1,4 +1,4 @@
-"""What manifests say of their pages, as metadata of the photos that came of these."""
+"""Metadata of photos from the manifests that their pages come from."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,10 +25,8 @@ Values = dict[str, tuple[str, ...]]
 
 
 def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
-    """Keep what manifests say of the photos of their pages.
-
-    The title, the date and tags are set once, when a page comes in, as people may edit them. Columns follow the
-    manifest.
+    """Store metadata of manifests for the photos of their pages. Title, date and tags are set once, when a page is
+    added, because people may edit them. Other columns follow the manifest.
 
     Parameters
     ----------
@@ -53,7 +51,7 @@ def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
 
 
 def keep_values(collection: Collection, of_photo: Mapping[int, Values], labels: dict[str, str], mark: str) -> None:
-    """Keep values of photos, but for fields of photos that have a column: they were kept when that was.
+    """Store values of photos, except fields of photos that have the marking column: those were stored before.
 
     Parameters
     ----------
@@ -63,7 +61,7 @@ def keep_values(collection: Collection, of_photo: Mapping[int, Values], labels: 
     labels : dict of str to str
         How columns are written.
     mark : str
-        The column that all have.
+        The marking column, which all photos of manifests have.
     """
     earlier = collection.catalogue.read(values_by_number, list(of_photo), None)
     changed: dict[int, Values] = {}
@@ -79,7 +77,7 @@ def keep_values(collection: Collection, of_photo: Mapping[int, Values], labels: 
 
 
 def page_values(address: str, manifest: IiifManifest, page: ManifestPage, order: int, labels: dict[str, str]) -> Values:
-    """Return the metadata of a page as `import_values` takes them; how columns are written goes into `labels`."""
+    """Return the metadata of a page for `import_values`; spellings of columns go into `labels`."""
     values: Values = {}
 
     def add(label: str, texts: Iterable[str]) -> None:

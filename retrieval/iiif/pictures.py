@@ -1,6 +1,6 @@
-"""What the Image API says of a picture: what is to be asked for so that it is as large as need be.
+"""Requests to the Image API for a picture of the needed size.
 
-All is read of what another host sent: shapes that make no sense are left out, and numbers are bounded.
+Input comes from another host: invalid values are left out, and numbers are bounded.
 """
 
 import io
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from index.errors import CairnError
 
 MOST_TILES, MOST_PIXELS = 1_000, 50_000_000
-"""Tiles that a picture is put together of, and its pixels."""
+"""Most tiles of a picture, and its most pixels."""
 
 _LARGEST_SIDE = 1_000_000  # pixels
 _LARGEST_TILE = 4_096
@@ -21,14 +21,14 @@ _QUALITY = 95
 
 
 class NotIiifError(CairnError):
-    """What was fetched is not what IIIF has there."""
+    """Fetched content is not valid IIIF."""
 
 
 class Tile(NamedTuple):
     """A tile of a picture."""
 
-    target: str  # what follows the address of the picture
-    x: int  # in the picture that is put together
+    target: str  # the part of its address after that of the picture
+    x: int  # in the assembled picture
     y: int
     width: int
     height: int
@@ -36,14 +36,14 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class TiledPicture:
-    """A picture that is put together of tiles."""
+    """A picture assembled from tiles."""
 
     width: int
     height: int
     tiles: tuple[Tile, ...]
 
     def join(self, fetch: Callable[[str], bytes]) -> bytes:
-        """Fetch all tiles and put them together, as a JPEG in sRGB; raises NotIiifError if one is no such picture."""
+        """Fetch and assemble all tiles, as a JPEG in sRGB; raises NotIiifError if one is not a picture of its size."""
         import numpy as np
         from PIL import Image
 
@@ -72,13 +72,11 @@ class TiledPicture:
 
 
 def picture_requests(info: Any, wanted: Callable[[int, int], int], version: int = 0) -> list[str | TiledPicture]:
-    """Choose how a picture is asked for, the best way first: what follows its address (region, size, rotation, quality
-    and format), or that of each tile. `wanted`: from its width and height, in pixels, to the longer side that is
-    needed.
-
-    Of the sizes that a server has at hand the smallest counts that is large enough and not more than twice as large as
-    need be; else the size itself, as far as the server's limits let it. Where that is too small, or more than twice as
-    large, tiles are better. Raises NotIiifError where this is no information of a picture.
+    """Choose requests for a picture, the best first: the part after its address (region, size, rotation, quality and
+    format), or that of each tile. `wanted` maps its width and height, in pixels, to the needed longer side. Of the
+    prepared sizes of a server the smallest is chosen that is large enough and at most twice as large as needed; else
+    the exact size, within the server's limits. If that is too small, or more than twice as large, tiles are better.
+    Raises NotIiifError if `info.json` is not valid.
     """
     if not isinstance(info, dict):
         raise NotIiifError("its info.json is no information of a picture")
@@ -97,7 +95,7 @@ def picture_requests(info: Any, wanted: Callable[[int, int], int], version: int 
 
 
 def _whole(info: Mapping[str, Any], width: int, height: int, needed: int, version: int) -> tuple[str, float]:
-    """The size in which a whole picture is asked for, as what follows its address, and its longer side."""
+    """The requested size of a whole picture, as the part after its address, and its longer side."""
     name = "native.jpg" if version == 1 else "default.jpg"
     longer = max(width, height)
     largest = min(_limits(info, width, height))
@@ -122,7 +120,7 @@ def _whole(info: Mapping[str, Any], width: int, height: int, needed: int, versio
 
 
 def _limits(info: Mapping[str, Any], width: int, height: int) -> Iterator[float]:
-    """Scales that a server does not go beyond."""
+    """Largest scales within the limits of a server."""
     yield 1.0
     for one in (info, *(one for one in as_list(info.get("profile")) if isinstance(one, dict))):
         if most := side_of(one.get("maxWidth")):
@@ -185,23 +183,23 @@ def _scales(info: Mapping[str, Any], version: int) -> bool:
 
 
 def image_version(found: Mapping[str, Any]) -> int:
-    """Version of the Image API that something is said by; 0 if that is not clear."""
-    said = " ".join(str(found.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
-    known = re.search(r"(?:image/|ImageService|image-api/)([123])\b", said)
+    """Version of the Image API of an `info.json`; 0 if unclear."""
+    types = " ".join(str(found.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
+    known = re.search(r"(?:image/|ImageService|image-api/)([123])\b", types)
     if known:
         return int(known[1])
-    return 1 if "library.stanford.edu" in said else 3 if found.get("profile") in ("level0", "level1", "level2") else 0
+    return 1 if "library.stanford.edu" in types else 3 if found.get("profile") in ("level0", "level1", "level2") else 0
 
 
 def as_list(found: Any) -> list[Any]:
-    """Several of something, however they are written."""
+    """Values as a list, in any notation."""
     return found if isinstance(found, list) else [] if found is None else [found]
 
 
-def _dicts(found: Any) -> list[dict[str, Any]]:
-    return [one for one in as_list(found)[:100] if isinstance(one, dict)]
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [one for one in as_list(value)[:100] if isinstance(one, dict)]
 
 
 def side_of(found: Any) -> int:
-    """A number of pixels; 0 if it makes no sense."""
+    """A number of pixels; 0 if it is not valid."""
     return int(found) if isinstance(found, int | float) and 0 < found <= _LARGEST_SIDE else 0

@@ -1,11 +1,11 @@
-"""What a host asks of programs in its ``robots.txt`` (RFC 9309), and how long they wait there (``Crawl-delay``)."""
+"""Rules of a host for programs in its ``robots.txt`` (RFC 9309), and the delay between requests (``Crawl-delay``)."""
 
 import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
 PRODUCT = "cairn"
-"""What programs such as this one are called in ``robots.txt``, in small letters."""
+"""Names of this program in ``robots.txt``, in lower case."""
 
 _ESCAPED = re.compile("(?:%[0-9a-fA-F]{2})+")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
@@ -13,20 +13,22 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 
 @dataclass(frozen=True)
 class RobotRules:
-    """What may be asked of a host."""
+    """Rules for requests to a host."""
 
-    rules: tuple[tuple[str, bool], ...] = ()  # patterns of paths, and whether they may be asked
+    rules: tuple[tuple[str, bool], ...] = ()  # patterns of paths, and whether they are allowed
     delay: float = 0.0  # seconds between requests
 
     def allows(self, target: str) -> bool:
-        """Whether a path with its query may be asked: the longest pattern counts, and of two the one that allows."""
+        """Whether a path with its query is allowed: the longest pattern counts, and of equally long ones the one that
+        allows.
+        """
         target = _plain(target)
         matching = ((len(pattern), allowed) for pattern, allowed in self.rules if _matches(pattern, target))
         return max(matching, default=(0, True))[1]
 
 
 def read_rules(text: str) -> RobotRules:
-    """Read the rules for this program; if there are none, those for all."""
+    """Read the rules for this program or, without such rules, those for all programs."""
     rules: dict[str, list[tuple[str, bool]]] = {}
     delays: dict[str, float] = {}
     agents: list[str] = []
@@ -50,7 +52,7 @@ def read_rules(text: str) -> RobotRules:
 
 
 def _matches(pattern: str, target: str) -> bool:
-    """Whether a path begins as a pattern says: ``*`` stands for anything, ``$`` at its end for the end."""
+    """Whether a path matches a pattern from its beginning: ``*`` stands for anything, ``$`` for the end."""
     is_whole = pattern.endswith("$")
     first, *others = pattern.removesuffix("$").split("*")
     if not others:
@@ -68,6 +70,6 @@ def _matches(pattern: str, target: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Escape what is to be escaped, and nothing else, so that texts of one meaning are the same."""
+    """Normalise escapes, so that equivalent texts are equal."""
     text = _ESCAPED.sub(lambda found: quote(unquote_to_bytes(found[0]), safe=""), text)
     return quote(text, safe="/:@!$&'()*+,;=~%-._?#[]")

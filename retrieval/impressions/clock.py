@@ -156,7 +156,9 @@ def overrule(samples: NDArray[np.float64], before: Sequence[tuple[int, int]]) ->
     try:
         TopologicalSorter(graph).prepare()
     except CycleError:
-        raise CairnError("What is said of the order of impressions contradicts itself: take some of it back.") from None
+        raise CairnError(
+            "The decisions about the order of impressions contradict each other: take some of them back."
+        ) from None
     found = samples.copy()
     apart = 1e-6 * (float(np.ptp(samples)) + 1.0)
     for _ in range(samples.shape[1] ** 2):

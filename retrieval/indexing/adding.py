@@ -155,8 +155,8 @@ def _refuse_undescribed(collection: Collection, files: list[FoundFile]) -> None:
     """Raise CairnError if new photos lack features of another program."""
     if files and not collection.extractor.is_ready:
         raise CairnError(
-            "The features of {folder} come from elsewhere, and {path} is new: give the features of new photos with "
-            "{--features}.",
+            "The features of {folder} come from another program, and {path} is new: give the features of new photos "
+            "with {--features}.",
             folder=collection.folder,
             path=printable(str(files[0].path)),
         )
@@ -180,7 +180,7 @@ def make_vocabulary(
 
             if not files or not _make_vocabulary(collection, preparer, files, report, extracted, tell):
                 where = ", ".join(printable(str(path)) for path in paths[:3])
-                raise CairnError(f"None of the photos of {where} has any features to make a vocabulary from.")
+                raise CairnError(f"None of the photos of {where} has any features to compute a vocabulary from.")
             preparer.end()
     collection.forget()
     return report
@@ -247,7 +247,7 @@ def _make_vocabulary(
         record_failures(collection, [file.failure(why) for file, why in zip(sample, reasons, strict=True)], report)
         if len(sample) < len(files):
             raise CairnError(
-                f"None of {len(sample)} photos has any features to make a vocabulary from: index some that do first."
+                f"None of {len(sample)} photos has any features to compute a vocabulary from: first index some that do."
             )
         return False
     expected = features * len(among) / len(sample)

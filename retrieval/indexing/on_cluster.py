@@ -43,7 +43,7 @@ class ClusterPreparer:
 
     def __init__(self, collection: Collection, cluster: Cluster, storage: Storage) -> None:
         if collection.extractor.reads_files:
-            raise CairnError("Features of another program are read on one machine: leave out {--cluster}.")
+            raise CairnError("Features from another program can only be read on one machine: leave out {--cluster}.")
         self._collection = collection
         self._cluster = cluster
         self._storage = storage
@@ -170,5 +170,5 @@ def _check_seen(file: FoundFile, one: Staged) -> None:
 
 def _unseen(path: Path) -> CairnError:
     return CairnError(
-        f"The workers do not see {printable(str(path))}: photos must be at the same path on all machines."
+        f"The workers cannot find {printable(str(path))}: photos must be at the same path on all machines."
     )

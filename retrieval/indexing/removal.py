@@ -39,7 +39,7 @@ def remove_photos(
     with all files that are added to it later.
     """
     if not names and not missing and folder is None:
-        raise CairnError("Say which photos to remove: their names, {--folder} or {--missing}.")
+        raise CairnError("Say which photos to remove: give names, {--folder} or {--missing}.")
     catalogue = collection.catalogue
     numbers = catalogue.read(numbers_of_names, names)
     unknown = [name for name in dict.fromkeys(names) if name not in numbers]

@@ -24,7 +24,7 @@ class RetrainOptions:
 
     words: Annotated[int, option_of(CollectionOptions, "words", panel="")] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
-    drop_missing: Annotated[bool, Option("Leave out photos that can no longer be read.", flags=("--drop-missing",))] = (
+    drop_missing: Annotated[bool, Option("Remove photos that can no longer be read.", flags=("--drop-missing",))] = (
         False
     )
     signature: Annotated[  # "": as the collection has it
@@ -32,7 +32,7 @@ class RetrainOptions:
         option_of(
             CollectionOptions,
             "signature",
-            help="Signature of a feature from now on, as in cairn index (default: as the collection has it).",
+            help="New signature of each feature, as in cairn index (default: that of the collection).",
             panel="",
             parse=_signature,
         ),
@@ -42,7 +42,7 @@ class RetrainOptions:
         option_of(
             CollectionOptions,
             "vocabulary_photos",
-            help="Photos whose features make it (default: as the collection was made).",
+            help="Number of photos from whose features it is computed (default: as when the collection was created).",
             panel="",
         ),
     ] = None
@@ -51,7 +51,7 @@ class RetrainOptions:
         option_of(
             CollectionOptions,
             "kmeans_passes",
-            help="Passes of k-means that make it (default: as the collection was made).",
+            help="Number of k-means passes that compute it (default: as when the collection was created).",
             panel="",
         ),
     ] = None
@@ -60,8 +60,8 @@ class RetrainOptions:
         option_of(
             CollectionOptions,
             "descriptor",
-            help="Describe all photos anew with another descriptor: a name, or a file that cairn learn wrote (default: "
-            "as the collection has it).",
+            help="Describe all photos again with another descriptor: a name, or a file that cairn learn wrote "
+            "(default: that of the collection).",
             panel="",
         ),
     ] = ""

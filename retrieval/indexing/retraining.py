@@ -148,7 +148,7 @@ class _Retraining:
         check_sound(segment for segment in self.segments if self._keeps(segment))
         if not self.extractor.is_ready and not all(map(self._keeps, self.segments)):
             raise CairnError(
-                "{folder} keeps no descriptors, and its features come from elsewhere: give them again with "
+                "{folder} stores no descriptors, and its features come from another program: give them again with "
                 "{--features}.",
                 folder=self.collection.folder,
             )
@@ -230,7 +230,7 @@ class _Retraining:
             paths += self._descriptors(segment, chosen)
             self.tell("extract", len(paths), len(sample))
         if not paths:
-            raise CairnError("No photo of the collection has any features to make a vocabulary from.")
+            raise CairnError("No photo of the collection has any features to compute a vocabulary from.")
         features = sum(self.images[n].features for n in (self.images if folder_of is None else showing))
         trained = Vocabulary.train(
             FileSource(paths),
@@ -395,12 +395,12 @@ def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[
         return collection.extractor, kept_files(collection.vocabulary_folder)
     if collection.extractor.is_foreign:
         raise CairnError(
-            f"{collection.folder} has features of another program, which Cairn cannot describe anew: make another "
+            f"{collection.folder} has features from another program, which Cairn cannot describe again: create another "
             "collection with that descriptor."
         )
     if is_foreign(wanted):
         raise CairnError(
-            "{wanted} is a descriptor of another program: make another collection with {--features}.", wanted=wanted
+            "{wanted} is a descriptor of another program: create another collection with {--features}.", wanted=wanted
         )
     return make_extractor(find_descriptor(wanted), collection.options.features), files_of(wanted)
 
@@ -409,8 +409,8 @@ def _refuse_forbidden(path: str, error: OSError) -> None:
     """Raise CairnError if a photo may not be read: it must not be dropped as a missing one."""
     if isinstance(error, PermissionError):
         raise CairnError(
-            "{path} cannot be read ({value}): allow it and its folder to be read, or take the photo out with {cairn "
-            "remove}.",
+            "{path} cannot be read ({value}): make the file and its folder readable, or remove the photo with "
+            "{cairn remove}.",
             path=path,
             value=error.strerror,
         ) from error

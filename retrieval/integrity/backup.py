@@ -129,8 +129,8 @@ def back_up(
         if error.errno not in _FULL:
             raise
         raise CairnError(
-            f"The disk of {target} is full: make room and run the same command again; an earlier backup there is still "
-            "whole."
+            f"The disk of {target} is full: free some space and run the same command again; an earlier backup there is "
+            "still intact."
         ) from error
     backup.report.seconds = time.perf_counter() - start
     return backup.report
@@ -180,7 +180,8 @@ class _Backup:
                 state = self._copy_catalogue(self._temporary(FILE, leaving))
                 if earlier.revision is not None and state.revision < earlier.revision:
                     raise CairnError(
-                        f"{self.target} is of a later state of {self.source}: restore that, or name a new folder."
+                        f"{self.target} is a backup of a later state of {self.source}: restore that, or name a new "
+                        "folder."
                     )
                 try:
                     self._copy_static(state, earlier)
@@ -232,8 +233,8 @@ class _Backup:
         for row in rows:
             if row.folder in earlier.segments and earlier.segments[row.folder] != row.sha256:
                 raise CairnError(
-                    f"{self.source} was restored since {self.target} was made of it, and went another way: name a new "
-                    "folder for its backup."
+                    f"{self.source} was restored after its backup {self.target} was made, and has changed in another "
+                    "way since: name a new folder for its backup."
                 )
         for name in (UPLOADS, SEGMENTS, state.vocabulary, AUGMENTATION):
             if (self.source / name).is_symlink():
@@ -415,7 +416,7 @@ class _Backup:
     def _copy(self, path: Path, copy: Path) -> None:
         """Copy a file, with its rights and times."""
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise CairnError("{path} is no plain file: run {cairn check}.", path=path)
+            raise CairnError("{path} is not a regular file: run {cairn check}.", path=path)
         _copy_contents(path, copy, self._tell)
         with contextlib.suppress(OSError):  # not every file system supports these
             shutil.copystat(path, copy)
@@ -424,7 +425,7 @@ class _Backup:
 
     def _link(self, path: Path, link: Path) -> None:
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise CairnError("{path} is no plain file: run {cairn check}.", path=path)
+            raise CairnError("{path} is not a regular file: run {cairn check}.", path=path)
         try:
             os.link(path, link)
         except FileNotFoundError:
@@ -450,14 +451,14 @@ def _look(target: Path, collection: Collection, identity: str) -> _Earlier:
     if not target.exists():
         return _Earlier()
     if not target.is_dir():
-        raise CairnError(f"{target} is no folder: name a new one for the backup.")
+        raise CairnError(f"{target} is not a folder: name a new folder for the backup.")
     names = {path.name for path in target.iterdir() if not UNFINISHED.fullmatch(path.name)} - {LOCK}
     if not names:
         return _Earlier()
     if BACKUP not in names:
         what = "a collection of its own" if OPTIONS in names else "not empty"
         raise CairnError(
-            f"{target} is {what}, and no backup of {collection.folder}: name a new folder, or an earlier backup."
+            f"{target} is {what}, and not a backup of {collection.folder}: name a new folder, or an earlier backup."
         )
     for name in names & {SEGMENTS, AUGMENTATION, UPLOADS, FILE, BACKUP} | set(filter(is_vocabulary, names)):
         if (target / name).is_symlink():
@@ -536,7 +537,7 @@ def _refuse_nested(folder: Path, target: Path) -> None:
     pairs = [(source, one) for one in (place, *place.parents)] + [(place, one) for one in source.parents]
     # By the files themselves: different names may be the same for a file system.
     if any(one == other or (one.exists() and other.exists() and one.samefile(other)) for one, other in pairs):
-        raise CairnError(f"{folder} and {target} must not lie one in the other: name a folder elsewhere.")
+        raise CairnError(f"{folder} and {target} must not be inside each other: name a folder elsewhere.")
 
 
 def _make_folder(folder: Path, like: Path) -> None:

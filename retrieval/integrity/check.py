@@ -74,7 +74,9 @@ def check_collection(folder: Path, *, catalogue: str | None = None, progress: Pr
     """
     start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):
-        raise CairnError("There is no collection at {folder}: make one with {cairn index|cairn.create}.", folder=folder)
+        raise CairnError(
+            "There is no collection at {folder}: create one with {cairn index|cairn.create}.", folder=folder
+        )
     refuse_links(folder)
     check = _Check(Findings(folder, progress), catalogue)
     try:

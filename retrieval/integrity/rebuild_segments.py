@@ -54,8 +54,8 @@ def rewrite_segments(
     finder = PhotoFinder(photos)
     if not collection.extractor.is_ready and not drop_missing:
         raise CairnError(
-            "Damaged segments need the features of {numbers} photos again, which come from elsewhere: give them with "
-            "{--features}, or say {--drop-missing}, and these photos leave the collection.",
+            "Damaged segments need the features of {numbers} photos again, which come from another program: give them "
+            "with {--features}, or remove these photos from the collection with {--drop-missing}.",
             numbers=sum(map(len, numbers)),
         )
     if not drop_missing:
@@ -105,7 +105,7 @@ def _refuse_missing(images: Sequence[ImageRow]) -> None:
         count = "1 photo" if len(images) == 1 else f"{len(images)} photos"
         raise CairnError(
             "Damaged segments need {count} again that cannot be found as indexed, such as {path}: connect the drive, "
-            "name their folder with {--photos}, or say {--drop-missing}, and they leave the collection.",
+            "name their folder with {--photos}, or remove them from the collection with {--drop-missing}.",
             count=count,
             path=printable_name(images[0].path),
         )

@@ -14,7 +14,7 @@ from index.parallel import end_with_parent
 from retrieval.library.progress import asked_for
 
 NICE = 15
-"""By which jobs stand behind other processes: pages and searches come at once while they run."""
+"""Priority of jobs below other processes, so that pages and searches stay fast."""
 
 _DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG: which signal a process gets when its parent dies."""

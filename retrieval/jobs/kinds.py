@@ -18,7 +18,7 @@ from retrieval.iiif.fetching import parse_address
 from retrieval.photos.listing import stays_below
 
 MOST = 10_000
-"""Names of photos, or places of them, that one job is told."""
+"""Most names or places of photos in one job."""
 
 LONGEST = 4096
 """Characters of each."""
@@ -31,7 +31,7 @@ class OutsideError(CairnError):
 def outside() -> OutsideError:
     """The error of a place that photos may not be taken from."""
     return OutsideError(
-        "This server takes no photos from there: whoever runs it may allow that folder with {--photos}."
+        "This server does not take photos from that folder: whoever runs it can allow it with {--photos}."
     )
 
 
@@ -102,7 +102,7 @@ class JobKind(BaseModel):
     ) -> list[str]:
         """Make the arguments of ``cairn``: arguments, never a line for a shell; see `options`.
 
-        `hosts`: that may be asked for pages although their addresses are not public.
+        `hosts`: hosts that pages may be fetched from although their addresses are not public.
         """
         address = [] if catalogue is None else ["--catalogue", catalogue]
         options = [*self.asking(hosts), *self.options(collection, roots)]
@@ -170,7 +170,9 @@ def index_of_manifest(address: str) -> IndexJob:
     try:
         return IndexJob(manifests=[address.strip()])
     except ValidationError:
-        raise CairnError(said("This is no address of a manifest: it begins with https:// or http://.")) from None
+        raise CairnError(
+            said("This is not the address of a manifest, which begins with https:// or http://.")
+        ) from None
 
 
 class GroupJob(JobKind):
@@ -191,7 +193,7 @@ class RetrainJob(JobKind):
 
     kind = "retrain"
     effort = 2
-    title = said("Learn patterns anew")
+    title = said("Learn new patterns")
     changes_photos = True
     drop_missing: bool = False
 
@@ -204,7 +206,7 @@ class Compact(JobKind):
     """Free the space of removed photos."""
 
     kind = "compact"
-    title = said("Give back room")
+    title = said("Free space")
 
 
 class RemoveJob(JobKind):
@@ -243,7 +245,7 @@ class MetadataJob(JobKind):
 
     kind = "metadata"
     effort = 1
-    title = said("Read what the files say of photos")
+    title = said("Read metadata from the files")
     changes_photos = True
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
@@ -312,7 +314,7 @@ class SearchesJob(JobKind):
     """Run the standing searches on new photos."""
 
     kind = "searches"
-    title = said("Ask the saved searches")
+    title = said("Run the saved searches")
 
     def _words(self) -> list[str]:
         return ["searches", "ask"]
@@ -323,7 +325,7 @@ STEPS = {
     "Looking": said("Looking for photos"),
     "Features": said("Reading photos"),
     "Vocabulary": said("Learning patterns"),
-    "Indexing": said("Making photos findable"),
+    "Indexing": said("Making photos searchable"),
     "Verifying": said("Comparing photos"),
     "Comparing looks": said("Comparing what photos look like"),
     "Borrowing": said("Letting linked photos help each other"),
@@ -336,10 +338,10 @@ STEPS = {
     "Patches": said("Cutting out what matches"),
     "Describing": said("Describing what matches"),
     "Whitenings": said("Learning"),
-    "Judge: indexing": said("Judging: reading photos"),
-    "Judge: linking": said("Judging: comparing photos"),
-    "Judge: matching": said("Judging: comparing photos"),
-    "Judge: searches": said("Judging: searches"),
+    "Judge: indexing": said("Evaluating: reading photos"),
+    "Judge: linking": said("Evaluating: comparing photos"),
+    "Judge: matching": said("Evaluating: comparing photos"),
+    "Judge: searches": said("Evaluating: searches"),
 }
 """What pages call a step, by its title on the command line."""
 
@@ -348,7 +350,7 @@ KINDS: dict[str, type[JobKind]] = {one.kind: one for one in (*_ALL, SearchesJob)
 """All kinds, by their names."""
 
 PLAIN = tuple(name for name, one in KINDS.items() if not one.model_fields)
-"""Kinds that are told nothing."""
+"""Kinds without arguments."""
 
 
 def needs_nothing(kind: str) -> bool:
@@ -363,11 +365,11 @@ def needs_nothing(kind: str) -> bool:
 def read(kind: str, told: str) -> JobKind:
     """Make a job from its stored arguments; raises UnreadableError if they are invalid."""
     if kind not in KINDS:
-        raise UnreadableError("There is no such kind of work.")
+        raise UnreadableError("There is no such kind of job.")
     try:
         return KINDS[kind].model_validate_json(told)
     except ValidationError:
-        raise UnreadableError("What this work was told makes no sense: begin it again.") from None
+        raise UnreadableError("The options of this job are not valid: start it again.") from None
 
 
 def allowed(collection: Path, roots: Sequence[Path]) -> list[Path]:

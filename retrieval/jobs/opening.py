@@ -24,7 +24,7 @@ QUEUES = "queues"
 """Folder of the state folder in which each queue has one."""
 
 FILE = "jobs.sqlite"
-"""What the file of a queue is called."""
+"""File name of a queue."""
 
 ALONE = ""
 """Name of a collection in a queue that is for it alone."""

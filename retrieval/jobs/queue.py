@@ -43,8 +43,8 @@ TRIES = 3
 _log = logging.getLogger("cairn.jobs")
 
 _WAITING = said("Another command is changing the collection: this waits until it has ended.")
-_DAMAGED = said("What the list of work says of this job is damaged: begin it again.")
-_KILLED = said("The process was killed, most likely for want of memory; it will begin again.")
+_DAMAGED = said("The record of this job is damaged: start it again.")
+_KILLED = said("The process was killed, most likely because there was not enough memory; it will start again.")
 
 
 class Queue:
@@ -150,12 +150,12 @@ class Queue:
             There is no such collection, or the queue's file cannot be written.
         """
         work.options(self.find(collection), self.roots)
-        told = work.model_dump_json()
+        arguments = work.model_dump_json()
         with self._change():
             for row in self._store.rows(collection):
-                if (row.state, row.kind, row.told) == (QUEUED, work.kind, told):
+                if (row.state, row.kind, row.told) == (QUEUED, work.kind, arguments):
                     return self._job(row)
-            number = self._store.add(kind=work.kind, collection=collection, told=told, state=QUEUED, added=_now())
+            number = self._store.add(kind=work.kind, collection=collection, told=arguments, state=QUEUED, added=_now())
             return self.job(number)
 
     def jobs(self, collection: str | None = None, ended: int | None = None) -> list[QueuedJob]:
@@ -318,7 +318,7 @@ class Queue:
         return True
 
     def _next(self) -> JobRow | None:
-        """The job to begin or to resume now; None if there is none to begin, or one runs."""
+        """The job to begin or to resume now; None if no job is waiting, or one is running."""
         rows = self._store.rows(ended=0)
         for row in rows:
             if not row.is_sound:
@@ -337,7 +337,7 @@ class Queue:
         held = {row.collection: row.id for row in open_rows if row.id in self._children}
         for row in _in_turn([row for row in open_rows if row.state == QUEUED]):
             if held.get(row.collection, row.id) != row.id:  # a paused job holds the collection
-                self._note(row.id, said("A paused job holds the collection: let it go on, or cancel it."))
+                self._note(row.id, said("A paused job is using the collection: continue the job, or cancel it."))
             elif row.id not in self._locked or self._is_free(row):
                 return row
         return None
@@ -452,9 +452,10 @@ class Queue:
             if self._killed[number] < TRIES:
                 self._notes[number] = _KILLED
                 return {"state": QUEUED}
-            error = "The process was killed several times, most likely for want of memory: free some, and try again."
-        said = error or child.complaint() or f"The command ended with the code {code}."
-        return {"state": FAILED, "error": said}
+            error = "The process was killed several times, most likely because there was not enough memory: free some, "
+            "and try again."
+        message = error or child.complaint() or f"The command ended with the code {code}."
+        return {"state": FAILED, "error": message}
 
 
 def _in_turn(rows: Sequence[JobRow]) -> list[JobRow]:
@@ -484,7 +485,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"No process can be begun ({error.strerror}): see what else is running on this machine."
     _log.error("A job cannot be done.", exc_info=error)
-    return "Something went wrong in the server: what it prints says more."
+    return "Something went wrong in the server: its log says more."
 
 
 def _now() -> str:

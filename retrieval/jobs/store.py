@@ -144,8 +144,8 @@ class Store:
         wanted = sa.select(*_READ).where(_JOBS.c.id == number)
 
         def read(connection: sa.Connection) -> JobRow | None:
-            found = connection.execute(wanted).mappings().first()
-            return None if found is None else _read_row(found)
+            row = connection.execute(wanted).mappings().first()
+            return None if row is None else _read_row(row)
 
         return self._read(read, None)
 

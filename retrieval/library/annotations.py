@@ -113,15 +113,15 @@ def answer_page(
     """
     items, photo_of = [], cache(photo_of)
     for result in answer:
-        asked = answer.queries[result.query_index]
+        query = answer.queries[result.query_index]
         photo = photo_of(result.name)
-        if photo is None or photo.name == asked.name or result.region is None:
+        if photo is None or photo.name == query.name or result.region is None:
             continue
         if not result.found and result.probability < LIKELY:
             continue
-        known = photo_of(asked.name)
-        target = Place(asked.name, asked.width, asked.height, {}) if known is None else Place.of(known, address_of)
-        left, top, right, bottom = asked.box or (-0.5, -0.5, asked.width - 0.5, asked.height - 0.5)
+        known = photo_of(query.name)
+        target = Place(query.name, query.width, query.height, {}) if known is None else Place.of(known, address_of)
+        left, top, right, bottom = query.box or (-0.5, -0.5, query.width - 0.5, query.height - 0.5)
         body = Place.of(photo, address_of)
         x, y = np.array(result.region).T
         regions = target.box(left, top, right, bottom), body.box(x.min(), y.min(), x.max(), y.max())
@@ -154,7 +154,7 @@ def _annotation(
     match: "Match | Result",
     photo: "Photo",
 ) -> dict[str, Any]:
-    found = None if match.homography is None else body.scale @ match.homography @ np.linalg.inv(target.scale)
+    homography = None if match.homography is None else body.scale @ match.homography @ np.linalg.inv(target.scale)
     name = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(regions, sort_keys=True))
     text = f"{photo.title or photo.name}: {match.probability:.1%}"
     return {
@@ -165,7 +165,7 @@ def _annotation(
         "body": [regions[1], {"type": "TextualBody", "value": text, "format": "text/plain"}],
         "inliers": match.inliers,
         "probability": round(match.probability, 4),
-        "map": None if found is None or not found[2, 2] else _rounded(found / found[2, 2]),
+        "map": None if homography is None or not homography[2, 2] else _rounded(homography / homography[2, 2]),
     }
 
 
@@ -185,7 +185,7 @@ class Place:
 
     @classmethod
     def of(cls, photo: "Photo", address_of: Callable[["Photo"], str] | None = None) -> "Place":
-        """Return how places in a photo of the collection are told."""
+        """Return how places in a photo of the collection are described."""
         address = "" if address_of is None else address_of(photo)
         place = cls(photo.name, photo.width, photo.height, {} if address else photo.others)
         place.source = address or place.source

@@ -317,11 +317,11 @@ class Collection(Decisions):
         how = build(SearchOptions, options)
         queries, top = several(photo), whole("top", top)
         if not queries:
-            raise CairnError("A query needs a photo.")
+            raise CairnError("A query needs at least one photo.")
         if box is not None and len(queries) > 1:
-            raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
+            raise CairnError("A box can only be used with one photo: give one photo, or leave the box out.")
         if top < 1:
-            raise CairnError(f"A search has one result at least, not {top}.")
+            raise CairnError(f"top must be at least 1, not {top}.")
         wanted = filter_from(where)
         within = as_box(box)
 
@@ -427,7 +427,7 @@ class Collection(Decisions):
         progress: Telling = None,
         **options: Any,
     ) -> "Impressions":
-        """Bring photos of one printed block or plate into one frame, and compare each two of them.
+        """Align photos of one printed block or plate, and compare each two of them.
 
         Parameters
         ----------
@@ -475,10 +475,11 @@ class Collection(Decisions):
         progress: Telling = None,
         **options: Any,
     ) -> "PrintClock":
-        """Tell in which order impressions of one block or plate were printed, and when, by breaks or widths of lines.
+        """Estimate in which order impressions of one block or plate were printed, and when, by breaks or widths of
+        lines.
 
-        Dates that were imported or typed in calibrate the clock, where two of them differ at least; those of files say
-        when photos were taken, and count by `ClockDecisions.dated` alone.
+        Dates that were imported or typed in calibrate the clock if at least two of them differ; those of files say when
+        photos were taken, and count only by `ClockDecisions.dated`.
 
         Parameters
         ----------
@@ -545,14 +546,14 @@ class Collection(Decisions):
         from retrieval.library.given import as_box, ask, several
         from retrieval.library.impressions import TITLES, align_photos, rows_beside
 
-        given, within = several(photos), as_box(box)
+        chosen, within = several(photos), as_box(box)
         with self._lock, one_thread(), telling(progress, TITLES) as tell:
-            if reference is None and given:
-                reference = given[0]
+            if reference is None and chosen:
+                reference = chosen[0]
             if reference is None:
-                raise CairnError("Impressions are compared of two photos at least.")
+                raise CairnError("Comparing impressions needs at least two photos.")
             asked = ask(self.opened, reference, within)
-            rows = rows_beside(self.opened, asked, given)
+            rows = rows_beside(self.opened, asked, chosen)
             most = self.opened.options.image.max_pixels
 
             def match(row: ImageRow) -> "Match":
@@ -675,8 +676,8 @@ class Collection(Decisions):
         def choose() -> "Pairs":
             with telling(progress, TITLES) as tell:
                 asker = self._cluster.asker(self.opened) if self._cluster is not None else None
-                found = choose_pairs(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
-                return Pairs(lambda: self.opened, self._lock, found)
+                result = choose_pairs(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
+                return Pairs(lambda: self.opened, self._lock, result)
 
         with self._lock:
             return self._steadily(choose)
@@ -696,7 +697,7 @@ class Collection(Decisions):
         Parameters
         ----------
         inliers : int
-            Fewest verified matches that link two photos.
+            Smallest number of verified matches that links two photos.
         augment : bool, optional
             Let linked photos borrow features from each other, so that searches find more; by default as in the last
             call.
@@ -728,9 +729,9 @@ class Collection(Decisions):
         }
         with self._lock, telling(progress, titles) as tell:
             asker = self._cluster.asker(self.opened) if self._cluster is not None else None
-            found = group_photos(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
+            result = group_photos(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
         try:
-            return make_groups(self.opened, found)
+            return make_groups(self.opened, result)
         except KeyError:  # a photo was removed meanwhile
             return self.groups()
 
@@ -784,11 +785,11 @@ class Collection(Decisions):
         from retrieval.library.motifs import save_rows
         from retrieval.library.shared_books import shared_books
 
-        found = shared_books(self.opened, category)
-        for path, rows in ((out, found.matrix), (pages, found.page_rows)):
+        shared = shared_books(self.opened, category)
+        for path, rows in ((out, shared.matrix), (pages, shared.page_rows)):
             if path is not None:
                 save_rows(Path(path), rows())
-        return found
+        return shared
 
     def save_annotations(
         self, path: str | os.PathLike[str], *, answer: "Answer | None" = None, progress: Telling = None
@@ -884,7 +885,7 @@ class Collection(Decisions):
         for one in some:
             name = _name_of(one)
             if name is None:
-                raise CairnError(f"Photos are removed by their names, and not by {one!r:.80}.")
+                raise CairnError(f"Photos are removed by their names, not by {one!r:.80}.")
             called.append(name)
         folder = os.fspath(folder) if folder is not None else None
         with self._lock:
@@ -1071,9 +1072,9 @@ class Collection(Decisions):
         )
 
     def add_global_descriptors(self, source: Any, *, workers: int = 0, progress: Telling = None) -> DescribedGlobally:
-        """Give photos global descriptors: a row for each photo, of what it looks like as a whole.
+        """Add global descriptors to photos: one vector per photo, of what it looks like as a whole.
 
-        ``search(..., global_descriptors="fused")`` then takes them into account.
+        ``search(..., global_descriptors="fused")`` then uses them.
 
         Parameters
         ----------
@@ -1134,9 +1135,9 @@ class Collection(Decisions):
 
         wanted = filter_from(where) or PhotoFilter()
         with self._lock:
-            found = dict(photos_like(self.opened, words, wanted, whole("top", top, 1)))
-            photos = photos_there(self.opened.catalogue, list(found), cache_of(self.folder))
-        return [(photo, round(found[photo.number], 4)) for photo in photos]
+            likeness_by_name = dict(photos_like(self.opened, words, wanted, whole("top", top, 1)))
+            photos = photos_there(self.opened.catalogue, list(likeness_by_name), cache_of(self.folder))
+        return [(photo, round(likeness_by_name[photo.number], 4)) for photo in photos]
 
     def remove_global_descriptors(self) -> None:
         """Remove the global descriptors that `add_global_descriptors` gave.
@@ -1306,25 +1307,25 @@ def paths_of(given: Paths) -> list[Path]:
     try:
         return [Path(given)] if isinstance(given, (str, os.PathLike)) else [Path(one) for one in given]
     except TypeError:
-        raise CairnError(f"Photos are added by the paths of files and folders, and not by {given!r:.80}.") from None
+        raise CairnError(f"Photos are added by paths of files and folders, not by {given!r:.80}.") from None
 
 
-def _paths_and_addresses(given: Paths) -> tuple[list[Path], list[str]]:
+def _paths_and_addresses(paths: Paths) -> tuple[list[Path], list[str]]:
     """Part paths of photos from addresses of manifests."""
-    if isinstance(given, (str, os.PathLike)) or not isinstance(given, Iterable):
-        given = [given]
+    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
+        paths = [paths]
     from retrieval.iiif.fetching import is_address
 
-    some = list(given)
+    some = list(paths)
     return paths_of([one for one in some if not is_address(one)]), [str(one) for one in some if is_address(one)]
 
 
 def _patterns(given: Iterable[str]) -> tuple[str, ...]:
     """Return one pattern or several."""
-    found = (given,) if isinstance(given, str) else tuple(given)
-    if not all(isinstance(one, str) for one in found):
-        raise CairnError(f"A pattern is a text, and not {found!r:.80}.")
-    return found
+    patterns = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(one, str) for one in patterns):
+        raise CairnError(f"A pattern is a text, and not {patterns!r:.80}.")
+    return patterns
 
 
 def _name_of(photo: object) -> str | None:

@@ -78,7 +78,7 @@ class Decisions:
         rating : int, optional
             Stars, 1 to 5; 0: the rating of their files.
         favourite : bool, optional
-            Whether they are favourites.
+            Mark them as favourites, or no longer.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class Decisions:
         return _album(self._write(lambda session: albums.delete_album(session, _named(session, name))[0]))
 
     def share_album(self, name: str, *, days: int | None = None, expires: str | None = None) -> SharedAlbum:
-        """Make a link that shows the photos of an album, at viewing size, to whoever has it.
+        """Make a link that shows the photos of an album, at viewing size, to everyone who has it.
 
         It works while a server of this user serves the collection: `cairn serve` or `cairn open`, with a password file,
         as otherwise no other user has access.
@@ -251,8 +251,8 @@ class Decisions:
         last = sharing.last_day(days, expires)
         album = self.opened.catalogue.read(_named, name)
         token, link = sharing.share(self.opened.folder, album, last)
-        (made,) = self._shared([link], f"/shared/{token}")
-        return made
+        (shared,) = self._shared([link], f"/shared/{token}")
+        return shared
 
     def shared_albums(self) -> list[SharedAlbum]:
         """List the links to albums, the newest first.
@@ -264,7 +264,7 @@ class Decisions:
         return self._shared(sharing.links_of(self.opened.folder))
 
     def end_shared_album(self, link: str) -> SharedAlbum:
-        """End a link to an album: who has it sees nothing from now on.
+        """Disable a link to an album: from now on it shows nothing.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class Decisions:
     # Hidden photos
 
     def hide(self, photos: "Given | Iterable[Given]") -> list[str]:
-        """Leave photos out of lists and answers; they stay in the collection.
+        """Hide photos from lists and search results; they stay in the collection.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class Decisions:
         return self._names(self._write(lambda session: hide(session, numbers)))
 
     def show(self, photos: "Given | Iterable[Given]") -> list[str]:
-        """Show photos again that were hidden.
+        """Show hidden photos again.
 
         Parameters
         ----------
@@ -471,13 +471,16 @@ class Decisions:
         build(SearchOptions, options)  # report invalid options now
         wanted, within, queries = filter_from(where), as_box(box), several(photo)
         if not queries:
-            raise CairnError("A query needs a photo.")
+            raise CairnError("A query needs at least one photo.")
         if within is not None and len(queries) > 1:
-            raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
+            raise CairnError("A box can only be used with one photo: give one photo, or leave the box out.")
         asked = [ask(self.opened, one, within) for one in queries]
         elsewhere = [one for one in asked if one.row is None]
         if len(elsewhere) > 1:
-            raise CairnError("A saved search has one photo from elsewhere at most: add the others to the collection.")
+            raise CairnError(
+                "A saved search can have only one photo that is not in the collection: add the others to "
+                "the collection."
+            )
         kept = [
             {
                 **({"photo": one.row.number} if one.row is not None else {"name": Path(one.name).name}),
@@ -524,11 +527,11 @@ class Decisions:
 
         with self._writing():
             if search is not None:
-                told = [ask_all(self.opened, self.opened.catalogue.read(named_search, search))]
+                runs = [ask_all(self.opened, self.opened.catalogue.read(named_search, search))]
             else:
                 with telling(progress, {"searches": "Asking (searches)"}) as tell:
-                    told = ask_standing(self.opened, progress=tell)
-        names = self.opened.catalogue.read(names_of, sorted({number for one in told for number in one.found}))
+                    runs = ask_standing(self.opened, progress=tell)
+        names = self.opened.catalogue.read(names_of, sorted({number for one in runs for number in one.found}))
         return [
             AskedSearch(
                 one.search.id,
@@ -537,7 +540,7 @@ class Decisions:
                 [names[number] for number in one.found if number in names],
                 one.problem or None,
             )
-            for one in told
+            for one in runs
         ]
 
     def occurrences(
@@ -568,13 +571,13 @@ class Decisions:
         from retrieval.library.motifs import named_search, occurrence_rows, occurrences_of, save_rows
         from retrieval.library.tei import occurrences_tei
 
-        meant = self.opened.catalogue.read(named_search, search)
-        found = occurrences_of(self.opened, meant, category)
+        stored = self.opened.catalogue.read(named_search, search)
+        photos = occurrences_of(self.opened, stored, category)
         if out is not None and Path(out).suffix.lower() == ".xml":
-            write_table(Path(out), occurrences_tei(self.opened, meant, category))
+            write_table(Path(out), occurrences_tei(self.opened, stored, category))
         elif out is not None:
-            save_rows(Path(out), occurrence_rows(found))
-        return found
+            save_rows(Path(out), occurrence_rows(photos))
+        return photos
 
     def categorise(self, search: int | str, photos: "Given | Iterable[Given]", category: str) -> None:
         """Put photos into a category of the finds of a saved search, such as "same block" or "copy".
@@ -621,9 +624,9 @@ class Decisions:
         from retrieval.library.motifs import named_search
 
         def delete(session: Session) -> saved.StoredSearch:
-            meant = named_search(session, search)
-            saved.delete_search(session, meant.id)
-            return meant
+            stored = named_search(session, search)
+            saved.delete_search(session, stored.id)
+            return stored
 
         return _saved(self._write(delete))
 

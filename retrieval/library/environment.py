@@ -29,7 +29,7 @@ DISTRIBUTIONS = {
     "llvmlite": ("llvmlite", "llvmlite.binding"),
     "SQLAlchemy": ("sqlalchemy", "sqlalchemy"),
 }
-"""What is told the version of: its distribution, and the module by which it is loaded."""
+"""Packages whose versions are reported: the distribution, and the module that it loads as."""
 
 HIDDEN = "(set; not shown)"
 """Stands for the value of a variable that may hold a secret."""
@@ -261,8 +261,8 @@ def _is_writable(folder: Path | None) -> bool:
     if folder is None:
         return False
     with contextlib.suppress(OSError):
-        there = next((one for one in (folder, *folder.absolute().parents) if one.exists()), None)
-        return there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+        existing = next((one for one in (folder, *folder.absolute().parents) if one.exists()), None)
+        return existing is not None and existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     return False
 
 

@@ -127,7 +127,7 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
         if row is None:
             row = find_photo(collection, name).row
         if row is None:
-            raise PhotoNotFound(f"{name!r} is no photo of {collection.folder}.")
+            raise PhotoNotFound(f"There is no photo {name!r} in {collection.folder}.")
         return row
     if isinstance(photo, bool) or not isinstance(photo, (int, np.integer, InCollection)):
         raise CairnError(

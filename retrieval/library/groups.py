@@ -92,7 +92,7 @@ class Groups(Sequence[Group]):
     groups : tuple of Group
         The groups.
     inliers : int
-        Fewest verified matches that link two photos.
+        Smallest number of verified matches that links two photos.
     photos : int
         Photos that were used as queries.
     out_of_date : bool
@@ -124,9 +124,9 @@ class Groups(Sequence[Group]):
     def _repr_html_(self) -> str:
         from retrieval.library.display.markup import photos_html
 
-        shown = "".join(photos_html(one, f"Group {one.number}: {len(one)} photos", most=8) for one in self.groups[:20])
+        html = "".join(photos_html(one, f"Group {one.number}: {len(one)} photos", most=8) for one in self.groups[:20])
         more = f"<p>and {len(self.groups) - 20:,} more groups</p>" if len(self.groups) > 20 else ""
-        return shown + more or "<p>No two photos are linked.</p>"
+        return html + more or "<p>No two photos are linked.</p>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts that ``cairn group --json`` prints."""

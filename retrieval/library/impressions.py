@@ -252,7 +252,7 @@ def save_files(
 
 
 def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any]) -> list[ImageRow]:
-    """Find the photos that are compared with a reference, each once; the reference may be among those that are given.
+    """Return the photos to compare with a reference, each once; the reference may be among the given photos.
 
     Raises
     ------
@@ -270,10 +270,10 @@ def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any])
         if row.number != own:
             rows[row.number] = row
     if not rows:
-        raise CairnError("Impressions are compared of two photos at least.")
+        raise CairnError("Comparing impressions needs at least two photos.")
     if len(rows) >= MOST:
         raise CairnError(
-            "Impressions are compared of {most} photos at most, not {count}.", most=MOST, count=len(rows) + 1
+            "Impressions of at most {most} photos can be compared, not {count}.", most=MOST, count=len(rows) + 1
         )
     return list(rows.values())
 
@@ -297,7 +297,7 @@ def align_photos(
     checked: bool = False,
     progress: Progress | None = None,
 ) -> AlignedPhotos:
-    """Take photos into the frame of a reference.
+    """Align photos with a reference.
 
     Parameters
     ----------
@@ -344,26 +344,26 @@ def align_photos(
     outlines = [outline_of(found.query_ellipses) for _, found in matched]
     frame = frame_around(outlines, reference, asked.box)
     aligned = [align_reference(frame, reference)]
-    kept: list[tuple[ImageRow, int]] = []
+    selected: list[tuple[ImageRow, int]] = []
     for done, ((row, found), outline) in enumerate(zip(matched, outlines, strict=True), start=1):
         # A box is taken at its word.
         region = aligned[0].region if asked.box is not None else frame.mask(outline)
         try:
             photo = _read(Path(row.path), None if checked else row.sha256, options)
             aligned.append(_aligned(frame, aligned[0], photo, found, region, narrow=asked.box is None))
-            kept.append((row, found.inliers))
+            selected.append((row, found.inliers))
         except CairnError as error:
             left_out.append({"name": row.name or "", "reason": str(error)})
         if progress is not None:
             progress("align", done, len(matched))
-    if not kept:
+    if not selected:
         last = left_out[-1]
         raise NotComparable("{name} cannot be compared: {reason}.", name=last["name"], reason=last["reason"])
     if asked.box is None:
         frame, aligned = trim_frame(frame, aligned)
     photos = [_impression(asked.name, str(asked.path), asked.row, None, aligned[0])] + [
         _impression(row.name or "", row.path, row, inliers, one)
-        for (row, inliers), one in zip(kept, aligned[1:], strict=True)
+        for (row, inliers), one in zip(selected, aligned[1:], strict=True)
     ]
     return AlignedPhotos(frame, photos, aligned, left_out)
 

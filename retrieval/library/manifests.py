@@ -90,7 +90,7 @@ def fetch_pages(
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)
         except OSError as error:
             raise CairnError(
-                f"Pages cannot be kept in {error.filename or root} ({error.strerror or error}): free some room, or "
+                f"Pages cannot be stored in {error.filename or root} ({error.strerror or error}): free some space, or "
                 "choose another folder with {--iiif-folder}."
             ) from None
     if downloads and all(one.folder is None for one in downloads):
@@ -108,9 +108,8 @@ def open_fetcher(allow_hosts: Iterable[str], ignore_robots: Iterable[str]) -> "F
 
 
 def check_addresses(addresses: Sequence[str], fetcher: "Fetcher") -> None:
-    """Raise CairnError if nothing can be had of any address: before a collection is made for them.
-
-    What could be had is not asked for again by a run with the same `fetcher`.
+    """Raise CairnError if no address can be fetched, before a collection is created for them. Fetched answers are
+    reused by a run with the same `fetcher`.
     """
     from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT
     from retrieval.iiif.manifests import read_document
@@ -158,7 +157,7 @@ def read_addresses(path: str | os.PathLike[str]) -> list[str]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
         raise CairnError(f"The list of manifests {os.fspath(path)!r} cannot be read ({reason}).") from None
-    found = []
+    addresses = []
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
         if line and not line.startswith("#"):
@@ -167,7 +166,7 @@ def read_addresses(path: str | os.PathLike[str]) -> list[str]:
                     f"Line {number} of {os.fspath(path)} is no address that begins with http:// or https://: "
                     f"{line[:100]!r}."
                 )
-            found.append(line)
-    if not found:
-        raise CairnError(f"There is no address in {os.fspath(path)}: write one a line.")
-    return found
+            addresses.append(line)
+    if not addresses:
+        raise CairnError(f"There is no address in {os.fspath(path)}: write one per line.")
+    return addresses

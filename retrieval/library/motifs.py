@@ -23,7 +23,7 @@ from retrieval.metadata.pages import stem_of
 
 @dataclass(frozen=True)
 class PageFacts:
-    """Which page of which book a photo is."""
+    """The book and page of a photo."""
 
     key: str  # of the book: its IIIF manifest, its column Item, its file, or its folder; a photo in none is a book
     book: str
@@ -34,7 +34,7 @@ class PageFacts:
 
 @dataclass(frozen=True)
 class Occurrence(Report):
-    """A photo in which a saved search has found something.
+    """A photo that a saved search has found.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class Occurrence(Report):
     date, place : str or None
         Where they are known.
     probability : float or None
-        That it shows the same; None: somebody added it.
+        That it shows the same; None if it was added by hand.
     category : str or None
-        That somebody put it into.
+        Category that it was put into.
     region : list of [x, y] or None
         Corners of where it is, in pixels of the photo.
     """
@@ -74,22 +74,22 @@ OCCURRENCE_COLUMNS = ("book", "page", "date", "place", "probability", "category"
 
 
 def occurrences_of(collection: Collection, search: StoredSearch, category: str | None = None) -> list[Occurrence]:
-    """Return what a saved search has found, by date.
+    """Return the results of a saved search, by date.
 
     Parameters
     ----------
     collection : Collection
     search : StoredSearch
     category : str, optional
-        Those of a category alone; "": those that have none.
+        Only results of this category; "": those without one.
     """
-    found = {one.number: one for one in collection.catalogue.read(finds_of, search.id)}
-    kept = [number for number, one in found.items() if category is None or (one.category or "") == category]
-    photos = photos_there(collection.catalogue, kept, cache_of(collection.folder))
+    finds = {one.number: one for one in collection.catalogue.read(finds_of, search.id)}
+    numbers = [number for number, one in finds.items() if category is None or (one.category or "") == category]
+    photos = photos_there(collection.catalogue, numbers, cache_of(collection.folder))
     pages = book_pages(collection.catalogue, photos)
     listed = []
     for photo in photos:
-        find, page = found[photo.number], pages[photo.number]
+        find, page = finds[photo.number], pages[photo.number]
         facts = (page.book, page.page, page.date, page.place, find.probability, find.category, find.region)
         listed.append(Occurrence(photo.name, photo.number, *facts))
     return sorted(listed, key=lambda one: (one.date is None, one.date, one.book, one.number))
@@ -97,18 +97,18 @@ def occurrences_of(collection: Collection, search: StoredSearch, category: str |
 
 def named_search(session: Session, search: int | str) -> StoredSearch:
     """Return a saved search of an id, or of a name that one search alone has; raises CairnError otherwise."""
-    meant = [one for one in saved_searches(session) if search in (one.id, one.name)]
-    if len(meant) != 1:
+    matches = [one for one in saved_searches(session) if search in (one.id, one.name)]
+    if len(matches) != 1:
         raise CairnError(
             "{count} saved searches are called {search}: give the id of one.",
-            count=len(meant) or "No",
+            count=len(matches) or "No",
             search=repr(search),
         )
-    return meant[0]
+    return matches[0]
 
 
 def book_pages(catalogue: Catalogue, photos: Sequence[Photo]) -> dict[int, PageFacts]:
-    """Return which page of which book photos are, by their numbers."""
+    """Return the books and pages of photos, by their numbers."""
     alone = [photo.name for photo in photos if photo.page is None]
     # Of a file of several pages one is called as the file is: it is the first or the second, or one of these is there.
     others = catalogue.read(numbers_of_names, [f"{name}#{page}" for name in alone for page in (1, 2)])
@@ -116,10 +116,10 @@ def book_pages(catalogue: Catalogue, photos: Sequence[Photo]) -> dict[int, PageF
 
 
 def _book_page(photo: Photo, others: Mapping[str, int]) -> PageFacts:
-    said = {normal_header(label): values for label, values in photo.others.items() if values}
+    columns = {normal_header(label): values for label, values in photo.others.items() if values}
 
     def value(*labels: str) -> str:
-        return next((", ".join(said[one]) for one in map(normal_header, labels) if one in said), "")
+        return next((", ".join(columns[one]) for one in map(normal_header, labels) if one in columns), "")
 
     file = photo.name if photo.page is None else photo.name.rpartition("#")[0]
     item, manifest = value(ITEM), value(MANIFEST)

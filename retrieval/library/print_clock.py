@@ -1,4 +1,4 @@
-"""The print clock, as `import cairn` gives it: in which order impressions of one block were printed, and when."""
+"""The print clock of `import cairn`: in which order impressions of one block were printed, and when."""
 
 import json
 import math
@@ -47,14 +47,14 @@ CLOCK_COLUMNS = (
     "from",
     "to",
 )
-"""Of a table of the clock."""
+"""Columns of a table of the clock."""
 _TAKEN = "taken"
-_MOST_SAID = 500  # regions, pairs and photos that decisions name
+_MOST_SAID = 500  # most regions, pairs and photos in decisions
 
 
 @dataclass(frozen=True)
 class ClockDecisions:
-    """What somebody decides about the print clock of some impressions, which are meant by number or name.
+    """Decisions about the print clock of some impressions, given by number or name.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class ClockDecisions:
     regions : sequence of four floats each
         Boxes that are not read: x0, y0, x1, y1 in pixels of the upright reference.
     before : sequence of pairs of int or str
-        Impressions of which the first was printed before the second, whatever the clock says.
+        Pairs of impressions; the first was printed before the second, whatever the clock says.
     """
 
     clock: str = CLOCKS[0]
@@ -82,9 +82,9 @@ class ClockDecisions:
     def __post_init__(self) -> None:
         if self.clock not in CLOCKS:
             raise CairnError("A print clock is {clocks}, not {clock}.", clocks=" or ".join(CLOCKS), clock=self.clock)
-        said = (self.leave_out, self.undated, self.dated, self.regions, self.before)
-        if any(len(some) > _MOST_SAID for some in said):
-            raise CairnError("Too much is decided about these impressions: {most} at most.", most=_MOST_SAID)
+        decisions = (self.leave_out, self.undated, self.dated, self.regions, self.before)
+        if any(len(some) > _MOST_SAID for some in decisions):
+            raise CairnError("There are too many decisions about these impressions: {most} at most.", most=_MOST_SAID)
         for box in self.regions:
             if len(box) != 4 or not all(map(math.isfinite, box)) or not (box[0] < box[2] and box[1] < box[3]):
                 raise CairnError("A region that is left out is four numbers x0, y0, x1, y1.")
@@ -94,7 +94,7 @@ class ClockDecisions:
 
 @dataclass(frozen=True)
 class ClockReading(Report):
-    """What the print clock says of an impression.
+    """The print clock's result for an impression.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class ClockReading(Report):
 
 @dataclass(frozen=True, eq=False)
 class PrintClock:
-    """The order in which impressions of one block or plate were printed, as their wear tells it.
+    """The order in which impressions of one block or plate were printed, estimated from their wear.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class PrintClock:
         Parameters
         ----------
         folder : path-like
-            It is made where it is missing; files of these names in it are replaced.
+            It is created if missing; existing files of these names are replaced.
 
         Returns
         -------
@@ -237,41 +237,42 @@ class PhotoDate(NamedTuple):
 def read_clock(found: AlignedPhotos, decisions: ClockDecisions, dates: Mapping[int, PhotoDate]) -> PrintClock:
     """Read the print clock of photos in one frame, with their dates by numbers.
 
-    What decisions say of other photos counts for nothing.
+    Decisions about other photos are ignored.
 
     Raises
     ------
     CairnError
-        Fewer than two are left, they have too few lines in common, or what is said of their order contradicts itself.
+        Fewer than two are left, they have too few lines in common, or decisions about their order contradict each
+        other.
     """
     every = range(len(found.photos))
     out = {place for one in decisions.leave_out for place in _meant(found.photos, one)}
-    kept = [place for place in every if place not in out]
-    if len(kept) < 2:
-        raise CairnError("A print clock takes two impressions at least: leave fewer out.")
-    aligned = [found.aligned[place] for place in kept]
+    places = [place for place in every if place not in out]
+    if len(places) < 2:
+        raise CairnError("A print clock needs at least two impressions: leave fewer out.")
+    aligned = [found.aligned[place] for place in places]
     region = np.logical_and.reduce([one.region for one in aligned]) & ~_boxes(found.frame, decisions.regions)
     readings = read_lines([one.ink for one in aligned], region)
     shown, samples = sample_clock(readings, decisions.clock)
     before = [
-        (kept.index(one), kept.index(other))
+        (places.index(one), places.index(other))
         for first, second in decisions.before
         for one in _meant(found.photos, first)
         for other in _meant(found.photos, second)
-        if one in kept and other in kept
+        if one in places and other in places
     ]
     samples = overrule(samples, before)
     known = _known_years(found.photos, decisions, dates)
     earlier = earlier_probabilities(samples)
     order = np.argsort(-earlier.sum(axis=1), kind="stable")
     ranks = interval(1 + samples.argsort(axis=1).argsort(axis=1)).T
-    calibrated = calibrate_years(shown, samples, [known[place][0] if known[place][1] else None for place in kept])
+    calibrated = calibrate_years(shown, samples, [known[place][0] if known[place][1] else None for place in places])
     ordered = readings.take(order)
     breaks, widths = ordered.broken.sum(axis=0), ordered.values("widths")
     photos = []
     for place, which in enumerate(order):
-        one, read = found.photos[kept[which]], None if calibrated is None else calibrated[:, which]
-        year, counts, from_file = known[kept[which]]
+        one, read = found.photos[places[which]], None if calibrated is None else calibrated[:, which]
+        year, counts, from_file = known[places[which]]
         low, high = (math.floor(ranks[which, 0]), math.ceil(ranks[which, 1]))
         facts = (one.name, one.number, int(breaks[place]), round(float(widths[place]), 3), place + 1)
         read_year = None if read is None else round(float(np.median(read)), 1)
@@ -299,13 +300,15 @@ def dates_of(collection: Collection, found: AlignedPhotos) -> dict[int, PhotoDat
 
 
 def clock_key(number: int | None, box: Sequence[float] | None) -> str | None:
-    """Where decisions about impressions of a reference, or a box in it, are kept; None of a file from elsewhere."""
+    """Key under which decisions about a reference, or a box in it, are stored; None for a file outside the
+    collection.
+    """
     within = "" if box is None else "." + ",".join(str(round(value)) for value in box)
     return None if number is None else f"cairn.print_clock.{number}{within}"
 
 
 def kept_decisions(session: Session, key: str | None) -> ClockDecisions:
-    """Return what is kept under a key; the defaults where there is nothing that can be understood."""
+    """Return the decisions stored under a key; the defaults if there are none, or if they are damaged."""
     text = setting_of(session, key) if key is not None else None
     try:
         return decisions_of(json.loads(text)) if text else ClockDecisions()
@@ -314,7 +317,7 @@ def kept_decisions(session: Session, key: str | None) -> ClockDecisions:
 
 
 def decisions_of(told: Any) -> ClockDecisions:
-    """Make decisions of what `to_dict` has of them; raises CairnError, TypeError or ValueError where they are none."""
+    """Make decisions from the result of `to_dict`; raises CairnError, TypeError or ValueError if it is not valid."""
     if not isinstance(told, Mapping):
         raise TypeError("decisions are an object")
     leave_out, undated, dated = (tuple(told.get(name, ())) for name in ("leave_out", "undated", "dated"))
@@ -323,7 +326,7 @@ def decisions_of(told: Any) -> ClockDecisions:
 
 
 def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
-    """Return decisions with the numbers of the impressions in place of their names, which may change.
+    """Replace the names of impressions in decisions by their numbers, as names may change.
 
     Raises
     ------
@@ -351,7 +354,7 @@ def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
 
 
 def keep_decisions(session: Session, key: str | None, decisions: ClockDecisions) -> None:
-    """Keep decisions under a key; the defaults are not kept.
+    """Store decisions under a key; the defaults are not stored.
 
     Raises
     ------
@@ -359,7 +362,9 @@ def keep_decisions(session: Session, key: str | None, decisions: ClockDecisions)
         There is no key.
     """
     if key is None:
-        raise CairnError("Decisions are kept with a reference that is in the collection: choose one of its photos.")
+        raise CairnError(
+            "Decisions are stored with a reference photo that is in the collection: choose one of its photos."
+        )
     if decisions == ClockDecisions():
         session.execute(sa.delete(Setting).where(Setting.key == key))
     else:
@@ -388,13 +393,13 @@ def _known_years(
 
 def _boxes(frame: Frame, boxes: Iterable[Sequence[float]]) -> NDArray[np.bool_]:
     """Pixels (H, W) of a frame within boxes in pixels of the reference."""
-    found = np.zeros(frame.size[::-1], bool)
+    mask = np.zeros(frame.size[::-1], bool)
     scale, off = np.diag(frame.matrix)[:2], frame.matrix[:2, 2]
     for box in boxes:
         low, high = (np.clip((np.array(box[side : side + 2]) - off) / scale, 0, frame.size) for side in (0, 2))
         (x0, y0), (x1, y1) = np.floor(low).astype(int), np.ceil(high).astype(int) + 1
-        found[y0:y1, x0:x1] = True
-    return found
+        mask[y0:y1, x0:x1] = True
+    return mask
 
 
 def _year(taken: str | None) -> float | None:

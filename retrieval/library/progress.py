@@ -1,4 +1,4 @@
-"""How far a long command is: bars on a terminal, and elsewhere a line every half minute.
+"""Progress of long commands: bars on a terminal, and elsewhere a line every half minute.
 
 If the environment variable `VARIABLE` names a file descriptor, another program reads progress from it: one JSON object
 per line, ``{"step", "title", "done", "of", "unit"}``, whatever else the command shows.
@@ -36,7 +36,7 @@ OFTEN = 0.25
 """Seconds between two lines of one step for another program; its last one is written in any case."""
 
 RECENT = 120.0
-"""Seconds of which the rate of a step is told: what an earlier run did is counted at once, and is no rate."""
+"""Seconds over which the rate of a step is measured; work of an earlier run is counted at once and is left out."""
 
 INDEXING = {
     "fetch": "Fetching (pages)",
@@ -52,7 +52,7 @@ INDEXING = {
 _WORKING = "Working"  # shown between steps
 
 Telling = bool | Progress | None
-"""Who is told how far a long call is: nobody (None, False), bars (True), or a function."""
+"""Receiver of progress: none (None, False), bars (True), or a function."""
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
 
 
 class Pace:
-    """How fast a step gets on.
+    """Rate of a step.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ class ProgressWriter:
         self._waiting: dict[str, tuple[int, int]] = {}  # steps whose last report is not yet written
 
     def tell(self, step: str, done: int, of: int) -> None:
-        """Write how far a step is, unless that was done a moment ago."""
+        """Write the progress of a step, unless that was done a moment ago."""
         if done < of and self._clock() - self._written.get(step, -OFTEN) < OFTEN:
             self._waiting[step] = done, of
             return

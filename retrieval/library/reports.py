@@ -283,7 +283,7 @@ class Retrained(Report):
 
 @dataclass(frozen=True)
 class DescribedGlobally(Report):
-    """What `Collection.add_global_descriptors` did.
+    """Result of `Collection.add_global_descriptors`.
 
     Attributes
     ----------
@@ -523,7 +523,7 @@ class Album(Report):
 
 @dataclass(frozen=True)
 class SharedAlbum(Report):
-    """A link that shows an album to whoever has it, while this user's server serves the collection.
+    """A link that shows an album to everyone who has it, while this user's server serves the collection.
 
     Attributes
     ----------

@@ -16,9 +16,9 @@ from retrieval.search.answers import ask_with_photo
 from retrieval.search.options import SearchOptions
 
 SAMPLE = 24
-"""Photos that are searched for where photos were never linked."""
+"""Number of sample photos to search for if photos were never linked."""
 SECONDS = 6.0
-"""After which no further one is searched for."""
+"""Seconds after which no further search begins."""
 # About half of the photos are for training, and evaluation needs at least two other scenes.
 _SCENES = 4  # fewest groups for a likely verdict
 _PHOTOS = 2 * _SCENES  # the same, as photos in groups, estimated from a sample

@@ -145,18 +145,18 @@ class Searches:
             if len(left_out):
                 found_in = searcher.index.image_numbers if among is None else among
                 among = found_in[~np.isin(found_in, left_out)]
-        found = []
+        results = []
         for one in [*asked, *(mirrored_of(asked) if options.mirrored else ())]:
             query, seconds = self._query(searcher, one)
             try:
                 answer = searcher.search(query.views, among, region=query.region, top=top, global_row=query.global_row)
-                found.append(AnsweredQuery(query, answer, seconds))
+                results.append(AnsweredQuery(query, answer, seconds))
             finally:
                 query.rest()
         return make_answer(
             searcher,
             asked,
-            found,
+            results,
             top=top,
             match_all=match_all,
             wanted=wanted,

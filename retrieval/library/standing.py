@@ -63,7 +63,7 @@ class Asking:
 
 
 SENT_SIDE = 2048
-"""Longer side, pixels, of a photo from elsewhere as it is kept: more than is looked at."""
+"""Longer side, in pixels, of a stored query photo that is not in the collection: more than searches use."""
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,15 @@ def keep_search(
     CairnError
         The name is empty or taken; or there are too many searches.
     """
-    kept, picture = [dict(one) for one in queries], None
+    stored, picture = [dict(one) for one in queries], None
     if sent is not None:
         picture = sent.picture
-        for one in kept:
+        for one in stored:
             if one.get("photo") is None and one.get("box") is not None:  # the centre of the first pixel is at (0, 0)
                 one["box"] = [(value + 0.5) * sent.factor - 0.5 for value in one["box"]]
         if rejected := rejected_for(session, None, sent.sha256):
             reject(session, hashlib.sha256(picture).hexdigest(), rejected)
-    return save_search(session, name, {"queries": kept, "options": dict(options)}, picture, **more)
+    return save_search(session, name, {"queries": stored, "options": dict(options)}, picture, **more)
 
 
 def ask_standing(
@@ -252,10 +252,10 @@ def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[
             row = collection.catalogue.read(rows_of, [int(number)])[0]
         except KeyError:
             raise PhotoNotFound(
-                "A photo that the saved search {name} asks with was removed from the collection.",
+                "A query photo of the saved search {name} was removed from the collection.",
                 name=repr(search.name),
             ) from None
         asked.append(ask_with_photo(row, row.name or "", box))  # type: ignore[arg-type]
     if not asked:
-        raise PhotoNotFound("The saved search {name} asks for nothing: save it again.", name=repr(search.name))
+        raise PhotoNotFound("The saved search {name} has no query: save it again.", name=repr(search.name))
     return asked

@@ -118,9 +118,9 @@ def occurrences_text(
 
 def occurrences_tei(collection: "Collection", search: "StoredSearch", category: str | None = None) -> str:
     """Write what a saved search has found as TEI, all of it or that of a category."""
-    found = occurrences_of(collection, search, category)
-    photos = photos_there(collection.catalogue, [one.number for one in found], cache_of(collection.folder))
-    return occurrences_text(found, {one.number: one for one in photos}, search.name)
+    photos_found = occurrences_of(collection, search, category)
+    photos = photos_there(collection.catalogue, [one.number for one in photos_found], cache_of(collection.folder))
+    return occurrences_text(photos_found, {one.number: one for one in photos}, search.name)
 
 
 def _add(parent: Element, tag: str, text: str, **attributes: str) -> None:

@@ -19,10 +19,10 @@ def refuse_text_alone(query: Query, asked: QueryImage) -> None:
         return
     if box is None:
         if photo.text.any():
-            raise TextAloneError("There is nothing but printed text in the photo, which this collection leaves out.")
+            raise TextAloneError("There is only printed text in the photo, which this collection ignores.")
         return
     (x0, y0), (x1, y1) = np.rint(photo.to_working(np.array(box).reshape(2, 2))).astype(int).tolist()
     if photo.text[y0 : y1 + 1, x0 : x1 + 1].any():
         raise TextAloneError(
-            "There is nothing but printed text in the box, which this collection leaves out: draw it round a picture."
+            "There is only printed text in the box, which this collection ignores: draw it round a picture."
         )

@@ -93,8 +93,8 @@ def find_verifier(name: str) -> Verifier:
     if extension is None:
         refuse_missing("verifier", name)
         raise CairnError(
-            "There is no verifier {name}: take {own}, {words}, or install the package that declares it, in the group "
-            "cairn.verifiers.",
+            "There is no verifier {name}: choose {own} or {words}, or install the package that declares it, in the "
+            "group cairn.verifiers.",
             name=shown(name),
             own=OWN,
             words=WORDS,

@@ -255,7 +255,7 @@ class FieldFilter:
     taken_from: Annotated[
         str,
         Option(
-            "Only photos that may have been taken then or later: 1923, 1923-05 or 1923-05-17.",
+            "Only photos that may have been taken on this date or later: 1923, 1923-05 or 1923-05-17.",
             FIELD_FILTERS,
             metavar="DATE",
         ),
@@ -272,17 +272,26 @@ class FieldFilter:
     title: Annotated[str, Option("Only photos whose title contains this.", FIELD_FILTERS)] = ""
     tags: Annotated[
         tuple[str, ...],
-        Option("Only photos with this tag; of several, with all.", FIELD_FILTERS, name="tag", flags=("--tag",)),
+        Option(
+            "Only photos with this tag; with several tags, only photos with all of them.",
+            FIELD_FILTERS,
+            name="tag",
+            flags=("--tag",),
+        ),
     ] = ()
     without_tags: Annotated[
         tuple[str, ...],
-        Option("Only photos without this tag; of several, with none.", FIELD_FILTERS, name="without_tag"),
+        Option(
+            "Only photos without this tag; with several tags, only photos with none of them.",
+            FIELD_FILTERS,
+            name="without_tag",
+        ),
     ] = ()
     caption: Annotated[str, Option("Only photos whose caption contains this.", FIELD_FILTERS)] = field(
         default="", kw_only=True
     )
     rating: Annotated[
-        int | None, Option("Only photos with so many stars, or more.", FIELD_FILTERS, least=1, most=MOST_STARS)
+        int | None, Option("Only photos with at least this many stars.", FIELD_FILTERS, least=1, most=MOST_STARS)
     ] = field(default=None, kw_only=True)
     favourite: Annotated[bool, Option("Only favourites.", FIELD_FILTERS, flags=("--favourite",))] = field(
         default=False, kw_only=True
@@ -290,8 +299,8 @@ class FieldFilter:
     pages: Annotated[
         str,
         Option(
-            "Only these pages of books, by their order: 12, 1-10 or 5-. The page that stands for its file, and a photo "
-            "alone in its file, count as page 1.",
+            "Only these pages of books, counted in order: 12, 1-10 or 5-. The page that stands for its whole file "
+            "counts as page 1, and so does a photo that is alone in its file.",
             FIELD_FILTERS,
             metavar="PAGES",
         ),
@@ -299,8 +308,8 @@ class FieldFilter:
     words: Annotated[
         str,
         Option(
-            "Only photos with all of these words, or words that begin so: in their name, title, caption, tags, camera, "
-            "imported columns, album or date (May 1923); upper and lower case and accents make no difference.",
+            "Only photos with all of these words, or words that begin with them, in their name, title, caption, tags, "
+            "camera, imported columns, album or date (May 1923); case and accents do not matter.",
             FILTERS,
         ),
     ] = field(default="", kw_only=True)

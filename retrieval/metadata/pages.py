@@ -134,7 +134,7 @@ def read_pages(text: str) -> tuple[int, int]:
     first = int(match[1]) if match else 0
     last = int(match[3] or _LAST) if match and match[2] else first
     if not 0 < first <= last:
-        raise CairnError("Give pages as 12, as 1-10 or, from one on, as 5-.")
+        raise CairnError("Write pages as 12, as 1-10 or, from one page on, as 5-.")
     return first, last
 
 

@@ -25,8 +25,8 @@ class ImageOptions:
     max_side: Annotated[  # a smaller photo is never enlarged
         int,
         Option(
-            "Longer side at which photos are read, pixels; 0: as they are. The shorter side of a panorama, beyond 2:1, "
-            "keeps half as many, and its longer one has up to 8 times as many.",
+            "Longer side to which photos are reduced, in pixels; 0: full size. The shorter side of a panorama, beyond "
+            "2:1, keeps half as many pixels, and its longer side up to 8 times as many.",
             REGIONS,
             metavar="PIXELS",
             least=0,
@@ -35,8 +35,8 @@ class ImageOptions:
     max_pixels: Annotated[
         int,
         Option(
-            "Pixels of a photo that is read, at most; a larger one is refused before it is decoded. Of a JPEG those "
-            "count that are left once its decoder has reduced it.",
+            "Largest photo that is read, in pixels; a larger one is refused before it is decoded. For a JPEG, the "
+            "pixels are counted after its decoder has reduced it.",
             REGIONS,
             least=1,
         ),

@@ -149,7 +149,7 @@ def refuse_other_content(path: Path, sha256: str | None) -> bool:
         return False
     if digest != sha256:
         raise CairnError(
-            f"{path.name} cannot be shown: it is no longer the file that was indexed. Restore it, or index its folder "
+            f"{path.name} cannot be shown: its file has changed since it was indexed. Restore it, or index its folder "
             "again."
         )
     return True

@@ -41,7 +41,7 @@ class RegionOptions:
     max_features: Annotated[
         int,
         Option(
-            "Features of a photo at most, strong ones spread over it, to save space and time; 0: all.",
+            "Most features to keep per photo, strong ones spread over it, to save space and time; 0: all.",
             REGIONS,
             metavar="N",
             least=0,

@@ -67,7 +67,7 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Qu
         row = photo_called(collection.catalogue, photo)
     if row is not None:
         return ask_with_photo(row, photo, box)
-    raise PhotoNotFound(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
+    raise PhotoNotFound(f"There is no photo {photo!r}: it is neither a file nor a name in the collection.")
 
 
 def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> QueryImage:
@@ -182,9 +182,7 @@ def _global_row(collection: Collection, asked: QueryImage, image: ImageOptions) 
     """The global descriptor (D,) of a query: stored, or computed from its file."""
     kept = collection.global_rows
     if kept is None:
-        raise CairnError(
-            "{folder} has no global descriptors: give it some by {cairn global}.", folder=collection.folder
-        )
+        raise CairnError("{folder} has no global descriptors: add some with {cairn global}.", folder=collection.folder)
     if asked.row is not None and asked.box is None and not asked.mirrored:
         row = kept.row_of(asked.row.number)
         if row is not None:

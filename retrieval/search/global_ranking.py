@@ -36,8 +36,8 @@ def photos_like(collection: Collection, text: str, wanted: PhotoFilter, top: int
     kept = collection.global_rows
     if kept is None or kept.place is None:
         raise CairnError(
-            "Nothing that describes words has described the photos of {folder}: give it global descriptors by "
-            "{cairn global} with an extension that does.",
+            "The photos of {folder} have no global descriptors that can also describe words: add such with "
+            "{cairn global} and an extension that does.",
             folder=collection.folder,
         )
     try:

@@ -75,20 +75,22 @@ class SearchOptions:
     turns: Annotated[
         int,
         Option(
-            "Turns at which a query is tried, so that turned photos are found; 1: upright only. With geometry, those "
-            "that are not upright are tried where they can still change the answer.",
+            "Number of rotations at which a query is tried, so that turned photos are found; 1: upright only. Engines "
+            "that verify by geometry try the others only where they can still change the results.",
             TURNED,
             least=1,
             most=36,
         ),
     ] = 8
     every_turn: Annotated[
-        bool, Option("Try all turns, whatever upright has found: slower.", TURNED, flags=("--every-turn",))
+        bool,
+        Option("Try all rotations, whatever the upright query has found; slower.", TURNED, flags=("--every-turn",)),
     ] = False
     mirrored: Annotated[
         bool,
         Option(
-            "Look for mirror images too, such as negatives that were scanned from the wrong side: takes twice as long.",
+            "Also look for mirror images, such as negatives that were scanned from the wrong side; takes twice as "
+            "long.",
             TURNED,
             flags=("--mirrored",),
         ),
@@ -96,14 +98,15 @@ class SearchOptions:
     augmented: Annotated[
         bool,
         Option(
-            "Score photos with what they borrow of linked ones, in a collection where cairn group --augment was run.",
+            "Score photos with the features that they borrow from linked photos too, in a collection where cairn group "
+            "--augment was run.",
             SEARCH,
         ),
     ] = True
     soft: Annotated[
         int,
         Option(
-            "Nearest words that a feature of the query is shared between; 1: the nearest alone.",
+            "Number of nearest visual words among which each feature of the query is shared; 1: only the nearest.",
             SEARCH,
             least=1,
             most=64,
@@ -112,7 +115,8 @@ class SearchOptions:
     tf: Annotated[
         str,
         Option(
-            "How much a word counts that a photo has n times: linear (n), or sqrt (√n, which discounts repetition).",
+            "How much a visual word counts that occurs n times in a photo: linear (n), or sqrt (√n, which discounts "
+            "repetition).",
             SEARCH,
             metavar="NAME",
             names=("linear", "sqrt"),
@@ -121,7 +125,8 @@ class SearchOptions:
     similarity: Annotated[
         Path | None,
         Option(
-            "Score by a learnt similarity of words: a file that cairn learn similarity wrote for this vocabulary.",
+            "Score by a learnt similarity of visual words: a file that cairn learn similarity wrote for this "
+            "vocabulary.",
             SEARCH,
             local=True,
         ),
@@ -129,8 +134,9 @@ class SearchOptions:
     verifier: Annotated[
         str,
         Option(
-            "What verifies the photos that an engine ranks best: own (the engine itself), words (the features of equal "
-            "words of two photos alone), or one that an installed package brings.",
+            "How the photos that an engine ranks best are verified: own (by the engine itself), words (only by "
+            "features of two photos that have equal visual words), or the name of a verifier from an installed "
+            "package.",
             SEARCH,
             metavar="NAME",
             names=("own", "words"),
@@ -140,9 +146,9 @@ class SearchOptions:
     global_descriptors: Annotated[
         str,
         Option(
-            "What global descriptors do, which cairn global gives a collection: none (nothing), shortlist (only the "
-            "photos nearest by them are searched), fused (their likeness raises scores), or alone (they rank, and "
-            "nothing is verified).",
+            "How the global descriptors are used that cairn global adds to a collection: none (not at all), shortlist "
+            "(only the photos that are nearest by them are searched), fused (similarity of them raises scores), or "
+            "alone (they rank the photos, and nothing is verified).",
             SEARCH,
             metavar="NAME",
             names=(NO_GLOBAL, SHORTLIST, FUSED, ALONE),

@@ -66,9 +66,11 @@ class Searcher:
         self.collection = collection
         self.options = settle(options, collection)
         if engine is not None and self.options.verifier != OWN:
-            raise CairnError("Another verifier works on one machine: leave out {--cluster} or {--verifier}.")
+            raise CairnError("Other verifiers only work on one machine: leave out {--cluster} or {--verifier}.")
         if engine is not None and self.options.global_descriptors != NO_GLOBAL:
-            raise CairnError("Global descriptors work on one machine: leave out {--cluster} or {--global-descriptors}.")
+            raise CairnError(
+                "Global descriptors only work on one machine: leave out {--cluster} or {--global-descriptors}."
+            )
         if engine is None:
             engine = own = load_engine(self.options.engine)(collection, self.options)
             if self.options.verifier != OWN:

@@ -38,7 +38,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     504: {"model": Problem, "description": "The request took too long."},
     507: {"model": Problem, "description": "The server's disk is full."},
 }
-"""What the application may answer where a request is not met."""
+"""Responses to requests that fail."""
 
 
 def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:

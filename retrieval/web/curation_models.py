@@ -1,4 +1,4 @@
-"""What the API takes and gives of decisions about photos: rejections, hidden photos, saved searches, duplicates."""
+"""Models of the API for decisions about photos: rejections, hidden photos, saved searches, duplicates."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from retrieval.library.motifs import CATEGORIES
 from retrieval.web.models import KIND_HELP, MAX_QUERIES, Box, HowToSearch, Kind, Number, Photo
 
 MOST = 10_000
-"""Photos that are decided about at once."""
+"""Most photos in one decision."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tag = Annotated[str, StringConstraints(max_length=200)]
@@ -23,7 +23,7 @@ class Numbers(BaseModel):
 
 
 class Rejection(Numbers):
-    """Photos that are no match of another one: of the collection, or one that was uploaded."""
+    """Photos that do not match another photo, which is in the collection or was uploaded."""
 
     photo: Number | None = Field(None, description="Number of the photo of the query, or else:")
     upload: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = Field(
@@ -71,19 +71,19 @@ class NewSearch(BaseModel):
     name: Name
     queries: list[SavedQuery] = Field(min_length=1, max_length=MAX_QUERIES)
     options: HowToSearch = Field(default_factory=lambda: HowToSearch.model_validate({}))
-    standing: bool = Field(False, description="Search photos that are added from now on for it.")
+    standing: bool = Field(False, description="Also run it on photos that are added from now on.")
     favourite: bool = False
-    tag: Tag | None = Field(None, description="That photos are given which a standing search finds.")
+    tag: Tag | None = Field(None, description="Tag added to photos that a standing search finds.")
 
     @model_validator(mode="after")
     def _one_upload(self) -> "NewSearch":
         if sum(one.photo is None for one in self.queries) > 1:
-            raise ValueError("a saved search has one photo from elsewhere at most")
+            raise ValueError("a saved search can have only one photo that is not in the collection")
         return self
 
 
 class SearchChange(BaseModel):
-    """What is to be changed of a saved search; what is left out stays."""
+    """Changes to a saved search; fields that are left out stay the same."""
 
     name: Name | None = None
     standing: bool | None = None
@@ -92,43 +92,43 @@ class SearchChange(BaseModel):
 
 
 class SavedSearch(BaseModel):
-    """A search that is kept."""
+    """A saved search."""
 
     id: int
     name: str
     queries: list[SavedQuery]
-    options: dict[str, object] = Field(description="How it is asked: what a search takes, but for the photos.")
+    options: dict[str, object] = Field(description="Options of the search, without its photos.")
     uploaded: bool = Field(description="Whether a photo from elsewhere is kept with it.")
     standing: bool
     favourite: bool
     tag: str | None
     created: str = Field(description="ISO 8601, UTC.")
     found: int = Field(description="Photos that it has found, and that were kept.")
-    new: int = Field(description="Those of them that nobody has looked at.")
+    new: int = Field(description="Number of results that were not looked at yet.")
     cover: int | None = Field(description="Number of the photo that stands for it; null: that of its own.")
 
 
 class FoundPhoto(Photo):
     """A photo that a saved search has found."""
 
-    probability: float | None = Field(description="Null: somebody added it.")
+    probability: float | None = Field(description="Null if it was added by hand.")
     region: list[tuple[float, float]] | None = Field(description="Where in the photo: corners in its pixels.")
     found: str = Field(description="When: ISO 8601, UTC.")
-    seen: bool = Field(description="Whether somebody has looked at it.")
-    category: str | None = Field(description="That somebody put it into.")
+    seen: bool = Field(description="Whether it was looked at.")
+    category: str | None = Field(description="Category that it was put into.")
     book: str = Field(description="By IIIF manifest, the column Item, a file of several pages, or the folder.")
     page_label: str = Field(description="What the page is called in it.")
     place: str | None = Field(description="Where the book was made, or else the photo was taken.")
 
 
 class Categorised(Numbers):
-    """Photos to put into a category of what a saved search has found."""
+    """Photos to put into a category of a saved search's results."""
 
     category: Tag = Field(description=f"{one_of(CATEGORIES)}, or any other; empty: none.")
 
 
 class Seen(BaseModel):
-    """Photos that somebody has looked at."""
+    """Photos that were looked at."""
 
     photos: list[Number] | None = Field(None, max_length=MOST, description="Left out: all that were found.")
 
@@ -181,7 +181,7 @@ class DuplicatePhoto(Photo):
 
 
 class DuplicateSet(BaseModel):
-    """Photos of one picture, or similar shots."""
+    """A set of near duplicates, or of similar shots."""
 
     photos: list[DuplicatePhoto] = Field(description="The best first.")
     reasons: list[Reason] = Field(description="Why the first is the best: what tells it from the others.")
@@ -194,9 +194,9 @@ class DuplicateSet(BaseModel):
 class DuplicatePage(BaseModel):
     """Some sets of near duplicates, or of similar shots."""
 
-    total: int = Field(description="Sets that nobody has decided about, of those that were asked for.")
-    copies: int = Field(description="Sets of near duplicates that nobody has decided about.")
-    similar: int = Field(description="Sets of similar shots that nobody has decided about.")
+    total: int = Field(description="Undecided sets of the requested kind.")
+    copies: int = Field(description="Undecided sets of near duplicates.")
+    similar: int = Field(description="Undecided sets of similar shots.")
     out_of_date: bool = Field(description="Whether photos changed since groups were found.")
     bin: bool = Field(description="Whether photos may be moved to a bin.")
     sets: list[DuplicateSet]
@@ -206,7 +206,7 @@ class Binned(BaseModel):
     """A photo whose file is in the bin."""
 
     id: str = Field(description="Of the file: pages of one file have the same.")
-    number: int = Field(description="That the photo had.")
+    number: int = Field(description="Number that the photo had.")
     name: str
     moved: str = Field(description="When: ISO 8601, UTC.")
 

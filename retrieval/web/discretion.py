@@ -1,4 +1,4 @@
-"""Answers say nothing of where things lie on the server: photos go by their names, and the collection by its own."""
+"""Answers reveal no paths on the server: photos and the collection are given by name only."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,14 @@ _PATH = re.compile(r"(?<![\w./\\])(?:/|\\\\|[A-Za-z]:[/\\])(?:[^\s/\\'\"<>]+[/\\
 
 
 def without_paths(text: str, known: Iterable[tuple[str, str]] = ()) -> str:
-    """Write a sentence with the last parts of paths in place of whole ones.
+    """Shorten the paths in a sentence to their last parts.
 
     Parameters
     ----------
     text : str
         The sentence.
     known : iterable of (str, str)
-        Paths that may be in it, whatever characters they have, and what stands for each.
+        Paths that may be in it, with any characters, and the replacement of each.
 
     Returns
     -------
@@ -37,12 +37,12 @@ def without_paths(text: str, known: Iterable[tuple[str, str]] = ()) -> str:
 
 
 def names_of_places(*places: tuple[Path, str]) -> list[tuple[str, str]]:
-    """Ways in which some files and folders are written in sentences, and what is to stand for each."""
+    """Spellings of some files and folders in sentences, each with its replacement."""
     return list({str(way): name for path, name in places for way in (path, path.absolute(), path.resolve())}.items())
 
 
 def failures_by_name(failed: Sequence[dict[str, str]], folders: Iterable[Path]) -> list[dict[str, str]]:
-    """Name photos that could not be indexed as they would have been named.
+    """Name photos that could not be indexed as if they had been.
 
     Parameters
     ----------
@@ -67,6 +67,6 @@ def failures_by_name(failed: Sequence[dict[str, str]], folders: Iterable[Path]) 
 
 
 def discreet_facts(facts: dict[str, Any], folders: Iterable[Path]) -> dict[str, Any]:
-    """What `cairn info` reports of a collection, without paths: of photos removed for good, only how many there are."""
+    """Report on a collection as `cairn info` does, without paths; of photos removed for good, only their number."""
     failed = failures_by_name(facts["failed"], folders) if facts["failed"] else []
     return {**facts, "failed": failed, "removed_for_good": len(facts["removed_for_good"])}

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beside routes and models: the header of requests, and answers that are no JSON."""
+"""Additions to the OpenAPI document besides routes and models: the header of requests, and answers other than JSON."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,8 +20,8 @@ _HEADER = {
 def complete(document: Json) -> Json:
     """Complete an OpenAPI document, and return it.
 
-    Every request with a method that may change something declares the header that `Gate` asks of it, whether it changes
-    something or not; what is no JSON is a file or a text.
+    Every request with a method that may change something declares the header that `Gate` requires; answers other than
+    JSON are files or texts.
     """
     describe_signing_in(document)
     for method, operation in _operations(document):

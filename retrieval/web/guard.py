@@ -1,4 +1,4 @@
-"""What surrounds every answer: security headers, checks of the host's name and of a request's end, and defects."""
+"""Middleware around every answer: security headers, checks of the host name and of a request's end, and errors."""
 
 import logging
 import traceback
@@ -33,8 +33,8 @@ class Guard:
     app : ASGI application
         What answers.
     hosts : frozenset of str, or None
-        Names that the server goes by, others are refused: else a web site whose name is made to lead to this machine
-        could read the collection through its owner's browser (DNS rebinding). None: any name.
+        Host names of the server; others are refused. Otherwise a web site whose name resolves to this machine could
+        read the collection through its owner's browser (DNS rebinding). None: any name.
     origins : collection of str
         Origins whose pages may show pictures of this server.
     """
@@ -75,12 +75,12 @@ class Guard:
             log_trace(traceback.format_exc())
             if started:
                 raise
-            sentence = "Something went wrong in the server: what it prints says more."
+            sentence = "Something went wrong in the server: its log says more."
             await JSONResponse({"detail": sentence}, 500)(scope, receive, guarded)
 
 
 def _origin(headers: Headers) -> str:
-    """Origin of the page that asks; browsers say it of a picture only as where the page lies."""
+    """Origin of the requesting page; for pictures, browsers only give the address of the page."""
     try:
         page = urlsplit(headers.get("origin") or headers.get("referer", ""))
     except ValueError:
@@ -96,6 +96,6 @@ def host_name(host: str) -> str:
 
 
 def log_trace(trace: str) -> None:
-    """Log a trace, line by line, with what a visitor may have brought into it escaped."""
+    """Log a traceback line by line, with text that may come from a visitor escaped."""
     for line in trace.splitlines():
         log.error("%s", printable_name(line))

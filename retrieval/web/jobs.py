@@ -56,7 +56,7 @@ QUALITY = 88  # of the JPEG files that are sent
 
 @dataclass(frozen=True)
 class ServedCollection:
-    """Which collection is served."""
+    """The collection that is served."""
 
     folder: Path
     catalogue: str | None = None  # its address, if it is not in the folder
@@ -75,7 +75,7 @@ def photo_row(collection: Collection, number: int) -> PhotoRow:
 
 
 class SearchJobs:
-    """Searches one collection, which stays open between jobs; what has changed of it is reopened.
+    """Searches one collection, which stays open between jobs and is reopened if it has changed.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class SearchJobs:
         prepare_decoding()  # for all forks of this process
         self._place = place
         self._searches: Searches | None = None
-        self._aligned: tuple[Any, AlignedPhotos] | None = None  # impressions that were asked for last
+        self._aligned: tuple[Any, AlignedPhotos] | None = None  # the impressions of the last request
         self._cluster = ClusterWork(place.cluster, place.shards) if place.cluster is not None else None
         with contextlib.suppress(CairnError):  # the first job tells
             self.renew()
@@ -109,7 +109,7 @@ class SearchJobs:
         return self._searches is None or self._searches.is_outdated()
 
     def renew(self) -> None:
-        """Open the collection, or what of it has changed; raises CairnError if it cannot be opened."""
+        """Open the collection, or reopen what has changed; raises CairnError if it cannot be opened."""
         compile_all()
         searches, self._searches = self._searches, None
         if searches is None:
@@ -172,96 +172,96 @@ class SearchJobs:
         return replace(said_elsewhere(SearchOptions, request), similarity=similarity)
 
     def _search(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        asked, answer = self._answer(searches, request)
-        uploads = [one.content if one.max_pixels is not None else None for one in asked]
+        images, answer = self._answer(searches, request)
+        uploads = [one.content if one.max_pixels is not None else None for one in images]
         return answer.to_dict() | ({"uploads": uploads} if any(uploads) else {})
 
     def _answer(self, searches: Searches, request: dict[str, Any]) -> tuple[list[QueryImage], FoundPhotos]:
         options = self._options(request)
-        asked = [self._ask(searches.collection, wish) for wish in request["queries"]]
-        with _refusing(asked):
+        images = [self._ask(searches.collection, wish) for wish in request["queries"]]
+        with _refusing(images):
             answer = searches.search(
-                asked,
+                images,
                 options,
                 wanted=filter_of(request),
                 top=request["top"],
                 match_all=request["match"] == "all",
             )
-        return asked, answer
+        return images, answer
 
     def _match(self, searches: Searches, request: dict[str, Any]) -> Match:
         options = self._options(request)
         row = photo_row(searches.collection, request["photo"])
-        asked = self._ask(searches.collection, request["queries"][0])
-        with _refusing([asked]):
-            return searches.match(asked, row, options, request["turn"])
+        image = self._ask(searches.collection, request["queries"][0])
+        with _refusing([image]):
+            return searches.match(image, row, options, request["turn"])
 
     def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        """Bring a photo into the frame of another one, and give what differs with four pictures."""
+        """Align a photo with another one, and return the differences and four pictures."""
         from retrieval.impressions.frames import NotComparable
         from retrieval.library.impressions import align_photos, compare_aligned
 
         _refuse_other_files(searches.collection, request)
         options = self._options(request)
-        row, asked = (
+        row, image = (
             photo_row(searches.collection, request["photo"]),
             self._ask(searches.collection, request["queries"][0]),
         )
         most = searches.collection.options.image.max_pixels
         try:
-            found = compare_aligned(
+            aligned = compare_aligned(
                 align_photos(
-                    asked,
+                    image,
                     [row],
-                    lambda other: searches.match(asked, other, options, request["turn"]),
+                    lambda other: searches.match(image, other, options, request["turn"]),
                     most_pixels=most,
                     checked=True,
                 )
             )
         except NotComparable as error:
-            raise Refused("These photos cannot be laid over each other: what they show does not agree.") from error
-        shown = (found.photos[0].pixels, found.photos[1].pixels, found.overlay(1), found.residual(1))
+            raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
+        shown = (aligned.photos[0].pixels, aligned.photos[1].pixels, aligned.overlay(1), aligned.residual(1))
         pictures = zip(("reference", "photo", "overlay", "residual"), shown, strict=True)
-        told = found.to_dict()
+        summary = aligned.to_dict()
         return {
-            **{name: told[name] for name in ("box", "size")},
-            **{name: value for name, value in told["pairs"][0].items() if name not in ("first", "second")},
+            **{name: summary[name] for name in ("box", "size")},
+            **{name: value for name, value in summary["pairs"][0].items() if name not in ("first", "second")},
             "pictures": {name: _picture_address(pixels) for name, pixels in pictures},
         }
 
     def _print_clock(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        """Read the print clock of impressions, and draw what was read on each; or give its table."""
+        """Read the print clock of impressions, and draw what was measured on each; or return its table."""
         from retrieval.impressions.frames import NotComparable
         from retrieval.library.impressions import align_photos, rows_beside
         from retrieval.library.print_clock import clock_key, dates_of, decisions_of, kept_decisions, read_clock
 
         collection, options, (query,) = searches.collection, self._options(request), request["queries"]
-        asked = self._ask(collection, query)
-        rows = rows_beside(collection, asked, request["photos"])
-        everyone = [row for row in (asked.row, *rows) if row is not None]
+        image = self._ask(collection, query)
+        rows = rows_beside(collection, image, request["photos"])
+        everyone = [row for row in (image.row, *rows) if row is not None]
         mark = (query, options, [(row.number, row.sha256, row.name) for row in everyone])
         if self._aligned is None or self._aligned[0] != mark:
             try:
                 found = align_photos(
-                    asked,
+                    image,
                     rows,
-                    lambda row: searches.match(asked, row, options),
+                    lambda row: searches.match(image, row, options),
                     most_pixels=collection.options.image.max_pixels,
                 )
             except NotComparable as error:
-                raise Refused("These photos cannot be laid over each other: what they show does not agree.") from error
+                raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
             self._aligned = mark, found
         found = self._aligned[1]
-        kept = collection.catalogue.read(kept_decisions, clock_key(query["photo"], query["box"]))
-        said = request["decisions"]
-        clock = read_clock(found, kept if said is None else decisions_of(said), dates_of(collection, found))
+        stored = collection.catalogue.read(kept_decisions, clock_key(query["photo"], query["box"]))
+        decisions = request["decisions"]
+        clock = read_clock(found, stored if decisions is None else decisions_of(decisions), dates_of(collection, found))
         if request["table"]:
             return {"rows": clock.rows()}
         pictures = [_picture_address(clock.picture(place)) for place in range(len(clock.photos))]
-        return clock.to_dict() | {"kept": asdict(kept), "pictures": pictures}
+        return clock.to_dict() | {"kept": asdict(stored), "pictures": pictures}
 
     def _annotate_group(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        """Match the photos of a group that are linked, or one of them with the others, as annotations."""
+        """Match linked photos of a group, or one of them with the others, and return annotations."""
         from retrieval.library.annotations import annotation_page, pairs_of_groups
 
         collection, number, photo = searches.collection, request["group"], request["photo"]
@@ -269,7 +269,7 @@ class SearchJobs:
         groups = tuple(one for one in found.groups if one.number == number)
         if not groups:
             raise Refused(
-                "There is no group {number}: the groups may have been looked for again.", "missing", number=number
+                "There is no group {number}: the groups may have been searched for again.", "missing", number=number
             )
         pairs = pairs_of_groups(collection.catalogue, make_groups(collection, replace(found, groups=groups)))
         if photo is not None:
@@ -282,14 +282,14 @@ class SearchJobs:
         options = SearchOptions(similarity=self._place.similarity)
 
         def compare(one: Photo, other: Photo) -> Match:
-            asked = self._ask(collection, {"photo": one.number, "box": None})
-            return searches.match(asked, photo_row(collection, other.number), options)
+            image = self._ask(collection, {"photo": one.number, "box": None})
+            return searches.match(image, photo_row(collection, other.number), options)
 
         page = annotation_page(pairs[start:end], compare, lambda step, done, of: None, _addresses(request))
         return {**page, "startIndex": start, "next": end if end < len(pairs) else None}
 
     def _annotate_found(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        """Search with photos of the collection, and give what is found as annotations."""
+        """Search with photos of the collection, and return the results as annotations."""
         from retrieval.library.annotations import answer_page
 
         _, answer = self._answer(searches, request)
@@ -301,8 +301,8 @@ class SearchJobs:
         """Find one photo of a query: of the collection, by its number, or an upload, by its path."""
         box: Box | None = tuple(wish["box"]) if wish["box"] is not None else None
         if wish["photo"] is None:
-            asked = ask_with_file(collection, wish["name"], Path(wish["path"]), box)
-            return replace(asked, max_pixels=self._place.max_pixels)
+            image = ask_with_file(collection, wish["name"], Path(wish["path"]), box)
+            return replace(image, max_pixels=self._place.max_pixels)
         row = photo_row(collection, wish["photo"])
         try:
             return ask_with_photo(row, row.name or "", box)
@@ -323,7 +323,7 @@ def _picture_address(pixels: NDArray[np.uint8]) -> str:
 
 
 def _refuse_other_files(collection: Collection, request: dict[str, Any]) -> None:
-    """Refuse a match of photos whose files are no longer what was indexed."""
+    """Refuse a match of photos whose files have changed since they were indexed."""
     numbers = [request["photo"], request["queries"][0]["photo"]]
     for row in (photo_row(collection, number) for number in numbers if number is not None):
         try:
@@ -333,7 +333,9 @@ def _refuse_other_files(collection: Collection, request: dict[str, Any]) -> None
 
 
 def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:
-    """What names photos in annotations: canvases of this server, but where the library that has them is to be meant."""
+    """How photos are identified in annotations: by canvases of this server, or by those of the library that holds
+    them.
+    """
 
     def address_of(photo: Photo) -> str:
         is_elsewhere = CANVAS in photo.others and not request["own"]
@@ -343,19 +345,19 @@ def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:
 
 
 @contextlib.contextmanager
-def _refusing(asked: Sequence[QueryImage]) -> Iterator[None]:
-    """Say of an upload that it cannot be used by its own name."""
+def _refusing(images: Sequence[QueryImage]) -> Iterator[None]:
+    """Replace the path in an error about an upload by the upload's own name."""
     try:
         yield
     except PhotoUnusable as error:
-        uploads = {one.path: one.name for one in asked if one.max_pixels is not None}
+        uploads = {one.path: one.name for one in images if one.max_pixels is not None}
         if error.path in uploads and isinstance(error.__cause__, CairnError):
             raise _unusable(uploads[error.path], error.__cause__) from None
         raise
 
 
 class PictureJobs:
-    """Decodes photos and encodes them as JPEG, so that nothing of a file but its pixels is ever sent."""
+    """Decodes photos and encodes them as JPEG, so that only the pixels of a file are sent."""
 
     def __init__(self) -> None:
         prepare_decoding()  # for all forks of this process
@@ -408,14 +410,14 @@ class PictureJobs:
 def _sheet(request: dict[str, Any]) -> bytes:
     from retrieval.web.taking.sheets import contact_sheet
 
-    shown: list[tuple[bytes | None, str]] = []
+    pictures: list[tuple[bytes | None, str]] = []
     for photo in request["photos"]:
         picture = None
-        with contextlib.suppress(CairnError):  # it has gone: its place says so
+        with contextlib.suppress(CairnError):  # its file is missing: a placeholder is drawn
             path, cache = Path(photo["path"]), Path(request["cache"])
             picture = thumbnail(path, photo["sha256"], SIZES[-1], cache, request["max_pixels"])
-        shown.append((picture, photo["caption"]))
-    return contact_sheet(shown, request["form"])
+        pictures.append((picture, photo["caption"]))
+    return contact_sheet(pictures, request["form"])
 
 
 def _unusable(name: str, reason: CairnError) -> Refused:

@@ -1,4 +1,4 @@
-"""Answers that say something of all photos: made once for each state of the catalogue, and kept as they are sent."""
+"""Cache of answers about all photos, made once for each state of the catalogue and stored as they are sent."""
 
 import gzip
 import hashlib
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_BYTES = 64 << 20
-"""Of answers that are kept."""
+"""Largest size of all cached answers, in bytes."""
 LEAST_ZIPPED = 1024  # bytes: a shorter answer is sent as it is
 
 
@@ -36,7 +36,7 @@ class AnswerCache:
     Parameters
     ----------
     most : int
-        Bytes that are kept, at most; what was not asked for for longest is forgotten first.
+        Largest size in bytes; the least recently used answers are dropped first.
     """
 
     def __init__(self, most: int = MOST_BYTES) -> None:
@@ -46,22 +46,21 @@ class AnswerCache:
         self._answers: OrderedDict[Any, SentAnswer] = OrderedDict()
 
     def answer(self, revision: int, asked: Any, make: Callable[[], dict[str, Any]]) -> SentAnswer:
-        """Return what is kept for a question, or what `make` gives, and keep that.
-
-        Of two threads that ask the same at once, both make it: neither waits for a slow one that asks something else.
+        """Return the cached answer to a request, or make and cache it. Two threads with the same request both make it:
+        neither waits for a slow one with another request.
         """
         with self._lock:
             if revision == self._revision and asked in self._answers:
                 self._answers.move_to_end(asked)
                 return self._answers[asked]
-        made = SentAnswer.of(make())
+        answer = SentAnswer.of(make())
         with self._lock:
             if revision < self._revision:
-                return made
+                return answer
             if revision > self._revision:
                 self._revision = revision
                 self._answers.clear()
-            self._answers[asked] = made
+            self._answers[asked] = answer
             while sum(len(one.plain) + len(one.zipped) for one in self._answers.values()) > self._most:
                 self._answers.popitem(last=False)
-        return made
+        return answer

@@ -1,8 +1,6 @@
-"""Which languages the pages have, which of them a visitor gets, and pages in it.
-
-English stands in the pages and in the code; what it is in another language is in ``static/languages/CODE.json``, which
-``scripts/documentation/languages.py`` makes of ``CODE.po``. The browser reads the same file
-(``static/js/language.js``).
+"""Languages of the pages, the choice of one for a visitor, and the translation of pages. English texts are in the pages
+and in the code; translations are in ``static/languages/CODE.json``, which ``scripts/documentation/languages.py`` makes
+of ``CODE.po``. The browser reads the same file (``static/js/language.js``).
 """
 
 import json
@@ -36,14 +34,14 @@ _PLACE = re.compile(r"\{\{\w+\}\}|<!--")
 
 @cache
 def messages(language: str) -> Messages:
-    """Return what English sentences are in a language: a text, or one for each form that its numbers need."""
-    found: Messages = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
-    return found
+    """Return the translations of English sentences: a text, or one for each plural form."""
+    messages_by_text: Messages = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
+    return messages_by_text
 
 
 @cache
 def languages() -> dict[str, str]:
-    """List the languages that pages have: what each calls itself, by its code (BCP 47)."""
+    """List the languages of the pages: the name of each in itself, by its code (BCP 47)."""
     others = (path.stem for path in sorted(FOLDER.glob("*.json")))
     return {ENGLISH: "English", **{code: str(messages(code)[""]) for code in others}}
 
@@ -69,8 +67,8 @@ def choose_language(chosen: str | None, accepted: str) -> str:
     wanted: list[tuple[float, str]] = []
     for one in accepted.split(",")[:20]:
         code, _, weight = one.strip().partition(";")
-        found = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
-        wanted.append((float(found[1]) if found else float(not weight), code.strip().lower()))
+        match = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
+        wanted.append((float(match[1]) if match else float(not weight), code.strip().lower()))
     for preference, code in sorted(wanted, key=lambda one: -one[0]):
         # "de-AT" is served by "de".
         for candidate in (code, code.partition("-")[0]):
@@ -80,7 +78,7 @@ def choose_language(chosen: str | None, accepted: str) -> str:
 
 
 def map_texts(html: str, change: Callable[[str], str]) -> str:
-    """Change what people read in HTML of our own: text between tags, and the values of `ATTRIBUTES`.
+    """Change the readable texts in HTML: text between tags, and the values of `ATTRIBUTES`.
 
     Parameters
     ----------
@@ -114,40 +112,42 @@ def map_texts(html: str, change: Callable[[str], str]) -> str:
 
 
 def translate(text: str, language: str) -> str:
-    """Say a fixed English text in a language; one that has no translation stays as it is."""
-    found = messages(language).get(text) if text and language != ENGLISH else None  # "" has the language's own name
-    return found if isinstance(found, str) else text
+    """Translate a fixed English text; without a translation it stays English."""
+    translation = (
+        messages(language).get(text) if text and language != ENGLISH else None
+    )  # "" has the language's own name
+    return translation if isinstance(translation, str) else text
 
 
 def in_language(message: Message, language: str) -> str:
-    """Say a message in a language; what has no translation stays English."""
+    """Translate a message; without a translation it stays English."""
     return message.told(on_command_line, lambda text: translate(text, language))
 
 
 @cache
 def _patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
-    """Texts of pictures with {names} in them, in a language, each with what recognises the English one."""
+    """Translated texts of pictures with {names}, each with the pattern of its English text."""
     known = messages(language)
-    found = []
+    patterns = []
     for english in known.get(PATTERNS, ()):
         form = "".join(
             f"(?P<{part}>.+)" if place % 2 else re.escape(part)
             for place, part in enumerate(re.split(r"\{(\w+)\}", english))
         )
-        found.append((str(known[english]), re.compile(form, re.DOTALL)))
-    return found
+        patterns.append((str(known[english]), re.compile(form, re.DOTALL)))
+    return patterns
 
 
 def told(text: str, language: str) -> str:
-    """Say what a picture says, in a language, where its text is known."""
+    """Translate a text of a picture, if it is known."""
     if language == ENGLISH or (said := translate(text, language)) != text:
         return text if language == ENGLISH else said
     for other, form in _patterns(language):
-        if found := form.fullmatch(text):
-            return re.sub(r"\{(\w+)\}", lambda name: found.groupdict().get(name[1], name[0]), other)
+        if match := form.fullmatch(text):
+            return re.sub(r"\{(\w+)\}", lambda name: match.groupdict().get(name[1], name[0]), other)
     return text
 
 
 def translate_html(html: str, language: str) -> str:
-    """Say all texts of a page in a language."""
+    """Translate all texts of a page."""
     return html if language == ENGLISH else map_texts(html, lambda text: translate(text, language))

@@ -1,4 +1,4 @@
-"""The seal of a collection that a server writes to: renewed when writing has paused, never while somebody waits."""
+"""Renews the seal of a served collection when writing has paused, so that no request waits for it."""
 
 import threading
 import time
@@ -11,13 +11,12 @@ from retrieval.web.guard import log
 QUIET = 3.0
 """Seconds without a write after which a collection is sealed."""
 LONGEST = 60.0
-"""Seconds after the first write by which it is sealed, however often it is written to."""
+"""Seconds after the first write after which it is sealed in any case."""
 
 
 class LateSeal:
-    """Seals a collection in a thread of its own, some time after it was last written to.
-
-    A catalogue that was damaged when the thread began is not sealed, so that `cairn check` goes on to find that.
+    """Seals a collection in its own thread, some time after the last write. A catalogue that was damaged when the
+    thread began is not sealed, so that `cairn check` still finds the damage.
 
     Parameters
     ----------
@@ -31,21 +30,21 @@ class LateSeal:
         self.sealed = 0  # times
         self._collection, self._quiet = collection, quiet
         self._changed = threading.Condition()
-        self._first: float | None = None  # when the first of the writes was that are not sealed
+        self._first: float | None = None  # time of the first write that is not sealed
         self._last = 0.0
         self._closing = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def wrote(self) -> None:
-        """Tell that the catalogue was written to."""
+        """Report a write to the catalogue."""
         with self._changed:
             self._last = time.monotonic()
             self._first = self._last if self._first is None else self._first
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Seal what is not, and end the thread."""
+        """Seal what is not sealed yet, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -63,7 +62,7 @@ class LateSeal:
                 self._seal()
 
     def _await_quiet(self) -> bool:
-        """Wait until there is something to seal; False if there is nothing, and the thread is to end."""
+        """Wait until there is something to seal; False if the thread should end."""
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: self._closing or self._first is not None)

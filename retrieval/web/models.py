@@ -1,4 +1,4 @@
-"""What the API takes and gives; the answers are the objects that the commands print with `--json`, without paths."""
+"""Models of the API; answers are the objects that the commands print with `--json`, without paths."""
 
 from collections.abc import Collection
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
@@ -35,7 +35,7 @@ Texts = Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Fiel
 
 
 class Problem(BaseModel):
-    """Why a request was not met."""
+    """Why a request failed."""
 
     detail: str = Field(description="One sentence.")
 
@@ -60,7 +60,7 @@ class QueryPhoto(BaseModel):
 
 
 def _parameters(*names: str, but: Collection[str] = ()) -> dict[str, Any]:
-    """Give options of a search as fields of a model: those that are named, or all but some; none that names a file."""
+    """Return options of a search as fields of a model: named ones, or all but some; never options that name files."""
     known = options_of(SearchOptions)
     return {
         name: (_type_of(one), Field(one.default, description=one.option.help, ge=one.option.least, le=one.option.most))
@@ -83,14 +83,14 @@ class _HowToMatch(BaseModel):
     )
 
 
-_RANKED = ("expand", "every_turn", "soft", "global_descriptors")  # what decides the ranking, and nothing of one match
+_RANKED = ("expand", "every_turn", "soft", "global_descriptors")  # options of the ranking, not of a single match
 HowToMatch = create_model(
     "HowToMatch", __base__=_HowToMatch, __doc__="How a query is answered.", **_parameters(but=_RANKED)
 )
 
 
 def _asked(one: Declared) -> tuple[Any, Any]:
-    """What is asked of a field, as a field of a model."""
+    """A filter of a metadata field, as a field of a model."""
     kind = Texts if one.several else Text if one.kind is str else one.kind | None if one.optional else one.kind
     default: Any = [] if one.several else None if one.kind is str else one.default
     return kind, Field(default, description=one.option.help, ge=one.option.least, le=one.option.most)
@@ -100,7 +100,7 @@ _FieldFilters = create_model("_FieldFilters", **{name: _asked(one) for name, one
 
 
 class Filters(_FieldFilters):  # type: ignore[misc, valid-type]
-    """Which photos are meant; all that is given has to be so."""
+    """A filter of photos; all its conditions must hold."""
 
     near: Text = Field(
         None, description="LATITUDE,LONGITUDE,KM: only photos that were taken within so many kilometres of there."
@@ -154,14 +154,14 @@ class SearchRequest(HowToSearch):
 
 
 class MatchRequest(HowToExplain):
-    """A question why a query and a photo match."""
+    """A request to explain a match."""
 
     queries: list[QueryPhoto] = Field(min_length=1, max_length=1)
     photo: Number
 
 
 class ExportRequest(BaseModel):
-    """Photos to take away."""
+    """Photos to download."""
 
     photos: list[Number] = Field(min_length=1, max_length=10_000, description="Numbers of photos of the collection.")
     form: Literal["zip", "sheet", "png"] = Field(
@@ -187,7 +187,9 @@ class Health(BaseModel):
     role: Role = Field(description="What the one who asks may do.")
     user: str | None = Field(description="Name of the one who asks; null where there is no password.")
     session: bool = Field(description="Whether the one who asks signed in here with a password, and may sign out.")
-    server: str | None = Field(None, description="Tells this server from others; null: it was not asked to.")
+    server: str | None = Field(
+        None, description="Distinguishes this server from others; null if that was not requested."
+    )
 
 
 class _Indexed(BaseModel):
@@ -229,9 +231,9 @@ class PhotoDetails(Photo):
 
 
 class Layout(BaseModel):
-    """What a wall of photos is laid out by: two lists of the same length."""
+    """Layout data of a wall of photos: two lists of the same length."""
 
-    numbers: list[int] = Field(description="Numbers of the photos that pass, in the order that was asked for.")
+    numbers: list[int] = Field(description="Numbers of the photos that pass, in the requested order.")
     ratios: list[int] = Field(description="Width over height of each, in hundredths; 0: not known.")
 
 
@@ -329,7 +331,7 @@ class FacetYear(BaseModel):
 
 
 class Facets(BaseModel):
-    """What the photos have that pass the filters; of a single value, what might be chosen instead."""
+    """Values of the photos that pass the filters; for a field with a chosen value, the alternatives."""
 
     facets: list[Facet]
     folders: list[FacetFolder]
@@ -380,7 +382,9 @@ class Result(BaseModel):
     title: str | None
     score: float
     inliers: int = Field(description="Matches that one map of the plane explains; 0: not verified.")
-    probability: float = Field(description="That the photos show the same, by geometry and score; calibrated.")
+    probability: float = Field(
+        description="Calibrated probability that the photos show the same thing, by geometry and score."
+    )
     found: bool = Field(description="Whether it is as probable as what is called found; the others are perhaps right.")
     homography: list[list[float]] | None = Field(description="3 x 3, from pixels of the query to the photo's.")
     number: int
@@ -397,7 +401,7 @@ class Result(BaseModel):
 
 
 class QueryRemark(BaseModel):
-    """What is to be known of how an uploaded photo was read."""
+    """A remark on how an uploaded photo was read."""
 
     name: str
     reason: str = Field(description="A part of a sentence, such as: the lowest 3% are missing.")
@@ -414,7 +418,7 @@ class SearchAnswer(BaseModel):
     global_descriptors: str = Field(description="What they did: none, shortlist, fused or alone.")
     augmented: bool = Field(description="Whether photos were scored with what they borrow of others.")
     similarity: dict[str, Any] | None
-    filter: dict[str, Any] | None = Field(description="What the photos had to fulfil, where that was asked for.")
+    filter: dict[str, Any] | None = Field(description="The filter of the search, if there was one.")
     passing: int | None = Field(description="How many photos did.")
     turned: bool = Field(description="Whether views at other turns than upright were looked at.")
     sure: bool = Field(description="Whether they can hardly change the answer, by what upright found.")
@@ -422,9 +426,11 @@ class SearchAnswer(BaseModel):
     results: list[Result]
     seconds: dict[str, float]
     rejected: list[int] = Field(
-        [], description="Photos that somebody called no match: they are left out. Not there: none."
+        [], description="Photos that were rejected as matches and left out; missing if there are none."
     )
-    remarks: list[QueryRemark] = Field([], description="On uploads that are not whole, or not quite one photo.")
+    remarks: list[QueryRemark] = Field(
+        [], description="Remarks on uploads that are incomplete, or not exactly one photo."
+    )
     uploads: list[str | None] = Field([], description="SHA-256 of each photo of the query, where one was uploaded.")
 
 
@@ -453,7 +459,9 @@ class MatchAnswer(BaseModel):
     photo: Photo
     score: float
     inliers: int
-    probability: float = Field(description="That the photos show the same, by geometry and score; calibrated.")
+    probability: float = Field(
+        description="Calibrated probability that the photos show the same thing, by geometry and score."
+    )
     found: bool = Field(description="Whether it is as probable as what is called found.")
     homography: list[list[float]] | None
     region: Region
@@ -492,7 +500,7 @@ class ImpressionsAnswer(BaseModel):
 
 
 class ClockDecided(BaseModel):
-    """What is decided about the print clock of impressions."""
+    """Decisions about the print clock of impressions."""
 
     clock: Literal["breaks", "widths"] = Field("breaks", description="Breaks, of woodcuts; widths, of engravings.")
     leave_out: list[Number] = Field([], max_length=MOST_DECIDED, description="Photos that are not read.")
@@ -502,12 +510,12 @@ class ClockDecided(BaseModel):
     )
     regions: list[Box] = Field([], max_length=MOST_DECIDED, description="Boxes of the reference that are not read.")
     before: list[tuple[Number, Number]] = Field(
-        [], max_length=MOST_DECIDED, description="Photos of which the first was printed before the second."
+        [], max_length=MOST_DECIDED, description="Pairs of photos; the first was printed before the second."
     )
 
 
 class ClockPhoto(BaseModel):
-    """What the print clock says of an impression."""
+    """The print clock's result for an impression."""
 
     name: str
     number: int
@@ -531,12 +539,12 @@ class ClockBreak(BaseModel):
 
 
 class PrintClockAnswer(BaseModel):
-    """In which order impressions were printed."""
+    """The order in which impressions were printed."""
 
     box: list[float] = Field(description="The frame, x0, y0, x1, y1 in pixels of the reference.")
     size: list[int] = Field(description="Width and height of the frame, pixels.")
-    decisions: ClockDecided = Field(description="That were followed.")
-    kept: ClockDecided = Field(description="That are kept with the reference.")
+    decisions: ClockDecided = Field(description="Decisions that were applied.")
+    kept: ClockDecided = Field(description="Decisions stored with the reference.")
     photos: list[ClockPhoto] = Field(description="The earliest first; those that do not match are not among them.")
     earlier: list[list[float]] = Field(description="Of each photo, the probability that it is earlier than each.")
     breaks: list[ClockBreak]
@@ -556,7 +564,7 @@ class GroupedPhoto(Photo):
     """A photo in a group."""
 
     duplicate_of: int | None = Field(description="Number of the photo that it is a near duplicate of.")
-    kind: Kind | None = Field(description=f"{KIND_HELP} Null where it is none.")
+    kind: Kind | None = Field(description=f"{KIND_HELP} Null if it is not a duplicate.")
 
 
 class Group(BaseModel):
@@ -574,13 +582,13 @@ class GroupPage(BaseModel):
     """A page of groups, the largest first."""
 
     total: int
-    inliers: int = Field(description="Fewest verified matches that link two photos.")
+    inliers: int = Field(description="Smallest number of verified matches that links two photos.")
     out_of_date: bool = Field(description="Whether photos were added or removed since the groups were found.")
     groups: list[Group]
 
 
 class IiifTiles(BaseModel):
-    """Tiles of a photo, as the IIIF Image API tells of them."""
+    """Tiles of a photo, as described by the IIIF Image API."""
 
     width: int
     scaleFactors: list[int]
@@ -598,7 +606,7 @@ class IiifInformation(BaseModel):
     profile: Literal["level2"] = "level2"
     width: int = Field(description="In which the photo is shown: that of the original, where the server gives it out.")
     height: int
-    maxWidth: int = Field(description="Longer side of what is given at once.")
+    maxWidth: int = Field(description="Longest side of a single answer.")
     tiles: list[IiifTiles]
     extraQualities: list[str]
     extraFormats: list[str]

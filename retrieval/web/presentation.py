@@ -1,4 +1,4 @@
-"""Photos as resources of the IIIF Presentation API 3.0, which viewers of libraries open, with what is known of them."""
+"""Photos as resources of the IIIF Presentation API 3.0, for viewers of libraries, with their metadata."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,7 +65,7 @@ class Presentation:
             See `spoken` and `plain`.
         photos : sequence of Photo
         notes : mapping of int to dict
-            An ``AnnotationPage`` of a photo, or where it is, by the number of the photo.
+            An ``AnnotationPage`` of a photo, or its address, by the number of the photo.
 
         Returns
         -------
@@ -73,14 +73,14 @@ class Presentation:
             A ``Manifest``, as JSON-LD.
         """
         canvases = [self._canvas(one, notes.get(one.number)) for one in photos]
-        made: Resource = {"@context": self._context(), "id": address, "type": "Manifest", "label": label}
+        resource: Resource = {"@context": self._context(), "id": address, "type": "Manifest", "label": label}
         if canvases:
-            made["thumbnail"] = canvases[0]["thumbnail"]
+            resource["thumbnail"] = canvases[0]["thumbnail"]
         if len(photos) == 1:
-            made |= _told(photos[0])
+            resource |= _told(photos[0])
         if self.access is not None:
-            made["services"] = [self.access]
-        return {**made, "items": canvases}
+            resource["services"] = [self.access]
+        return {**resource, "items": canvases}
 
     def searched(self, made: Resource, address: str) -> Resource:
         """Name the service that finds words in the photos of a manifest."""
@@ -90,7 +90,7 @@ class Presentation:
     def collection(
         self, address: str, label: Resource, manifests: Iterable[tuple[str, Resource, int | None]]
     ) -> Resource:
-        """Make a list of manifests: of each its address below the root, its label, and the photo that stands for it."""
+        """Make a list of manifests: for each its address below the root, its label, and its cover photo."""
         items = [
             {
                 "id": f"{self.root}{path}",
@@ -181,35 +181,35 @@ def plain(*texts: str) -> Resource:
 
 
 def spoken(text: str, **values: object) -> Resource:
-    """A text of ours in every language that pages have."""
+    """A text in every language of the pages."""
     return {code: [translate(text, code).format(**values)] for code in languages()}
 
 
 def _told(photo: Photo) -> Resource:
-    """What is known of a photo: as metadata, and where the Presentation API has a place of its own for it."""
+    """What is known of a photo, as metadata or in the properties that the Presentation API has for it."""
     pairs = []
     for row in FIELDS.values():
         value = getattr(photo, row.name)
         texts = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
         if texts and row.name not in _SHOWN_ELSEWHERE:
             pairs.append({"label": spoken(row.label), "value": plain(*texts)})
-    told: Resource = {}
+    resource: Resource = {}
     if photo.caption:
-        told["summary"] = plain(photo.caption)
+        resource["summary"] = plain(photo.caption)
     for column, texts in photo.others.items():
         pair = {"label": plain(column), "value": plain(*texts)}
         if column in _OWN or not texts:
             continue
         if column == ATTRIBUTION:
-            told["requiredStatement"] = {"label": spoken(said("Attribution")), "value": plain(*texts)}
-        elif column == RIGHTS and (found := _RIGHTS.fullmatch(texts[0])):
-            told["rights"] = f"http://{found[1]}"  # so their owners write them
+            resource["requiredStatement"] = {"label": spoken(said("Attribution")), "value": plain(*texts)}
+        elif column == RIGHTS and (matched := _RIGHTS.fullmatch(texts[0])):
+            resource["rights"] = f"http://{matched[1]}"  # so their owners write them
         elif column == SOURCE and _PAGE.fullmatch(texts[0]):
             label = spoken(said("Where it comes from"))
-            told["homepage"] = [{"id": texts[0], "type": "Text", "format": "text/html", "label": label}]
+            resource["homepage"] = [{"id": texts[0], "type": "Text", "format": "text/html", "label": label}]
         else:
             pairs.append(pair)
-    return {**told, **({"metadata": pairs} if pairs else {})}
+    return {**resource, **({"metadata": pairs} if pairs else {})}
 
 
 def _annotation(address: str, motivation: str, text: str, target: str) -> Resource:

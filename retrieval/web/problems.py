@@ -1,4 +1,4 @@
-"""What the server answers where it cannot do what was asked: one sentence, never a trace."""
+"""Answers to requests that fail: one sentence, never a traceback."""
 
 import errno
 import html
@@ -26,17 +26,17 @@ BUSY_SECONDS = 2  # after which a client may try again
 
 _STATUSES = {"request": 400, "locked": 403, "missing": 404, "elsewhere": 409, "gone": 410, "pixels": 413, "large": 413}
 _STATUSES |= {"photo": 415, "name": 422, "memory": 503, "cluster": 503, "changed": 503, DAMAGED: 503, "full": 507}
-"""By the kind of an error, which says the same wherever it is raised."""
+"""HTTP status by the kind of an error, the same wherever it is raised."""
 _KNOWN = {
     404: "There is nothing at this address.",
-    405: "This address does not take that kind of request.",
+    405: "This address does not accept that kind of request.",
     408: "The request took too long to arrive: try again.",
     413: "The request is too large.",
 }
 
 
 class ProblemError(Exception):
-    """A request that is not met.
+    """A request failed.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ProblemError(Exception):
     text : str or Message
         What is wrong, and what to do.
     retry : int, optional
-        Seconds after which it may be asked again.
+        Seconds after which the client may try again.
     """
 
     def __init__(self, status: int, text: str | Message, retry: int | None = None, **values: object) -> None:
@@ -56,10 +56,7 @@ class ProblemError(Exception):
 
 @contextmanager
 def refusing(status: int = 409) -> Iterator[None]:
-    """Refuse a request where what it asks for cannot be done, with a status where the error has none of its own.
-
-    Errors of the database itself stay as they are.
-    """
+    """Turn a CairnError into a refused request, with a default status. Errors of the database itself pass unchanged."""
     try:
         yield
     except DatabaseError:
@@ -77,15 +74,15 @@ def is_full(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
-        said = error.cause if isinstance(error, DatabaseError) else str(error)
-        if isinstance(error, (DatabaseError, sqlite3.Error)) and re.search("disk is full|No space left", said):
+        cause = error.cause if isinstance(error, DatabaseError) else str(error)
+        if isinstance(error, (DatabaseError, sqlite3.Error)) and re.search("disk is full|No space left", cause):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
 def validation_sentence(errors: Sequence[Any]) -> str:
-    """Say the first thing that is wrong with the fields of a request, without what was typed."""
+    """Describe the first invalid field of a request, without its value."""
     if not errors:
         return "The request is not valid."
     first = errors[0]
@@ -98,19 +95,17 @@ def validation_sentence(errors: Sequence[Any]) -> str:
 
 
 def problem(request: Request, status: int, message: str | Message, headers: dict[str, str] | None = None) -> Response:
-    """The answer to a request that is not met: JSON, or a small page where a browser asked for one; without paths.
-
-    JSON has the sentence in English, ``detail``, and where it has a translation that in the visitor's language, too,
-    ``said``.
+    """The answer to a failed request, without paths: JSON, or a small page for a browser. JSON has the sentence in
+    English, ``detail``, and its translation into the visitor's language, ``said``, if there is one.
     """
     service = getattr(request.app.state, "service", None)  # a server of several collections has no single one
     places = service.places if service is not None else ()
     message = Message.of(message)
-    sentence, said = (
+    sentence, translated = (
         without_paths(" ".join(in_language(message, language).split()), places)
         for language in (ENGLISH, language_of(request))
     )
-    headers = {"Cache-Control": "no-store"} | dict(headers or {})  # what is wrong now may be mended in a moment
+    headers = {"Cache-Control": "no-store"} | dict(headers or {})  # the cause may be gone in a moment
     if status == 503:
         headers.setdefault("Retry-After", str(BUSY_SECONDS))
     root = request.scope.get("root_path", "")
@@ -118,16 +113,18 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
         "accept", ""
     )
     if page and request.method in ("GET", "HEAD"):
-        text = _PAGE.format(status=status, sentence=html.escape(said), root=html.escape(quote(root)))
+        text = _PAGE.format(status=status, sentence=html.escape(translated), root=html.escape(quote(root)))
         return HTMLResponse(text, status, headers)
-    return JSONResponse({"detail": sentence} | ({"said": said} if said != sentence else {}), status, headers)
+    return JSONResponse(
+        {"detail": sentence} | ({"said": translated} if translated != sentence else {}), status, headers
+    )
 
 
 def install(app: FastAPI) -> None:
-    """Have an application answer its errors so."""
+    """Install these answers as error handlers of an application."""
 
     def full(request: Request) -> Response:
-        error = ProblemError(507, "The disk of the server is full: nothing was lost; free some room, then try again.")
+        error = ProblemError(507, "The disk of the server is full: nothing was lost; free some space, then try again.")
         return problem(request, error.status, error.message)
 
     @app.exception_handler(OSError)

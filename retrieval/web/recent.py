@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from retrieval.library.photos import PhotoRow
 
 SECONDS = 10.0
-"""So long a row is remembered: a photo that is removed is shown for no longer."""
+"""Seconds for which a row is cached: a removed photo is not shown for longer."""
 
 MOST = 2_000
 
@@ -26,7 +26,7 @@ class RecentRows:
         self._rows: OrderedDict[int, tuple[float, PhotoRow]] = OrderedDict()
 
     def remember(self, rows: Iterable[PhotoRow]) -> None:
-        """Remember rows as they are now; the oldest ones are forgotten where there are too many."""
+        """Cache rows; the oldest ones are dropped if there are too many."""
         until = self._clock() + SECONDS
         for row in rows:
             self._rows.pop(row.number, None)

@@ -1,4 +1,4 @@
-"""Pages as they are sent: a page's own part in the shell that all share, with addresses below where the server lies."""
+"""Rendering of pages: a page's own part in the shared shell, with addresses below the root of the server."""
 
 import hashlib
 import json
@@ -20,10 +20,10 @@ STATIC = PAGES.parent / "static"
 SCRIPTS = STATIC / "js"
 SHELL = "shell"
 HEADERS = {"Cache-Control": "no-cache", "Vary": "Accept-Language, Cookie"}
-"""Of a page: another visitor may get it in another language."""
+"""Headers of a page, which depends on the visitor's language."""
 
 SHELF = "cairn.shelf"
-"""Where the scope of a request says the address of the list of collections, where the server has several."""
+"""Key in a request's scope: address of the list of collections, if the server has several."""
 
 _NAV = re.compile(r'\s*<button[^>]* id="menu".*?</button>|\s*<nav\b.*?</nav>', re.DOTALL)
 _ADDRESS = re.compile(r'\b(href|src|action)="/')
@@ -59,12 +59,12 @@ def render(name: str, root: str = "", language: str = ENGLISH, server: str | Non
 
 
 def language_of(request: Request) -> str:
-    """Choose the language of an answer: what the visitor chose, else what their browser prefers."""
+    """Choose the language of an answer: that of the visitor's choice, else of the browser."""
     return choose_language(request.cookies.get(COOKIE), request.headers.get("accept-language", ""))
 
 
 def show_page(request: Request, name: str, status: int = 200, **more: str) -> HTMLResponse:
-    """Answer with a page, in the language that the visitor chose, else in the one that their browser prefers.
+    """Answer with a page, in the language that the visitor chose or their browser prefers.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def show_page(request: Request, name: str, status: int = 200, **more: str) -> HT
 
 
 def read_page(name: str) -> tuple[dict[str, str], str]:
-    """Read a page's file: the fields of its head, and what stands in <main>."""
+    """Read a page's file: the fields of its head, and the contents of <main>."""
     head, _, main = (PAGES / f"{name}.html").read_text(encoding="utf-8").partition("\n\n")
     return dict(line.split(": ", 1) for line in head.splitlines()), main.rstrip("\n")
 
@@ -100,16 +100,16 @@ def modules_of(script: str | None) -> tuple[str, ...]:
 
     A browser that knows them from the start asks for all at once.
     """
-    found = dict.fromkeys([] if script is None else [script])
-    waiting = list(found)
+    modules = dict.fromkeys([] if script is None else [script])
+    waiting = list(modules)
     while waiting:
         file = SCRIPTS / waiting.pop(0)
         for address in _IMPORT.findall(file.read_text(encoding="utf-8")):
             path = (file.parent / address).resolve().relative_to(SCRIPTS).as_posix()
-            if path not in found:
-                found[path] = None
+            if path not in modules:
+                modules[path] = None
                 waiting.append(path)
-    return tuple(found)[1:]
+    return tuple(modules)[1:]
 
 
 @cache
@@ -142,7 +142,7 @@ def _fields(language: str) -> list[dict[str, Any]]:
 
 @cache
 def _page(name: str, language: str) -> str:
-    """A page in its shell, as its files are when it is first asked for."""
+    """A page in its shell, cached at its first request."""
     fields, main = read_page(name)
     text = translate_html((PAGES / f"{fields.get('shell', SHELL)}.html").read_text(encoding="utf-8"), language)
     if fields.get("nav") == "none":  # it belongs to no collection

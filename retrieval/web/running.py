@@ -1,4 +1,4 @@
-"""Running a server: what the commands `cairn serve` and `cairn open` have in common."""
+"""Running a server: common code of `cairn serve` and `cairn open`."""
 
 import contextlib
 import sys
@@ -22,26 +22,27 @@ OPENING = 600.0
 """Seconds after which a collection that has not been opened is given up: a large one may be on a slow drive."""
 
 STOPPING = "cairn.stopping"
-"""Where the scope of a request has a function that says whether the server is about to end."""
+"""Key in a request's scope: a function that says whether the server is about to end."""
 
 PHOTOS = "Photos"
-"""Panel of the options that say what is done with photos' files."""
+"""Panel of the options about photos' files."""
 
 Host = Annotated[
     str,
     typer.Option(
-        metavar="ADDRESS", help="Address to listen at; others than this machine are answered only with --password-file."
+        metavar="ADDRESS", help="Address to listen on; other machines are only answered with --password-file."
     ),
 ]
 Workers = Annotated[
-    int, typer.Option(help="Processes that search a collection, and as many that decode photos.", min=1)
+    int, typer.Option(help="Number of processes that search a collection; as many others decode photos.", min=1)
 ]
 Originals = Annotated[
     bool | None,
     typer.Option(
         "--originals/--no-originals",
-        help="Let the files of photos be taken away, with what cameras wrote into them (default: where the server is "
-        "for you alone, so not with --password-file, --forwarded-from, --allowed-host or --every-user).",
+        help="Let visitors download the original files of photos, with all that cameras wrote into them (default: only "
+        "if the server is for you alone, so not with --password-file, --forwarded-from, --allowed-host or "
+        "--every-user).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -50,8 +51,9 @@ Roots = Annotated[
     list[Path] | None,
     typer.Option(
         "--photos",
-        help="Folder below which photos may be chosen in the browser; may be repeated (default: your home folder, "
-        "and none with --password-file, --forwarded-from, --allowed-host or --every-user, which let others in).",
+        help="Folder from which photos may be chosen in the browser, with all its subfolders; may be repeated "
+        "(default: your home folder, and none with --password-file, --forwarded-from, --allowed-host or --every-user, "
+        "which let others in).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -62,7 +64,7 @@ IiifHosts = Annotated[
     typer.Option(
         "--allow-host",
         metavar="HOST",
-        help="Let jobs ask this host for pages (IIIF) although its address is not one of the public Internet; may be "
+        help="Let jobs fetch IIIF pages from this host although its address is not on the public Internet; may be "
         "repeated.",
         rich_help_panel=PHOTOS,
         show_default=False,
@@ -73,7 +75,8 @@ Bin = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Let duplicates be moved to this folder, from where they can be put back (default: no file is moved).",
+        help="Let visitors move duplicates to this folder, from which they can be put back (default: no file is "
+        "moved).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -82,7 +85,7 @@ Bin = Annotated[
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What is done with photos' files, as the command line has it."""
+    """Handling of photos' files, as options of the command line."""
 
     originals: Originals = None
     photos: Roots = None
@@ -92,15 +95,15 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a server runs, whatever it serves."""
+    """How a server runs."""
 
     host: str = "127.0.0.1"  # address to listen at
     port: int = 8000  # 0: any that is free
     workers: int = 2  # processes that search a collection, and the same number that decode photos
-    originals: bool | None = None  # whether photos' files may be taken away; None: where `is_local`
-    photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder where `is_local`
+    originals: bool | None = None  # whether photos' files may be downloaded; None: if `is_local`
+    photos: tuple[Path, ...] = ()  # folders from which photos may be chosen; (): the home folder if `is_local`
     bin: Path | None = None  # folder that duplicates may be moved to
-    iiif_hosts: tuple[str, ...] = ()  # that may be asked for pages although their addresses are not public
+    iiif_hosts: tuple[str, ...] = ()  # hosts that pages may be fetched from although their addresses are not public
     access: AccessOptions = field(
         default_factory=lambda: AccessOptions(own_user=True, hosts=LOOPBACK)
     )  # clients that are answered
@@ -110,7 +113,7 @@ class RunOptions:
     def of_command(
         cls, host: str, port: int, workers: int, files: FileOptions, network: NetworkOptions
     ) -> "RunOptions":
-        """Make them of the options of a command; raises CairnError if one of these is wrong."""
+        """Make the options from those of a command; raises CairnError if one of these is wrong."""
         return cls(
             host=host,
             port=port,
@@ -125,9 +128,8 @@ class RunOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server is for its own user alone: it listens to no other machine, and no option says others come.
-
-        Clients of a proxy on this machine come from this machine, too: the address is no evidence then.
+        """Whether the server is only for its own user: it listens only to this machine, and no option lets others in.
+        Clients of a proxy on this machine come from this machine too, so the address does not prove it.
         """
         return is_loopback(self.host) and not self.access.expects_others
 
@@ -136,12 +138,12 @@ class RunOptions:
         for folder in self.photos:
             if not folder.is_dir():
                 raise CairnError(
-                    "There is no folder {folder}, given with {--photos}; check the name.", folder=repr(str(folder))
+                    "There is no folder {folder}, named with {--photos}; check the name.", folder=repr(str(folder))
                 )
         return self.photos or ((Path.home(),) if self.is_local else ())
 
     def serve_options(self) -> "ServeOptions":
-        """Say how a collection is served by such a server."""
+        """Return the options with which a collection is served."""
         from retrieval.web.service import ServeOptions
 
         options = ServeOptions(access=self.access, roots=self.roots(), iiif_hosts=self.iiif_hosts)
@@ -166,7 +168,7 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
     options : RunOptions
         How.
     begun : callable
-        Is given the server's address, once that has been said.
+        Called with the server's address, after that was printed.
     """
     import signal
 
@@ -191,7 +193,7 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
     begun(where)
 
     async def told(scope: Any, receive: Any, send: Any) -> None:
-        """Have answers that last know when the server is to end."""
+        """Let long answers know when the server is about to end."""
         scope[STOPPING] = lambda: server.should_exit
         await app(scope, receive, send)  # type: ignore[operator]
 
@@ -205,21 +207,21 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)
-    # The server ends in good order, and passes the signal on. SIGTERM is seen to be what ended the process.
+    # The server ends cleanly and passes the signal on, so that SIGTERM is seen as the cause of its end.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
 
 
 def with_token(address: str, token: str) -> str:
-    """Return an address that lets its browser in, where there is a token."""
+    """Return an address with the token, if there is one."""
     from retrieval.web.access.own_user import PARAMETER
 
     return f"{address}?{PARAMETER}={token}" if token else address
 
 
 def show(address: str) -> None:
-    """Open an address in the web browser, where there is a screen to see it on."""
+    """Open an address in the web browser, if there is a screen."""
     import os
     import webbrowser
 
@@ -229,14 +231,14 @@ def show(address: str) -> None:
 
 
 def address_of(listening: "socket.socket", host: str) -> str:
-    """Return the address that this machine reaches a server by, such as ``http://127.0.0.1:8000/``."""
+    """Return the address of a server for this machine, such as ``http://127.0.0.1:8000/``."""
     port = listening.getsockname()[1]
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 
 def listen(host: str, port: int, *, fallback: bool = False) -> "socket.socket":
-    """Listen at an address, or at another port where it is taken and `fallback`; CairnError where that cannot be."""
+    """Listen on an address, or with `fallback` on another port if it is in use; raises CairnError if that fails."""
     import errno
     import socket
 

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ListenOptions:
-    """Where the server listens, and how much it does at a time, as the command line has it."""
+    """Address and workers of the server, as options of the command line."""
 
     host: Host = "127.0.0.1"
-    port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.", min=0, max=65535)] = 8000
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free port.", min=0, max=65535)] = 8000
     workers: Workers = 2
 
 
 @dataclass(frozen=True)
 class ServedOptions:
-    """How the collection is served, as the command line has it."""
+    """How the collection is served, as options of the command line."""
 
     similarity: Annotated[Path | None, shown_option(SearchOptions, "similarity", panel="")] = None
     catalogue: CatalogueAddress = None
@@ -43,7 +43,7 @@ class ServedOptions:
             ImageOptions,
             "max_pixels",
             panel="",
-            help="Pixels of a photo that is shown, or searched for, at most (default: those of cairn index for photos "
+            help="Largest photo that is shown or searched for, in pixels (default: the limit of cairn index for photos "
             "of the collection, 100,000,000 for others).",
         ),
     ] = None
@@ -66,7 +66,7 @@ def serve(
 
     running = RunOptions.of_command(listening.host, listening.port, listening.workers, files, network)
     more = vars(served).copy()
-    with joined(cluster, shards) as work:  # those who search connect to it themselves
+    with joined(cluster, shards) as work:  # the processes that search connect to it themselves
         if work is not None:
             more |= {"cluster": work.scheduler, "shards": work.number}
         serve_collection(collection, running, show if open_browser else lambda _: None, **more)
@@ -75,7 +75,7 @@ def serve(
 def serve_collection(
     collection: Path, running: RunOptions, begun: Callable[[str], object], *, fallback: bool = False, **more: Any
 ) -> None:
-    """Serve one collection until the server is told to stop.
+    """Serve one collection until the server is stopped.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def serve_collection(
     begun : callable
         Is given its address.
     fallback : bool
-        Listen at another port where the one that is wanted is taken.
+        Listen on another port if the requested one is in use.
     **more
         Of `ServeOptions`.
     """
@@ -97,7 +97,7 @@ def serve_collection(
         service: Service = app.state.service
         service.start()
         try:
-            # What is wrong with the collection is said before the address is.
+            # Errors of the collection are reported before the address is printed.
             open_collection(service.searching, collection)
             run(app, listening, running, begun)
         finally:
@@ -105,7 +105,7 @@ def serve_collection(
 
 
 def open_collection(pool: "WorkerPool", folder: Path, seconds: float = OPENING) -> None:
-    """Wait until the collection is open; CairnError where that takes too long, or the process dies."""
+    """Wait until the collection is open; raises CairnError if that takes too long, or if the process dies."""
     from index.errors import CairnError
     from retrieval.web.pool.workers import Died, TookTooLong
 
@@ -119,6 +119,6 @@ def open_collection(pool: "WorkerPool", folder: Path, seconds: float = OPENING) 
         ) from None
     except Died:
         raise CairnError(
-            f"The process that opens {folder} died, most likely for want of memory: try fewer --workers, or run "
-            "cairn check."
+            f"The process that opens {folder} died, most likely because there was not enough memory: try fewer "
+            "--workers, or run cairn check."
         ) from None

@@ -1,4 +1,4 @@
-"""What all routes share: the catalogue, the workers, and the folders that may be written."""
+"""Shared state of all routes: the catalogue, the workers, and writable folders."""
 
 import asyncio
 import hashlib
@@ -54,11 +54,11 @@ from retrieval.web.taking.exports import ExportOptions
 from retrieval.web.uploads import Receiver, UploadOptions
 
 LOOK = 30.0
-"""Seconds at least between two looks for damage where nobody searches."""
+"""Least seconds between two checks for damage while there are no searches."""
 MOST_TAGS = 5000
 """That are counted."""
 _LINK_DIGITS = 16  # of the SHA-256 of a file, in the address of its photo
-_LOOK = 0.5  # seconds between two looks at whether a client has left
+_LOOK = 0.5  # seconds between two checks whether a client has left
 
 
 @dataclass(frozen=True)
@@ -70,24 +70,24 @@ class ServeOptions:
     similarity: Path | None = None  # file of a learnt similarity
     cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
     shards: int = 1  # that the collection is cut into for them
-    server: str | None = None  # tells this server from others: see `retrieval.web.shelf.instance`
+    server: str | None = None  # distinguishes this server from others: see `retrieval.web.shelf.instance`
     max_pixels: int | None = None  # of a photo that is shown, or searched for; None: of uploads `MAX_PIXELS`
-    title: str | None = None  # what people call the collection; None: as its folder is called
+    title: str | None = None  # title of the collection; None: the name of its folder
     decoding: WorkerPool | None = None  # decodes photos, shared by several collections; None: one of its own
-    # Access control; None: the application that this is mounted in has it.
+    # Access control; None: that of the application in which this one is mounted.
     access: AccessOptions | None = field(default_factory=AccessOptions)
-    # The workers that search: behind the server itself, so that pages come at once while all cores search.
+    # The workers that search, with lower priority than the server, so that pages stay fast while all cores search.
     search: WorkerPoolOptions = field(default_factory=lambda: WorkerPoolOptions(uploads=1, nice=5))
     # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.
     pictures: WorkerPoolOptions = field(
         default_factory=lambda: WorkerPoolOptions(uploads=1, waiting=1000, seconds=30.0, memory=2 << 30)
     )
-    bin: Path | None = None  # folder that photos' files may be moved to; None: no file is ever moved
+    bin: Path | None = None  # folder that photos' files may be moved to; None: no file is moved
     uploads: UploadOptions = field(default_factory=UploadOptions)  # limits
     exports: ExportOptions = field(default_factory=ExportOptions)  # limits
     queue: Queue | None = None  # of jobs, shared by the collections of a folder; None: one of its own
-    roots: tuple[Path, ...] = ()  # folders below which photos may be chosen in the browser
-    iiif_hosts: tuple[str, ...] = ()  # that may be asked for pages although their addresses are not public
+    roots: tuple[Path, ...] = ()  # folders from which photos may be chosen in the browser
+    iiif_hosts: tuple[str, ...] = ()  # hosts that pages may be fetched from although their addresses are not public
     # Limits of uploads that are kept.
     kept: UploadOptions = field(
         default_factory=lambda: UploadOptions(photo_bytes=2_000_000_000, photos=100, requests=4, seconds=600.0)
@@ -97,7 +97,7 @@ class ServeOptions:
 
 
 class BrokenOff(ProblemError):
-    """The process died that worked on a request."""
+    """The process of a request died."""
 
 
 class Service:
@@ -121,8 +121,8 @@ class Service:
         self.collection = Collection.open(folder, catalogue=options.catalogue)
         self.name = options.title or folder.resolve().name
         self.cache = options.cache or folder / "cache"
-        given = [(options.similarity, "the learnt similarity")] if options.similarity else []
-        self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *given)
+        files = [(options.similarity, "the learnt similarity")] if options.similarity else []
+        self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *files)
         self._place = ServedCollection(folder, options.catalogue, options.similarity, options.cluster, options.shards)
         if options.max_pixels is not None:
             self._place = replace(self._place, max_pixels=options.max_pixels)
@@ -133,15 +133,15 @@ class Service:
         self.folder = folder.absolute()
         self.queue = options.queue or queue_of(self.folder, options.roots)
         self.queue.hosts = options.iiif_hosts
-        self.in_queue = ALONE if options.queue is None else folder.name  # how the queue calls the collection
+        self.in_queue = ALONE if options.queue is None else folder.name  # name of the collection in the queue
         if options.catalogue is not None:
             self.queue.name_catalogue(self.in_queue, options.catalogue)
-        self.keeping: tuple[Path, Receiver] | None = None  # receives uploads that are kept, and in which folder
-        self.keeping_lock = threading.Lock()  # of two first uploads at once one makes it
+        self.keeping: tuple[Path, Receiver] | None = None  # receives uploads that are stored, and their folder
+        self.keeping_lock = threading.Lock()  # only one of two simultaneous first uploads creates it
         self.listeners = Listeners()  # connections that receive events of jobs
         self.exporting = 0  # requests whose files are looked at
         self.damage: CairnError | None = None  # of the collection, as far as it is known
-        self._looked = -LOOK  # when it was last looked for
+        self._looked = -LOOK  # time of the last check
         self._counts: dict[str, tuple[int, list[tuple[str, int]]]] = {}  # by what: see `_counted`
 
     def start(self) -> None:
@@ -159,7 +159,7 @@ class Service:
             self.queue.start()
 
     def stop(self) -> None:
-        """End the workers, and remove what they leave."""
+        """End the workers, and remove their temporary files."""
         if not self._started:
             return
         self._started = False
@@ -176,7 +176,7 @@ class Service:
         self.collection.catalogue.close()
 
     def is_ready(self) -> bool:
-        """Whether all is open that searches need, and no damage shows, which is looked for now and then."""
+        """Whether the server is ready to search and no damage was found, which is checked from time to time."""
         if not self.searching.is_open:
             return False
         if time.monotonic() - self._looked > LOOK:
@@ -192,11 +192,11 @@ class Service:
             self.damage = error
 
     def wrote(self) -> None:
-        """Have the collection sealed soon: to be called by every request that wrote to the catalogue."""
+        """Have the collection sealed soon; called by every request that wrote to the catalogue."""
         self.sealing.wrote()
 
     def begin(self, work: JobKind) -> QueuedJob:
-        """Queue work on the collection; raises ProblemError if that cannot be."""
+        """Queue a job for the collection; raises ProblemError if that is not possible."""
         try:
             return self.queue.add(self.in_queue, work)
         except OutsideError as error:
@@ -205,7 +205,7 @@ class Service:
             raise ProblemError(507, error.message) from None
 
     def takes_from(self, path: Path) -> bool:
-        """Whether photos may be taken from a place by the browser: it stays below the roots, or was uploaded."""
+        """Whether the browser may add photos from a place: it is below the roots, or was uploaded."""
         return stays_below(path, allowed(self.folder, self.options.roots))
 
     def count(self) -> int:
@@ -221,7 +221,7 @@ class Service:
         return [one.name for one in photos_there(self.collection.catalogue, numbers, self.cache)]
 
     def away(self) -> list[tuple[str, int]]:
-        """Folders that photos were indexed with and that are not there, or empty, and how many photos each has."""
+        """Indexed folders that are missing or empty, with the number of photos of each."""
         counted = self._counted("folders", lambda: count_by_root(self.collection.catalogue.places()))
         return [(folder, photos) for folder, photos in counted if is_away(folder)]
 
@@ -230,7 +230,7 @@ class Service:
         return self._counted("tags", lambda: browsing.tags(self.collection.catalogue, MOST_TAGS))
 
     def _counted(self, what: str, count: Callable[[], list[tuple[str, int]]]) -> list[tuple[str, int]]:
-        """Count something where the catalogue has changed since that was counted last: each page asks for it."""
+        """Return a cached count, counted again if the catalogue has changed: each page needs it."""
         revision = self.collection.catalogue.revision()
         known = self._counts.get(what)
         if known is None or known[0] != revision:
@@ -247,7 +247,7 @@ class Service:
         """Have a worker search, and wait."""
         try:
             answer = await run_job(self.searching, request, job, wanted, upload, seconds)
-        except BrokenOff:  # the system kills a process that reads on where a file was cut short
+        except BrokenOff:  # the system kills a process that reads beyond the end of a truncated mapped file
             await run_in_threadpool(self._look_for_damage)
             if self.damage is not None:
                 raise ProblemError(503, self.damage.message) from None
@@ -269,9 +269,8 @@ class Service:
         least_pixels: int = 0,
         seconds: float | None = None,
     ) -> Answer:
-        """Have a worker decode a photo, and wait.
-
-        A photo of the collection may have `least_pixels`, unless the server is told how many.
+        """Have a worker decode a photo, and wait. A photo of the collection may have `least_pixels`, unless the server
+        has its own limit.
         """
         limit = self.options.max_pixels or max(self.collection.options.image.max_pixels, least_pixels)
         if upload:
@@ -291,9 +290,8 @@ async def run_job(
     upload: bool = False,
     seconds: float | None = None,
 ) -> Answer:
-    """Have a pool do a job for a request, and wait as long as its client does; raises ProblemError if it cannot.
-
-    A job with an `upload` keeps no job waiting that is of photos of the collection.
+    """Have a pool do a job for a request, and wait as long as its client does; raises ProblemError if it fails. A job
+    with an `upload` does not delay jobs with photos of the collection.
     """
     try:
         future = pool.submit(job, wanted, seconds, client=request.scope.get(CLIENT, ""), upload=upload)
@@ -311,24 +309,26 @@ async def run_job(
     except TookTooLong:
         seconds = pool.options.seconds if seconds is None else seconds
         raise ProblemError(
-            504, "This took more than {seconds} seconds and was given up: ask for less.", seconds=f"{seconds:g}"
+            504, "This took more than {seconds} seconds and was stopped: ask for less.", seconds=f"{seconds:g}"
         ) from None
     except Died:
         raise BrokenOff(
-            503, "The work on this request broke off, most likely for want of memory: try again, or with another photo."
+            503,
+            "The work on this request was broken off, most likely because there was not enough memory: try again, "
+            "or with another photo.",
         ) from None
     except Failed as error:
         log_trace(str(error))
-        raise ProblemError(500, "Something went wrong in the server: what it prints says more.") from None
+        raise ProblemError(500, "Something went wrong in the server: its log says more.") from None
 
 
 def folder_id(folder: str) -> str:
-    """Return what stands for a folder where its path is not told."""
+    """Return a public name of a folder, without its path."""
     return hashlib.sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def service_of(request: Request) -> Service:
-    """The service that a request is for."""
+    """The service of a request."""
     service = request.app.state.service
     assert isinstance(service, Service)
     return service
@@ -336,9 +336,8 @@ def service_of(request: Request) -> Service:
 
 @contextmanager
 def changing(request: Request, status: int = 409) -> Iterator[Session]:
-    """A transaction in which a request changes the catalogue, which is sealed soon after.
-
-    `refusing` says what becomes of errors.
+    """A transaction in which a request changes the catalogue, which is sealed soon after. Errors are handled by
+    `refusing`.
     """
     service = service_of(request)
     with refusing(status), service.collection.catalogue.writing() as session:
@@ -364,7 +363,7 @@ def describe_photo(service: Service, row: PhotoRow) -> PhotoDetails:
 
 
 def _facts(photo: KnownPhoto) -> dict[str, Any]:
-    """What is known of a photo, but for where its file lies."""
+    """What is known of a photo, without the path of its file."""
     facts = photo.to_dict()
     del facts["path"]
     return {**facts, "folder": photo.folder}

@@ -1,4 +1,6 @@
-"""Uploads: bounded while they stream in, kept under random names in a private folder, and gone after the request."""
+"""Uploads: limited while they stream in, stored under random names in a private folder, and deleted after the
+request.
+"""
 
 import asyncio
 import contextlib
@@ -19,12 +21,12 @@ from retrieval.web.problems import ProblemError
 
 
 def form_of(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    """Describe a form that a route takes, for the document of the API.
+    """Describe the form of a route for the OpenAPI document.
 
     Parameters
     ----------
     fields : dict
-        The JSON schema of each field, by its name; or the model of a field that is JSON.
+        The JSON schema of each field by its name, or the model of a JSON field.
     required : list of str
         Fields that must be there.
 
@@ -42,7 +44,7 @@ def form_of(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 
 def add_models(document: dict[str, Any], models: Sequence[type[BaseModel]]) -> None:
-    """Add models of fields of forms to the document of the API: forms are read by hand, so FastAPI knows none."""
+    """Add models of form fields to the OpenAPI document: forms are parsed by hand, so FastAPI does not know them."""
     schemas = document["components"]["schemas"]
     for model in models:
         schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -52,14 +54,14 @@ def add_models(document: dict[str, Any], models: Sequence[type[BaseModel]]) -> N
 
 @dataclass(frozen=True)
 class UploadOptions:
-    """What may be uploaded at once."""
+    """Limits of uploads."""
 
     photo_bytes: int = 50_000_000  # bytes of one photo
     photos: int = 8  # photos of one request
     requests: int = 16  # requests with photos that are received and answered at a time: bounds what the disk must hold
     field_bytes: int = 64_000  # bytes of a field that is no photo
     seconds: float = 60.0  # in which a request must have arrived
-    # What is too large is still received to its end, up to a limit, and thrown away: a browser that cannot send
+    # Too large requests are still received to their end, up to a limit, and discarded: a browser that cannot send
     # all it has does not read the answer.
     drained_bytes: int = 1_000_000_000
 
@@ -70,7 +72,7 @@ class Uploads:
 
     fields: dict[str, str] = field(default_factory=dict)
     photos: list[Path] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)  # of the photos, as their sender calls them
+    names: list[str] = field(default_factory=list)  # names of the photos given by the sender
 
 
 class Receiver:
@@ -79,7 +81,7 @@ class Receiver:
     Parameters
     ----------
     folder : Path
-        A private folder, where photos are kept while they are needed.
+        A private folder, which holds photos while they are needed.
     options : UploadOptions
         Limits.
     """
@@ -95,8 +97,8 @@ class Receiver:
         Raises
         ------
         ProblemError
-            It is not such a form (400), has too much in it (413), does not arrive in time (504), or too many others do
-            already (503).
+            It is not such a form (400), is too large (413), does not arrive in time (504), or too many are being
+            received (503).
         """
         if self._open >= self._options.requests:
             raise ProblemError(503, "The server is busy: try again in a moment.")
@@ -132,13 +134,13 @@ async def _read(request: Request, form: "_Form", boundary: bytes, options: Uploa
         if problem is None:
             try:
                 parser.write(chunk)
-            except FormParserError:  # it is the base of all that the parser raises
+            except FormParserError:  # base class of the parser's errors
                 problem = ProblemError(400, "The form is damaged: try again.")
             except ProblemError as error:
                 problem = error
             except OSError as error:
                 problem = ProblemError(
-                    503, "The server cannot keep the upload ({strerror}): try again later.", strerror=error.strerror
+                    503, "The server cannot store the upload ({strerror}): try again later.", strerror=error.strerror
                 )
         elif received > options.drained_bytes:
             break
@@ -149,7 +151,7 @@ async def _read(request: Request, form: "_Form", boundary: bytes, options: Uploa
 
 
 class _Form:
-    """Puts together the events of the parser."""
+    """Collects the events of the parser."""
 
     def __init__(self, folder: Path, options: UploadOptions) -> None:
         self.uploads = Uploads()
@@ -237,6 +239,6 @@ class _Form:
 
 
 def _called(name: bytes, count: int) -> str:
-    """What an upload is called in answers: its file's name without folders, which nothing is ever written under."""
+    """Name of an upload in answers: that of its file without folders; nothing is written under it."""
     text = name.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2].strip()
     return text[:200] or f"upload {count + 1}"

@@ -168,7 +168,7 @@ def test_failures_are_told_once_and_other_files_are_counted(tmp_path: Path, cair
     run = ("index", collection, folder, "--vocabulary", indexed.folder, "--workers", 1)
     said = cairn(*run).out
     assert said.count("\nfailed: ") == 2 and "Of the failed" not in said
-    assert "Passed over: 3 .odt, 1 .cr2, 1 without an ending (no photos that Cairn reads)." in said
+    assert "Passed over: 3 .odt, 1 .cr2, 1 without an ending (not photos that Cairn can read)." in said
     report = cairn(*run, "--json").json
     assert report["passed_over"] == {".odt": 3, ".cr2": 1, "": 1}
     assert (len(report["failed"]), report["failed_before"]) == (2, 2)
@@ -456,8 +456,8 @@ def test_a_wrong_index_is_one_sentence_and_leaves_nothing_behind(
 
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("Dear")
-    assert "folder of its own" in cairn("index", tmp_path / "other", tmp_path / "a.png").refused()
-    assert "folder of its own" in cairn("index", tmp_path / "a.png", tmp_path / "a.png").refused()
+    assert "choose a new folder for the collection" in cairn("index", tmp_path / "other", tmp_path / "a.png").refused()
+    assert "choose a new folder for the collection" in cairn("index", tmp_path / "a.png", tmp_path / "a.png").refused()
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["letter.txt"]
     assert "keep" in cairn("query", tmp_path / "c", "a.png", "--engine", "raw").refused()
     assert "another vocabulary" in cairn(*good, "--vocabulary", indexed.folder).refused()

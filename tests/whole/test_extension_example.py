@@ -102,7 +102,7 @@ def test_a_collection_made_with_it_is_searched_by_photos_files_and_boxes(
     # Another model describes otherwise; the package may be gone.
     superpoint_like(example, 16)
     forget(monkeypatch)
-    assert "by another model or version" in cairn("query", made, tmp_path / "part.png").refused()
+    assert "its model or version differs" in cairn("query", made, tmp_path / "part.png").refused()
     monkeypatch.delenv("CAIRN_ONNX_MODEL")
     forget(monkeypatch)
     assert "cannot be loaded (KeyError: 'CAIRN_ONNX_MODEL')" in cairn("query", made, tmp_path / "part.png").refused()

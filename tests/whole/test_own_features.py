@@ -194,7 +194,7 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
     assert "64 dimensions" in refused and str(first.relative_to(features).with_suffix(".png")) in refused
     for path in (first, second, third):
         shutil.copy(sift / path.relative_to(features), path)
-    assert "come from elsewhere" in cairn("index", collection, scenes.photos).refused()
+    assert "come from another program" in cairn("index", collection, scenes.photos).refused()
     mended = cairn(*asked).json
     assert (mended["added"], mended["failed"], mended["images"]) == (3, [], 2 * VIEWS)
     assert cairn("index", collection, scenes.photos, "--json").json["unchanged"] == 2 * VIEWS  # nothing is new
@@ -223,12 +223,12 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
         } == counts
 
     for option in (("--detector", "hessian-affine"), ("--rotated",), ("--max-side", "800"), ("--cluster", "local:1")):
-        assert "--features goes without" in cairn(*asked, *option).refused()
+        assert "--features cannot be used with" in cairn(*asked, *option).refused()
     assert "calls its descriptor" in cairn(*asked, "--features-name", "net").refused()
     assert "compares descriptors otherwise" in cairn(*asked, "--binary").refused()
     assert "names no descriptor" in cairn("index", tmp_path / "new", *asked[2:], "--features-name", "a b").refused()
     assert not (tmp_path / "new").exists()
-    assert "go with --features" in cairn("index", collection, scenes.photos, "--binary").refused()
+    assert "need --features" in cairn("index", collection, scenes.photos, "--binary").refused()
     one = next(sift.rglob("*.npz"))
     assert "features of one photo" in cairn("index", tmp_path / "new", scenes.photos, "--features", one).refused()
     assert "nowhere" in cairn("index", collection, scenes.photos, "--features", tmp_path / "nowhere").refused()
@@ -241,7 +241,7 @@ def test_a_damaged_segment_needs_the_features_again(scenes: Scenes, cairn: Cairn
     (geometry,) = collection.glob("segments/*/column_geometry.npy")
     geometry.write_bytes(geometry.read_bytes()[:-100])
     assert cairn("check", collection).code == 1
-    assert "come from elsewhere" in cairn("repair", collection).refused()
+    assert "come from another program" in cairn("repair", collection).refused()
     fewer = tmp_path / "fewer" / "cat"
     fewer.mkdir(parents=True)
     for path in sorted((sift / "cat").iterdir()):  # of other features than those that were indexed

@@ -110,7 +110,7 @@ def save_search(
     )
     write_alone(session, SavedSearchRow)
     if (session.scalar(sa.select(sa.func.count()).select_from(SavedSearchRow)) or 0) >= MOST:
-        raise TooManySearches("{MOST} searches are kept already: delete some first.", MOST=f"{MOST:,}")
+        raise TooManySearches("There are {MOST} saved searches already: delete some first.", MOST=f"{MOST:,}")
     row.asked_to = _next(session)
     session.add(row)
     session.flush()

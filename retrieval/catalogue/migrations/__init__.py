@@ -60,7 +60,9 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
     if version == FORMAT:
         return
     if version is None and not create:
-        raise CairnError("{database} holds no collection: make one with {cairn index|cairn.create}.", database=database)
+        raise CairnError(
+            "{database} holds no collection: create one with {cairn index|cairn.create}.", database=database
+        )
     if version is not None and before_migration is not None:
         before_migration()
     try:

@@ -194,13 +194,13 @@ def _photo_column(
             raise CairnError(f"{path} has no column {wanted!r}; its columns are {_listed(names)}.")
         if place in taken:
             raise CairnError(
-                "The column {wanted} says which photo a row is about: leave it out of {--map}.", wanted=repr(wanted)
+                "The column {wanted} names the photo of each row: leave it out of {--map}.", wanted=repr(wanted)
             )
         return place
     candidates = _candidates(names, [place for place in range(len(names)) if place not in taken], PHOTO)
     if not candidates:
         raise CairnError(
-            "No column of {path} says which photo a row is about; its columns are {names}: call one name, path or "
+            "No column of {path} names the photo of each row; its columns are {names}: call one of them name, path or "
             "file, or give {--name-column}.",
             path=path,
             names=_listed(names),
@@ -210,8 +210,8 @@ def _photo_column(
         others = [names[place] for place in candidates if place != best]
         warnings.append(
             Message(
-                "Columns {columns} may all say which photo a row is about: {best} is read; {--name-column} would "
-                "choose another, such as {other}.",
+                "Columns {columns} may all name the photo of each row: {best} is used; {--name-column} would choose "
+                "another, such as {other}.",
                 columns=_listed([names[best], *others]),
                 best=repr(names[best]),
                 other=repr(others[0]),
@@ -249,7 +249,8 @@ def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int],
     """Return warnings for columns that are stored as text because another one has the same meaning."""
     return [
         Message(
-            "Column {column} is kept as text: {winner} says the {what}; {--map} {map} would choose it.",
+            "Column {column} is imported as text, because {winner} already gives the {what}; {--map} {map} would "
+            "choose it instead.",
             column=repr(names[place]),
             winner=repr(names[winner]),
             what=FIELDS[key].word,
@@ -290,8 +291,8 @@ def _places(
                 headers = " and ".join(repr(names[place]) for place in doubtful)
                 warnings.append(
                     Message(
-                        "{columns}: kept as text, as the values do not look like places; if they are, give {--map} "
-                        "LATITUDE=… and {--map} LONGITUDE=….",
+                        "{columns}: imported as text, because the values do not look like places; if they are, give "
+                        "{--map} LATITUDE=… and {--map} LONGITUDE=….",
                         columns=headers,
                     )
                 )
@@ -318,8 +319,8 @@ def _suspicions(
             if survey.mostly(survey.dates + years):
                 warnings.append(
                     Message(
-                        "Column {column} looks like dates and is kept as text: if it says when the photos were taken, "
-                        "give {--map} DATE={name}.",
+                        "Column {column} looks like dates and is imported as text: if it says when the photos were "
+                        "taken, give {--map} DATE={name}.",
                         column=repr(names[place]),
                         name=names[place],
                     )
@@ -330,7 +331,7 @@ def _suspicions(
             headers = " and ".join(repr(names[place]) for place in fine[:4])
             warnings.append(
                 Message(
-                    "{columns}: kept as text, though the values look like coordinates; if they are, give {--map} "
+                    "{columns}: imported as text, although the values look like coordinates; if they are, give {--map} "
                     "LATITUDE=… and {--map} LONGITUDE=….",
                     columns=headers,
                 )

@@ -131,16 +131,16 @@ def import_table(
     if replace and not matched:
         reason = f" (line {unmatched[0]['line']}: {unmatched[0]['reason']})" if unmatched else ""
         raise CairnError(
-            "No row of {path} is about a photo of the collection{reason}: nothing was imported, and nothing forgotten; "
-            "check its names, or give {--name-column}.",
+            "No row of {path} names a photo of the collection{reason}: nothing was imported or removed; check its "
+            "names, or give {--name-column}.",
             path=path,
             reason=reason,
         )
     if unmatched and not matched:
         table.notes.append(
             Message(
-                "No row of {path} is about a photo of the collection: check the names in its column {column}, or "
-                "choose another column with {--name-column}.",
+                "No row of {path} names a photo of the collection: check the names in its column {column}, or choose "
+                "another column with {--name-column}.",
                 path=path,
                 column=repr(table.columns.report["photo"]),
             )

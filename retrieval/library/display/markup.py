@@ -101,12 +101,12 @@ def answer_html(
         for query, box in zip(queries, known, strict=False)
     ]
     for result in results[:most]:
-        picture, told = picture_of(result), strength(result)
-        notes = [told, counted(result.inliers, "inlier") if result.inliers else "not verified"]
+        picture, caption = picture_of(result), strength(result)
+        notes = [caption, counted(result.inliers, "inlier") if result.inliers else "not verified"]
         if len(queries) > 1:
             notes.append(f"by query {result.query_index + 1}")
         region = np.asarray(result.region, np.float64) if result.region else None
-        alt = f"{picture.label}, {told}" + ("; what was found is outlined" if region is not None else "")
+        alt = f"{picture.label}, {caption}" + ("; what was found is outlined" if region is not None else "")
         tiles.append(_tile(picture, region, alt, notes, number=result.rank))
     return _page(said, tiles, len(results) - most)
 

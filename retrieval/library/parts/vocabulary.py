@@ -17,7 +17,7 @@ from retrieval.library.progress import INDEXING, Telling, telling
 
 
 class Vocabulary:
-    """Visual words: cluster centres of descriptors, each of which represents those nearest to it.
+    """Visual words: cluster centres of descriptors. Each represents the descriptors nearest to it.
 
     Made by `train` or `load`. Collections can use the folder that `save` writes, and `load` that of a collection.
 
@@ -84,7 +84,7 @@ class Vocabulary:
         """
         rows = checked_rows(descriptors, "descriptors")
         if not rows.size:
-            raise CairnError("There are no descriptors to make a vocabulary from.")
+            raise CairnError("There are no descriptors to compute a vocabulary from.")
         _refuse_large(rows)
         options = VocabularyOptions(
             words=None if words is None else checked_count(words, "words", 1),

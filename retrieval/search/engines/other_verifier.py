@@ -27,13 +27,13 @@ class OtherVerifier(Engine):
         self._verifier = find_verifier(self.options.verifier)
         if find_engine(self.options.engine).verified is VerifiedPhotos.NONE:
             raise CairnError(
-                "The engine {engine} verifies nothing: leave out {--verifier}, or choose another engine.",
+                "The engine {engine} does not verify photos: leave out {--verifier}, or choose another engine.",
                 engine=self.options.engine,
             )
         self._describes = bool(getattr(self._verifier, "needs_descriptors", False))
         if self._describes and not collection.options.keep_descriptors:
             raise CairnError(
-                "The verifier {verifier} needs descriptors, and {folder} keeps none: index with {--keep-descriptors}.",
+                "The verifier {verifier} needs descriptors, and {folder} stores none: index with {--keep-descriptors}.",
                 verifier=self.options.verifier,
                 folder=collection.folder,
             )

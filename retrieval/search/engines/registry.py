@@ -43,18 +43,18 @@ class EngineEntry:
 
 
 _ENTRIES = (
-    EngineEntry("tf-idf", "retrieval.search.engines.tf_idf:TfIdf", "Small patterns alone", explained_by="tf-idf-sp"),
+    EngineEntry("tf-idf", "retrieval.search.engines.tf_idf:TfIdf", "Small patterns", explained_by="tf-idf-sp"),
     EngineEntry(
         "tf-idf-sp",
         "retrieval.search.engines.tf_idf:TfIdf",
-        "Small patterns, checked by where they lie",
+        "Small patterns, positions checked",
         note="the best verified by geometry",
         verified=VerifiedPhotos.BEST,
     ),
     EngineEntry(
         "signatures",
         "retrieval.search.engines.signatures:Signatures",
-        "Finer patterns alone",
+        "Finer patterns",
         note="words and a few bits of each feature; needs --signature",
         needs="a collection whose features have signatures",
         signed=True,
@@ -63,7 +63,7 @@ _ENTRIES = (
     EngineEntry(
         "signatures-sp",
         "retrieval.search.engines.signatures:Signatures",
-        "Finer patterns, checked by where they lie",
+        "Finer patterns, positions checked",
         note="the best of them verified by geometry",
         needs="a collection whose features have signatures",
         verified=VerifiedPhotos.BEST,
@@ -72,7 +72,7 @@ _ENTRIES = (
     EngineEntry(
         "asmk",
         "retrieval.search.engines.asmk:Asmk",
-        "Finer patterns, repeated ones once, alone",
+        "Finer patterns, repeated ones counted once",
         note="the features of a word aggregated; needs --signature",
         needs="a collection whose features have signatures",
         signed=True,
@@ -81,7 +81,7 @@ _ENTRIES = (
     EngineEntry(
         "asmk-sp",
         "retrieval.search.engines.asmk:Asmk",
-        "Finer patterns, repeated ones once, checked by where they lie",
+        "Finer patterns, repeated ones counted once, positions checked",
         note="the best of them verified by geometry",
         needs="a collection whose features have signatures",
         verified=VerifiedPhotos.BEST,

@@ -18,15 +18,15 @@ from retrieval.web.access.rights import WRITE, caller_of
 log = logging.getLogger("cairn.access")
 
 BODY_BYTES = 65536
-"""Of a request that is looked into; of a longer one only its address is told."""
+"""Largest request body, in bytes, that is inspected; for a larger one only its address is logged."""
 MOST = 100
-"""Numbers of photos that one line names."""
+"""Most photo numbers in one line."""
 KINDS = ("kind", "source")
-"""Fields whose words are the server's own, and not a visitor's."""
+"""Fields whose values are words of the server, not of a visitor."""
 
 
 class AuditFile:
-    """The file; each line is written at once, after all others.
+    """The log file; each line is appended and written at once.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class AuditFile:
             ) from None
 
     def write(self, fields: dict[str, Any]) -> None:
-        """Add a line; where that fails, the server's own log has it, and what was done stays done."""
+        """Add a line; if that fails, the error goes to the server's own log, and the change itself stays."""
         line = json.dumps(fields, ensure_ascii=True) + "\n"
         try:
             self._reopen()
@@ -62,7 +62,7 @@ class AuditFile:
             log.error("The audit log %s cannot be written (%s), so this is not in it: %s", self._path, error, line[:-1])
 
     def _reopen(self) -> None:
-        """Open the file that goes by the path now."""
+        """Open the file that is at the path now."""
         if self._file >= 0:
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(self._file), os.stat(self._path)):  # noqa: PTH116
@@ -94,7 +94,7 @@ class Audit:
         self._app, self._file = app, file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; its line is there before its answer is."""
+        """Answer one request; its line is written before its answer is sent."""
         if scope["type"] != "http" or scope["method"] in SAFE:
             await self._app(scope, receive, send)
             return
@@ -147,26 +147,26 @@ def _fields(scope: Scope, written: dict[str, Any], body: bytes, status: int) -> 
 
 
 def _told_by(body: bytes) -> dict[str, Any]:
-    """The numbers and kinds in a request's JSON: no text, which may be anything."""
+    """The numbers and kinds in a request's JSON, without free text."""
     if len(body) > BODY_BYTES:
         return {}
     try:
-        said = json.loads(body)
+        body_json = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    told: dict[str, Any] = {}
-    for name, value in said.items() if isinstance(said, dict) else ():
+    record: dict[str, Any] = {}
+    for name, value in body_json.items() if isinstance(body_json, dict) else ():
         if not name.isidentifier() or len(name) > 40:
             continue
         if isinstance(value, int):
-            told[name] = value
+            record[name] = value
         elif isinstance(value, list) and value and all(type(one) is int for one in value):
-            told[name] = value[:MOST]
+            record[name] = value[:MOST]
             if len(value) > MOST:
-                told[f"{name}_in_all"] = len(value)
+                record[f"{name}_in_all"] = len(value)
         elif name in KINDS and isinstance(value, str):
-            told[name] = printable_name(value[:40])
-    return told
+            record[name] = printable_name(value[:40])
+    return record
 
 
 def _plain(value: Any) -> Any:

@@ -16,87 +16,102 @@ from retrieval.web.access.roles import Role
 if TYPE_CHECKING:
     from retrieval.web.access.passwords import PasswordEntry
 
-PasswordsFile = Annotated[Path, typer.Argument(help="File of passwords and tokens; made where it is not there.")]
+PasswordsFile = Annotated[Path, typer.Argument(help="File of passwords and tokens; created if it does not exist.")]
 RoleOption = Annotated[
-    Role, typer.Option(help="read: look, search and take away; write: change what is known of photos, and add some.")
+    Role,
+    typer.Option(
+        help="read: view, search and download; write: also change what is known about photos, and add photos."
+    ),
 ]
 CollectionsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--collection",
         metavar="NAME",
-        help="Folder of a collection, without what lies above it, that alone may be seen. May be repeated; without it "
-        "all may be.",
+        help="Show only this collection: the name of its folder, without the path to it. May be repeated; without it, "
+        "all collections are shown.",
         show_default=False,
     ),
 ]
-Remove = Annotated[bool, typer.Option("--remove", help="Take it out of the file.")]
+Remove = Annotated[bool, typer.Option("--remove", help="Remove the name from the file.")]
 
 
 def password(
     file: PasswordsFile,
     name: Annotated[
-        str | None, typer.Argument(help="Who signs in with it; without a name, all are listed.", show_default=False)
+        str | None, typer.Argument(help="Name to sign in with; without it, all names are listed.", show_default=False)
     ] = None,
     role: RoleOption = Role.WRITE,
     collection: CollectionsOption = None,
     no_password: Annotated[
-        bool, typer.Option("--no-password", help="A name that only a proxy signs in: see --trusted-user-header.")
+        bool,
+        typer.Option(
+            "--no-password",
+            help="Add a name without a password, which only a proxy can sign in: see --trusted-user-header.",
+        ),
     ] = False,
     keep_password: Annotated[
-        bool, typer.Option("--keep-password", help="Change the role and the collections alone.")
+        bool, typer.Option("--keep-password", help="Change only the role and the collections.")
     ] = False,
     sign_out: Annotated[
-        bool, typer.Option("--sign-out", help="End all sessions of the name, and change nothing.")
+        bool, typer.Option("--sign-out", help="Sign this name out everywhere, and change nothing else.")
     ] = False,
     remove: Remove = False,
 ) -> None:
-    """Set the password of one who may sign in to cairn serve --password-file FILE.
+    """Set the password of a person who may sign in to cairn serve --password-file FILE.
 
-    It is asked for twice, or read as one line from standard input where that is no terminal. The file keeps an Argon2
-    hash of it, and only its owner may read it. A server that runs takes the change at once: whoever was signed in with
-    another password has to sign in again.
+    The password is asked for twice, or read as one line from standard input if that is not a terminal. The file stores
+    an Argon2 hash of it, and only the owner of the file can read it. A running server applies the change at once:
+    people who are signed in with the old password have to sign in again.
     """
     from retrieval.web.access.passwords import NO_PASSWORD, PasswordEntry, check_name, hash_password
 
     if sum((no_password, keep_password, sign_out, remove)) > 1:
-        raise CairnError("Of {--no-password}, {--keep-password}, {--sign-out} and {--remove}, give one.")
+        raise CairnError("Give only one of {--no-password}, {--keep-password}, {--sign-out} and {--remove}.")
     if name is None:
         _list_people(file)
         return
     check_name(name)
-    seen = _collections(collection)
+    collections = _collections(collection)
     if sign_out:
         _sign_out(file, name)
     elif remove:
         _remove(file, name, token=False)
     elif keep_password:
-        _change(file, replace(_known(file, name), role=role, collections=seen), "role")
+        _change(file, replace(_known(file, name), role=role, collections=collections), "role")
     else:
         hashed = NO_PASSWORD if no_password else hash_password(_ask())
-        _change(file, PasswordEntry(name, role, hashed, seen), "line without a password" if no_password else "password")
+        _change(
+            file,
+            PasswordEntry(name, role, hashed, collections),
+            "line without a password" if no_password else "password",
+        )
 
 
 def token(
     file: PasswordsFile,
     name: Annotated[
         str | None,
-        typer.Argument(help="What program, or whose, it is for; without a name, all are listed.", show_default=False),
+        typer.Argument(
+            help="Name of the program, or of the person, that the token is for; without it, all names are listed.",
+            show_default=False,
+        ),
     ] = None,
     role: RoleOption = Role.READ,
     collection: CollectionsOption = None,
     expires: Annotated[
-        str | None, typer.Option(metavar="YYYY-MM-DD", help="Last day (UTC) on which it is taken.", show_default=False)
+        str | None,
+        typer.Option(metavar="YYYY-MM-DD", help="Last day (UTC) on which the token is accepted.", show_default=False),
     ] = None,
     days: Annotated[
-        int | None, typer.Option(min=0, max=36500, help="The same in days from today.", show_default=False)
+        int | None, typer.Option(min=0, max=36500, help="The same, as a number of days from today.", show_default=False)
     ] = None,
     remove: Remove = False,
 ) -> None:
-    """Draw a token with which a program may ask cairn serve --password-file FILE, and print it.
+    """Create a token with which a program may use cairn serve --password-file FILE, and print it.
 
-    Programs send it as the header "Authorization: Bearer TOKEN". The file keeps a hash of it: it is printed this once.
-    A token that the name had is no longer taken.
+    Programs send it as the header "Authorization: Bearer TOKEN". The file only stores a hash of it, so it cannot be
+    printed again. An earlier token of the same name is no longer accepted.
     """
     from retrieval.state.tokens import new_token
     from retrieval.web.access.passwords import PasswordEntry, check_name
@@ -109,8 +124,8 @@ def token(
     if remove:
         _remove(file, name, token=True)
         return
-    drawn, kept = new_token()
-    _change(file, PasswordEntry(name, role, kept, _collections(collection), last), "token")
+    drawn, hashed = new_token()
+    _change(file, PasswordEntry(name, role, hashed, _collections(collection), last), "token")
     print(drawn)
 
 
@@ -126,10 +141,10 @@ def _last_day(expires: str | None, days: int | None) -> date | None:
         last = date.fromisoformat(expires)
     except ValueError:
         raise CairnError(
-            "{--expires} takes a day such as 2027-01-31: {expires} is none.", expires=repr(expires)
+            "{--expires} must be a day such as 2027-01-31, not {expires}.", expires=repr(expires)
         ) from None
     if last < today:
-        raise CairnError("{--expires} {last} has passed: give a day to come.", last=last)
+        raise CairnError("{--expires} {last} has passed: give a later day.", last=last)
     return last
 
 
@@ -138,7 +153,7 @@ def _collections(named: list[str] | None) -> tuple[str, ...]:
     for one in named or ():
         if one in ("", ".", "..") or {"/", "\\", "\0"} & {*one} or not one.isprintable():
             raise CairnError(
-                "{--collection} takes the name of a folder, such as holiday.cairn: {one} is none.", one=repr(one)
+                "{--collection} must be the name of a folder, such as holiday.cairn, not {one}.", one=repr(one)
             )
     return tuple(dict.fromkeys(named or ()))
 

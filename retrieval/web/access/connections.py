@@ -1,4 +1,4 @@
-"""Connections that are idle, or slow, or take no answer: they are closed, so that they keep no client out.
+"""Close connections that are idle, slow, or do not read their answer, so that they do not block other clients.
 
 The server behind this, uvicorn, waits for ever for the head of a request. Here a connection that no request is under
 way on has some seconds for the next one to be whole, however its bytes drip in; and where too many are open, the one
@@ -17,13 +17,13 @@ from retrieval.web.access.own_user import PEER_USER
 from retrieval.web.access.peers import connecting_user
 
 HEAD_SECONDS = 15.0
-"""In which the head of a request must have arrived."""
+"""Seconds in which the head of a request must have arrived."""
 SEND_SECONDS = 60.0
-"""In which a client must take what the server keeps for it."""
+"""Seconds in which a client must read what is waiting for it."""
 MOST = 4096
-"""Connections at a time, where the system allows as many files."""
+"""Most connections at a time, if the system allows that many open files."""
 SPARE = 128
-"""Files that are left for all else."""
+"""Open files that are reserved for everything else."""
 
 
 def most_connections() -> int:
@@ -33,7 +33,7 @@ def most_connections() -> int:
 
 
 class _PatientConnection(H11Protocol):
-    """A connection of a server that says by class attributes how patient it is: see `patient_protocol`."""
+    """A connection with time limits, which are class attributes: see `patient_protocol`."""
 
     most: int
     head_seconds: float
@@ -79,7 +79,7 @@ class _PatientConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """Let the time run while no request is under way."""
+        """Start the time limit while no request is under way."""
         if self.transport.is_closing():  # what is still to be sent is waited for
             self._forget()
             self._await_taking()
@@ -115,9 +115,9 @@ def patient_protocol(
     most : int
         Connections at a time.
     seconds : float
-        In which the head of a request must have arrived.
+        Seconds in which the head of a request must have arrived.
     send_seconds : float
-        In which a client must take what the server keeps for it.
+        Seconds in which a client must read what is waiting for it.
     users : bool
         Ask the kernel for the user of each connection of this machine, for the state of its requests: `PEER_USER`.
 

@@ -1,4 +1,4 @@
-"""Name the device of a request in words that people know, by its browser's user agent."""
+"""Name the browser and system of a request in familiar words, from its user agent."""
 
 _BROWSERS = (  # the first that is named: most of them name others, too
     ("Edg", "Edge"),

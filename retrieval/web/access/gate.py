@@ -28,18 +28,18 @@ OWN = "X-Cairn"
 """Header of requests that no other site has a browser send."""
 LOGIN, LOGOUT, METRICS = "/login", "/logout", "/metrics"
 ACCOUNT, SESSIONS = "/account", "/api/sessions"
-"""Page of where one is signed in, and what it asks."""
+"""Page that lists where one is signed in, and its API."""
 PEER = "cairn.peer"
-"""Where the scope of a request says the address that its connection came from, whatever a proxy says of it."""
+"""Key in a request's scope: the address that its connection really came from, whatever a proxy says."""
 SIGNING = (LOGIN, LOGOUT)  # their forms have a protection of their own
 OPEN = (*SIGNING, "/api/ready")  # for all clients that are allowed to ask
 STATIC = "/static/"
 SHARED = "/shared/"
-"""Begins the address of an album that a link shows, which the link's token follows."""
+"""Prefix of the address of a shared album; the token of the link follows."""
 LINK = "cairn.link"
-"""Where the scope of a request has the link that it came by."""
+"""Key in a request's scope: the album link that it came by."""
 VIEWERS = "cairn.viewers"
-"""Where the scope of a request has the origins of viewers that people sign in from, where they may."""
+"""Key in a request's scope: origins of the viewers that people may sign in from."""
 VIEWER_TOKEN = "/iiif/token"
 _VIEWED = re.compile(
     r"(?:/c/[^/]+)?/api/iiif/(?:collection\.json|manifest\.json|groups/\d+/manifest\.json|"
@@ -98,7 +98,7 @@ class Gate:
         await self._app(scope, receive, send)
 
     def _judge(self, request: Request) -> Response | None:
-        """Put the user in the scope; return an answer in the application's place, or raise ProblemError."""
+        """Put the user in the scope; return an answer instead of the application's, or raise ProblemError."""
         scope = request.scope
         # An address made of the Host may be anything.
         path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
@@ -115,7 +115,7 @@ class Gate:
         return answer
 
     def _judge_machine(self, request: Request, path: str) -> Response | None:
-        """Without a password: answer this machine alone, or its user alone, with all rights."""
+        """Without a password file: answer only this machine, or only its user, with all rights."""
         if not is_this_machine(address_of(request)) or not _is_asked_directly(request.headers):
             raise ProblemError(403, NO_PASSWORD)
         if self._own is not None:
@@ -128,17 +128,17 @@ class Gate:
         return None
 
     def _enter_by_link(self, request: Request, token: str) -> None:
-        """Let somebody in who has a link to an album: it is for one collection, and nothing but that album's pages."""
+        """Let in a visitor with a link to an album: only to that album's pages, in one collection."""
         link = self._links.find(token)
         if link is None:
-            raise ProblemError(404, "This link does not hold any more: ask whoever sent it for a new one.")
+            raise ProblemError(404, "This link is no longer valid: ask the person who sent it for a new one.")
         if link.is_over:
-            raise ProblemError(410, "This link was for use until {expires}: ask for a new one.", expires=link.expires)
+            raise ProblemError(410, "This link was valid until {expires}: ask for a new one.", expires=link.expires)
         request.scope[LINK] = link
         request.scope[CALLER] = Caller(None, Role.READ, (PurePath(link.collection).name,))
 
     def _judge_caller(self, request: Request, path: str) -> Response | None:
-        """With a password file: grant the rights that it names."""
+        """With a password file: grant the rights in it."""
         scope, headers = request.scope, request.headers
         scope[LIMITER] = self._searches
         viewed = self._options.open_manifests and request.method in SAFE and _VIEWED.fullmatch(path) is not None
@@ -157,7 +157,7 @@ class Gate:
             local = is_this_machine(address_of(request)) and _is_asked_directly(headers)
             known = _token(headers) is not None or local
             if entry is not None and entry.collections:
-                raise ProblemError(403, "The figures are of all collections, and this token is for some.")
+                raise ProblemError(403, "The figures cover all collections, but this token is only for some.")
         if self._options.open_manifests:
             scope[VIEWERS] = self._origins
         if _is_open(path) or (self._options.open_manifests and path == VIEWER_TOKEN):
@@ -170,7 +170,7 @@ class Gate:
         if not known:
             return _ask_to_sign_in(request, path)
         if foreign and not path.startswith((ACCOUNT, SESSIONS)):
-            raise ProblemError(403, "You have no right to this collection: ask whoever runs this server for one.")
+            raise ProblemError(403, "You do not have access to this collection: ask whoever runs this server for it.")
         scope[STILL] = lambda: self._is_still(request, entry)
         return None
 
@@ -191,7 +191,7 @@ class Gate:
                 raise ProblemError(401, "This token is not known here.")
             if entry.is_over:
                 raise ProblemError(
-                    401, "This token was for use until {expires}: ask for a new one.", expires=entry.expires
+                    401, "This token was valid until {expires}: ask for a new one.", expires=entry.expires
                 )
             self._sessions.use_token(entry)
             return entry
@@ -212,7 +212,7 @@ class Gate:
             return False
 
     def _told_by_proxy(self, request: Request) -> str | None:
-        """The name that a proxy says somebody has signed in by; None if none does."""
+        """The user name that a proxy reports; None if there is none."""
         header = self._options.user_header
         if not header or not self._options.is_proxy(request.scope.get(PEER, "")):
             return None
@@ -222,7 +222,7 @@ class Gate:
         return named[0] if named and named[0] else None
 
     def _is_own(self, request: Request) -> bool:
-        """Whether no other site can have made a browser send this request."""
+        """Whether this request cannot come from another site through a browser."""
         headers = request.headers
         if OWN.lower() in headers or _token(headers) is not None:
             return True
@@ -239,10 +239,10 @@ _ASKING = {"WWW-Authenticate": 'Bearer realm="Cairn"'}
 
 
 def is_this_machine(address: str) -> bool:
-    """Whether an address is one of this machine for itself."""
+    """Whether an address is a loopback address."""
     with contextlib.suppress(ValueError):
-        found = ipaddress.ip_address(address)
-        return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+        ip = ipaddress.ip_address(address)
+        return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
     return False
 
 
@@ -257,12 +257,12 @@ def _is_open(path: str) -> bool:
 
 
 def _is_asked_directly(headers: Headers) -> bool:
-    """Whether no proxy says that it stands between: behind one on this machine, everybody seems to be this machine."""
+    """Whether no proxy header is present: behind a proxy on this machine, every client seems to be this machine."""
     return not any(name in headers for name in _FORWARDED)
 
 
 def cookie_of(headers: Headers, name: str) -> str:
-    """The value of a cookie; "" if there is none."""
+    """The value of a cookie; "" if it is missing."""
     for header in headers.getlist("cookie"):
         for part in header.split(";"):
             key, _, value = part.strip().partition("=")
@@ -283,5 +283,5 @@ def _ask_to_sign_in(request: Request, path: str) -> Response:
         return problem(request, 401, "Sign in first, or send a token.", _ASKING)
     root = request.scope.get("root_path", "")
     query = request.scope.get("query_string", b"").decode("latin-1")
-    asked = quote(root + path) + (f"?{query}" if query else "")
-    return RedirectResponse(f"{root}{LOGIN}?next={quote(asked, safe='/')}", 303, headers={"Cache-Control": "no-store"})
+    target = quote(root + path) + (f"?{query}" if query else "")
+    return RedirectResponse(f"{root}{LOGIN}?next={quote(target, safe='/')}", 303, headers={"Cache-Control": "no-store"})

@@ -1,4 +1,4 @@
-"""How often a client may do what costs the server work."""
+"""Rate limits for requests that cost the server work."""
 
 import ipaddress
 import math
@@ -13,9 +13,9 @@ from fastapi import Depends, Request
 from retrieval.web.problems import ProblemError
 
 CLIENT = "cairn.client"
-"""Where the scope of a request says which client it is of: see `client_key`."""
+"""Key in a request's scope: its client, see `client_key`."""
 LIMITER = "cairn.limiter"
-"""Where the scope of a request has the `Limiter` of searches; without one there is no limit."""
+"""Key in a request's scope: the `Limiter` of searches; without it there is no limit."""
 
 
 class Limiter:
@@ -40,7 +40,7 @@ class Limiter:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # times left, and when that was counted
 
     def take(self, client: str) -> float:
-        """Take one time; give 0, or if none is left the seconds until there is one again."""
+        """Use one turn; return 0, or, if none is left, the seconds until the next."""
         now = self._clock()
         left, then = self._left.get(client, (float(self._number), now))
         left = min(self._number, left + (now - then) * self._rate)
@@ -49,19 +49,19 @@ class Limiter:
         return wait
 
     def give_back(self, client: str) -> None:
-        """Let one time not have counted."""
+        """Give one turn back."""
         left, then = self._left.get(client, (float(self._number), self._clock()))
         self._keep(client, min(self._number, left + 1), then)
 
-    def _keep(self, client: str, left: float, now: float) -> None:
-        self._left[client] = left, now
+    def _keep(self, client: str, remaining: float, now: float) -> None:
+        self._left[client] = remaining, now
         self._left.move_to_end(client)
         while len(self._left) > self._clients:
             self._left.popitem(last=False)
 
 
 class ConnectionSlot:
-    """The place of a connection that listens: it is free again once nothing holds it any more."""
+    """The place of a listening connection; it is freed once no reference to it is left."""
 
 
 class Listeners:
@@ -81,7 +81,7 @@ class Listeners:
         self._clients: WeakKeyDictionary[ConnectionSlot, str] = WeakKeyDictionary()
 
     def enter(self, client: str) -> ConnectionSlot | None:
-        """Take a place for a client: give what `leave` takes, or None if there is none."""
+        """Take a place for a client; return it for `leave`, or None if none is free."""
         own = [one for one, of in self._clients.items() if of == client]
         if len(own) >= self._of_one:
             self.leave(own[0])
@@ -92,7 +92,7 @@ class Listeners:
         return place
 
     def leave(self, place: ConnectionSlot) -> None:
-        """Give a place back; one that was taken away already may be given back too."""
+        """Give a place back; that may be done after it was taken away, too."""
         self._clients.pop(place, None)
 
     def __contains__(self, place: ConnectionSlot) -> bool:
@@ -111,12 +111,12 @@ def client_key(address: str, user: str | None = None) -> str:
     if user is not None:
         return f"{user} of the password file"
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if found.version == 4:
-        return str(found)
-    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    if ip.version == 4:
+        return str(ip)
+    return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
 
 
 def waited(wait: float) -> int:
@@ -138,4 +138,4 @@ def _spend(request: Request) -> None:
 
 
 SEARCHING: list[Any] = [Depends(_spend)]
-"""What every route depends on that searches or takes an upload: ``dependencies=SEARCHING``."""
+"""Dependency of every route that searches or takes an upload: ``dependencies=SEARCHING``."""

@@ -1,4 +1,4 @@
-"""Puts an application on the network: everything that stands between a connection and its routes."""
+"""Everything between a connection and the routes of the application."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -74,7 +74,7 @@ def surround(
 
 
 class Remembering:
-    """Remembers where a connection came from, before what a proxy says takes its place.
+    """Stores the address of a connection before it is replaced by what a proxy reports.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Remembering:
 
 
 class Below:
-    """Serves an application below a path, whether a proxy takes that path away or not.
+    """Serves an application below a path, whether or not a proxy removes that path.
 
     Parameters
     ----------

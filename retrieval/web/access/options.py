@@ -1,4 +1,4 @@
-"""How the server is put on a network: options of `cairn serve`, and the one object that they make."""
+"""Network options of `cairn serve`, and the object that is made from them."""
 
 import enum
 import ipaddress
@@ -15,7 +15,7 @@ PANEL = "On a network"
 
 
 class LogLevel(enum.StrEnum):
-    """What is worth a line in the log."""
+    """Levels of the log."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -24,7 +24,7 @@ class LogLevel(enum.StrEnum):
 
 
 class AccessLog(enum.StrEnum):
-    """How each request is logged."""
+    """Format in which each request is logged."""
 
     NONE = "none"
     TEXT = "text"
@@ -41,7 +41,8 @@ PasswordFile = Annotated[
     Path | None,
     _access_option(
         "--password-file",
-        "Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
+        "File of the people and programs that may use the server, as written by cairn password and cairn token; "
+        "without it, only you may, on this machine.",
         "FILE",
     ),
 ]
@@ -49,18 +50,19 @@ AllowedHosts = Annotated[
     list[str] | None,
     _access_option(
         "--allowed-host",
-        "Name that the server is asked by, such as photos.example.org; others are refused. May be repeated.",
+        "Host name of the server, such as photos.example.org; requests to other names are refused. May be repeated.",
         "NAME",
     ),
 ]
 RootPath = Annotated[
-    str, _access_option("--root-path", "Path that a proxy serves all of it below, such as /photos.", "PATH")
+    str, _access_option("--root-path", "Path under which a proxy serves the application, such as /photos.", "PATH")
 ]
 ForwardedFrom = Annotated[
     list[str] | None,
     _access_option(
         "--forwarded-from",
-        "Proxy, or network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed. May be repeated.",
+        "Address of a proxy, or of a network of proxies, whose headers X-Forwarded-For and X-Forwarded-Proto are "
+        "trusted. May be repeated.",
         "ADDRESS",
     ),
 ]
@@ -77,7 +79,7 @@ AuditLog = Annotated[
     Path | None,
     _access_option(
         "--audit-log",
-        "File that gets a line of JSON for each change, sign-in and sign-out: who, what, when and from where.",
+        "File to which a line of JSON is added for each change, sign-in and sign-out: who, what, when and from where.",
         "FILE",
     ),
 ]
@@ -85,7 +87,7 @@ EveryUser = Annotated[
     bool,
     _access_option(
         "--every-user",
-        "Without a password, answer all users of this machine, and not only the one who started the server.",
+        "Without a password file, answer all users of this machine, not only the one who started the server.",
         show_default=True,
     ),
 ]
@@ -93,7 +95,8 @@ Cors = Annotated[
     list[str] | None,
     _access_option(
         "--cors",
-        "Origin, such as https://www.example.org, whose pages may use the API, with a token. May be repeated.",
+        "Web site (origin), such as https://www.example.org, whose pages may use the API, with a token. May be "
+        "repeated.",
         "ORIGIN",
     ),
 ]
@@ -101,8 +104,9 @@ OpenManifests = Annotated[
     bool,
     _access_option(
         "--open-manifests",
-        "Show IIIF manifests and info.json, and all that they say of photos, to everyone, so that viewers on the sites "
-        "of --cors let people sign in (IIIF Authorization Flow); pictures stay for those who have.",
+        "Show IIIF manifests and info.json, with all that they say about photos, to everyone, so that viewers on the "
+        "sites of --cors can let people sign in (IIIF Authorization Flow). The pictures themselves are only shown to "
+        "people who have signed in.",
         show_default=True,
     ),
 ]
@@ -110,19 +114,24 @@ SearchLimit = Annotated[
     int,
     _access_option(
         "--search-limit",
-        "Searches and uploads of one person or address in a minute; 0: any number.",
+        "Most searches and uploads per minute from one person or address; 0: no limit.",
         "N",
         min=0,
         show_default=True,
     ),
 ]
-Level = Annotated[LogLevel, _access_option("--log-level", "What is logged, on standard error.", show_default=True)]
-Access = Annotated[AccessLog, _access_option("--access-log", "How each request is logged.", show_default=True)]
+Level = Annotated[
+    LogLevel,
+    _access_option("--log-level", "Least severe messages that are logged, on standard error.", show_default=True),
+]
+Access = Annotated[
+    AccessLog, _access_option("--access-log", "Format in which each request is logged.", show_default=True)
+]
 
 
 @dataclass(frozen=True)
 class AccessOptions:
-    """Clients that are answered, and how."""
+    """Which clients are answered, and how."""
 
     password_file: Path | None = None  # None: this machine alone is answered, and may do all
     own_user: bool = False  # of this machine, without a password, the server's own user alone is answered
@@ -149,49 +158,49 @@ class AccessOptions:
                 ipaddress.ip_network(one, strict=False)
             except ValueError:
                 raise CairnError(
-                    "{--forwarded-from} takes an address or a network such as 10.0.0.0/8: {one}.", one=repr(one)
+                    "{--forwarded-from} must be an address or a network such as 10.0.0.0/8, not {one}.", one=repr(one)
                 ) from None
         if self.open_manifests and not self.password_file:
-            raise CairnError("{--open-manifests} needs {--password-file}: without, nobody else reads manifests.")
+            raise CairnError("{--open-manifests} needs {--password-file}: without it, only you can read manifests.")
         if self.user_header and not (self.forwarded_from and self.password_file):
             raise CairnError(
-                "{--trusted-user-header} needs {--forwarded-from}, which names the proxies that are believed, and "
-                "{--password-file} with the names that they may say."
+                "{--trusted-user-header} needs {--forwarded-from}, which names the trusted proxies, and "
+                "{--password-file} with the names that they may send."
             )
         if self.user_header and not re.fullmatch(r"[A-Za-z0-9-]+", self.user_header):
             raise CairnError(
-                "{--trusted-user-header} takes a name such as X-Remote-User: {user_header} is none.",
+                "{--trusted-user-header} must be a name such as X-Remote-User, not {user_header}.",
                 user_header=repr(self.user_header),
             )
         for one in self.cors:
             if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+", one):
                 raise CairnError(
-                    "{--cors} takes an origin such as https://www.example.org: {one} is none.", one=repr(one)
+                    "{--cors} must be an origin such as https://www.example.org, not {one}.", one=repr(one)
                 )
         if self.root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", self.root_path):
             raise CairnError(
-                "{--root-path} takes a path such as /photos: {root_path} is none.", root_path=repr(self.root_path)
+                "{--root-path} must be a path such as /photos, not {root_path}.", root_path=repr(self.root_path)
             )
 
     def is_proxy(self, address: str) -> bool:
         """Whether an address is one of `forwarded_from`."""
         try:
-            found = ipaddress.ip_address(address)
+            ip = ipaddress.ip_address(address)
         except ValueError:
             return False
-        found = getattr(found, "ipv4_mapped", None) or found
-        return any(found in ipaddress.ip_network(one, strict=False) for one in self.forwarded_from)
+        ip = getattr(ip, "ipv4_mapped", None) or ip
+        return any(ip in ipaddress.ip_network(one, strict=False) for one in self.forwarded_from)
 
     @property
     def expects_others(self) -> bool:
-        """Whether an option says that others than the server's own user come, such as through a proxy."""
+        """Whether an option lets in others than the server's own user, for instance through a proxy."""
         said = self.password_file or self.forwarded_from or self.cors or self.root_path or not self.own_user
         return bool(said) or not all(is_loopback(name) for name in self.hosts or ())
 
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """How a server is put on a network, as the command line has it."""
+    """Network options as given on the command line."""
 
     password_file: PasswordFile = None
     allowed_host: AllowedHosts = None

@@ -1,7 +1,5 @@
-"""A server without a password answers the user who started it: other users of the machine are strangers, too.
-
-Whose a connection is, the kernel says where it can (`peers.py`); the token of the address that `cairn open` prints says
-it anywhere.
+"""A server without a password file answers only the user who started it, not other users of the machine. The kernel
+says who owns a connection, where it can (`peers.py`); the token in the address that `cairn open` prints works anywhere.
 """
 
 import hmac
@@ -14,10 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from retrieval.web.access.peers import kernel_tells
 
 PEER_USER = "cairn.peer_user"
-"""Where the state of a request says the number of the user of this machine whose connection it came by."""
+"""Key in the state of a request: number of the user of this machine who owns its connection."""
 ROOT = 0
 PARAMETER = "token"
-"""Of an address: what the token of `cairn open` is called in it."""
+"""Name of the parameter of an address that holds the token of `cairn open`."""
 STRANGER = (
     "This server answers only the user of this machine who started it: start it with --every-user or --password-file "
     "to let others in."
@@ -45,16 +43,16 @@ class OwnUser:
         self._cookie = f"cairn-own-{quote(token[:8], safe='')}"
 
     def admits(self, request: Request, sent: str | None) -> bool:
-        """Whether a request is of this user; `sent` is the token that it bears."""
+        """Whether a request comes from this user; `sent` is its token."""
         if request.scope.get("state", {}).get(PEER_USER) in self._users:
             return True
         return any(self._is_token(one) for one in (sent, request.cookies.get(self._cookie)))
 
     def enter(self, request: Request) -> Response | None:
-        """Lead a browser whose address has the token to the address without it, with a cookie in its place."""
+        """Redirect a browser from an address with the token to the one without it, and set a cookie instead."""
         fields = parse_qsl(request.url.query, keep_blank_values=True)
-        given = dict(fields).get(PARAMETER)
-        if request.method != "GET" or not self._is_token(given):
+        token = dict(fields).get(PARAMETER)
+        if request.method != "GET" or not self._is_token(token):
             return None
         rest = urlencode([(name, value) for name, value in fields if name != PARAMETER])
         answer = RedirectResponse(
@@ -68,12 +66,14 @@ class OwnUser:
         """Answer to other users."""
         return NO_TOKEN if self._token else STRANGER
 
-    def _is_token(self, given: str | None) -> bool:
-        return bool(self._token and given) and hmac.compare_digest(str(given).encode(), self._token.encode())
+    def _is_token(self, token: str | None) -> bool:
+        return bool(self._token and token) and hmac.compare_digest(str(token).encode(), self._token.encode())
 
 
 def own_user(token: str) -> OwnUser | None:
-    """Tell this process's user from others; None if nothing can: no token, and a kernel that does not say."""
+    """Make what distinguishes this process's user from others; None without a token and with a kernel that does not
+    say.
+    """
     if not token and not kernel_tells():
         return None
     return OwnUser(os.geteuid() if hasattr(os, "geteuid") else -1, token)

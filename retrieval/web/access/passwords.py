@@ -1,4 +1,4 @@
-"""The password file: a line for each password and each token, with hashes alone."""
+"""The password file: a line for each password and token, which holds only a hash."""
 
 import hmac
 import logging
@@ -56,12 +56,12 @@ class PasswordEntry:
 
     @property
     def is_token(self) -> bool:
-        """Whether a program comes in with it."""
+        """Whether it is a token of a program."""
         return self.hash.startswith("sha256$")
 
     @property
     def is_over(self) -> bool:
-        """Whether the last day on which it is taken has passed."""
+        """Whether it has expired."""
         return self.expires is not None and datetime.now(UTC).date() > self.expires
 
     def may_see(self, collection: str) -> bool:
@@ -99,10 +99,10 @@ def read_entries(path: Path) -> list[PasswordEntry]:
     try:
         with path.open(encoding="utf-8") as file:
             if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o022:
-                raise CairnError(f"Others may write {path}: take that away with chmod 600 {path}.")
+                raise CairnError(f"Other users can write {path}: prevent that with chmod 600 {path}.")
             text = file.read(1 << 20)
     except FileNotFoundError:
-        raise CairnError("There is no file {path}: make it with {cairn password} {path} NAME.", path=path) from None
+        raise CairnError("There is no file {path}: create it with {cairn password} {path} NAME.", path=path) from None
     except (OSError, UnicodeError) as error:
         raise CairnError(f"The file of passwords {path} cannot be read ({error}).") from None
     return list(_parse(text, path))
@@ -150,10 +150,11 @@ def _entry(line: str) -> PasswordEntry | None:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name; CairnError."""
+    """Raise CairnError if a name is not valid."""
     if not _NAME.fullmatch(name):
         raise CairnError(
-            f"{name!r} is no name: take 1 to 64 letters (a to z), digits, dots, hyphens, underscores or @ signs."
+            f"{name!r} is not a valid name: use 1 to 64 letters (a to z), digits, dots, hyphens, underscores or @ "
+            "signs."
         )
 
 
@@ -183,19 +184,19 @@ def change_entry(path: Path, name: str, *, token: bool, entry: PasswordEntry | N
         Whether there was one.
     """
     lines: list[str] = []
-    found = False
+    exists = False
     if path.exists():
         read_entries(path)  # all of it is right
         for line in path.read_text(encoding="utf-8").splitlines():
             (before,) = _parse(line, path) if line.strip() and not line.startswith("#") else (None,)
             if before is not None and (before.name, before.is_token) == (name, token):
-                found = True
+                exists = True
             else:
                 lines.append(line)
     if entry is not None:
         lines.append(entry.line())
     write_private(path, "".join(f"{line}\n" for line in lines).encode())
-    return found
+    return exists
 
 
 class Accounts:
@@ -248,10 +249,10 @@ class Accounts:
         return entry if entry is not None and hashed == entry.hash else None
 
     def program(self, token: str) -> PasswordEntry | None:
-        """Whose token this is; it may be over."""
+        """The entry of a token, which may have expired."""
         hashed = hash_token(token)
-        found = None
+        match = None
         for one in self:
             if one.is_token and hmac.compare_digest(one.hash, hashed):
-                found = one
-        return found
+                match = one
+        return match

@@ -1,4 +1,4 @@
-"""Find the user of a connection on this machine, by the kernel; on Linux alone."""
+"""Ask the kernel for the user of a connection on this machine (Linux only)."""
 
 import contextlib
 import ipaddress
@@ -67,7 +67,7 @@ def _ask(question: bytes) -> bytes:
 
 @cache
 def _unmapped() -> int:
-    """The user that all are in whose number means nothing in this user namespace."""
+    """Number of the overflow user, which stands for all users unknown in this user namespace."""
     with contextlib.suppress(OSError, ValueError):
         return int(_UNMAPPED.read_text())
     return 65534

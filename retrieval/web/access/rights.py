@@ -10,11 +10,11 @@ from retrieval.web.access.roles import Role as Role
 from retrieval.web.problems import ProblemError
 
 CALLER = "cairn.caller"
-"""Where the scope of a request has the `Caller`."""
+"""Key in a request's scope: the `Caller`."""
 STILL = "cairn.still"
-"""Where the scope of a request has a function that says whether the one who asked would be let in now, as then."""
+"""Key in a request's scope: a function that says whether the caller would still be let in."""
 WRITE = "cairn.write"
-"""Where the scope of a request has a dict, which a route that changes something fills: see `audit.py`."""
+"""Key in a request's scope: a dict that routes which change something fill, see `audit.py`."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ def require_write(request: Request) -> None:
     root, route = request.scope.get("root_path", ""), request.scope.get("route")
     written |= {"root": root, "route": getattr(route, "path", ""), "ids": dict(request.path_params)}
     if role_of(request) is not Role.WRITE:
-        raise ProblemError(403, "You may look at this collection, but not change it.")
+        raise ProblemError(403, "You can view this collection, but not change it.")
 
 
 def describe_signing_in(document: dict[str, Any]) -> None:
-    """Add the security schemes to an OpenAPI document, if the server has a password."""
+    """Add the security schemes to an OpenAPI document, if the server has a password file."""
     document.setdefault("components", {})["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "description": "A token that cairn token has made."},
         "session": {
@@ -65,7 +65,7 @@ def describe_signing_in(document: dict[str, Any]) -> None:
             "in": "cookie",
             "name": "cairn-xxxxxxxx",
             "description": "The cookie of who signed in at /login. What its name has after the hyphen differs between "
-            "servers. Requests that change something need the header X-Cairn beside it.",
+            "servers. Requests that change something also need the header X-Cairn.",
         },
     }
     # The last one is for a server without a password, which answers its own machine alone.
@@ -73,4 +73,4 @@ def describe_signing_in(document: dict[str, Any]) -> None:
 
 
 WRITING: list[Any] = [Depends(require_write)]
-"""What every route that changes something depends on: ``dependencies=WRITING``."""
+"""Dependency of every route that changes something: ``dependencies=WRITING``."""

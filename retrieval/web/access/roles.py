@@ -4,7 +4,7 @@ import enum
 
 
 class Role(enum.StrEnum):
-    """What may be done."""
+    """What a user may do."""
 
     READ = "read"  # look, search, take away
     WRITE = "write"  # change what is known of photos, and have work done

@@ -1,7 +1,7 @@
 """Sessions: one list next to the password file, for all servers that share it.
 
-A session is listed by the SHA-256 of its cookie, so that the list opens nothing. What is not listed is no session: one
-that was ended is ended for every server, and after a restart.
+A session is listed by the SHA-256 of its cookie, so that the list opens nothing. Only listed sessions are valid: one
+that was ended stays ended for every server, and after a restart.
 """
 
 import contextlib
@@ -28,22 +28,22 @@ from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, PasswordEntry
 
 FORM_SECONDS = 3600
-"""After which a login page that was opened has to be opened again."""
+"""Seconds after which an open login page has to be loaded again."""
 VIEWER_SECONDS = 3600
-"""After which a viewer has to ask for another token."""
+"""Seconds after which a viewer needs a new token."""
 USED_SECONDS = 600
-"""Between two times that the last use of a session or a token is written."""
+"""Seconds between two records of the last use of a session or a token."""
 LOCK_SECONDS = 2.0
-"""That another server is waited for."""
+"""Seconds to wait for another server."""
 MOST = 50
-"""Sessions of one name; one more ends the oldest."""
+"""Most sessions of one name; another one ends the oldest."""
 
 log = logging.getLogger("cairn.access")
 
 
 @dataclass(frozen=True)
 class Session:
-    """That somebody is signed in on a device."""
+    """A session: one user on one device."""
 
     name: str  # who
     mark: str  # changes with the password
@@ -102,7 +102,7 @@ class Sessions:
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie: one of its own, as cookies are sent to all servers of a host, whatever their ports."""
+        """Name of the cookie, which differs between ports: a browser sends cookies to all servers of a host."""
         return f"cairn-{self._of_key()}"
 
     @property
@@ -124,7 +124,7 @@ class Sessions:
         return value
 
     def check(self, value: str, address: str = "") -> PasswordEntry | None:
-        """User of a cookie's session; None if there is no such session, or no longer. It counts as a use."""
+        """The user of a cookie's session; None if it does not exist or has ended. Counts as a use."""
         number = session_id(value)
         session = self._now().sessions.get(number)
         entry = None if session is None else self._entry(session)
@@ -140,8 +140,10 @@ class Sessions:
 
     def listed(self, name: str) -> list[tuple[str, Session]]:
         """Sessions of a name, the last used first, each after what it is listed by."""
-        found = [(number, one) for number, one in self._now().sessions.items() if one.name == name and self._entry(one)]
-        return sorted(found, key=lambda one: -one[1].used)
+        sessions = [
+            (number, one) for number, one in self._now().sessions.items() if one.name == name and self._entry(one)
+        ]
+        return sorted(sessions, key=lambda one: -one[1].used)
 
     def end(self, value: str) -> None:
         """End the session of a cookie's value."""
@@ -154,7 +156,7 @@ class Sessions:
         return len(ending)
 
     def use_token(self, entry: PasswordEntry) -> None:
-        """Write that a token was used, from time to time."""
+        """Record the use of a token, from time to time."""
         if time.time() - self._now().tokens.get(entry.name, 0.0) > USED_SECONDS:
             self._change(lambda kept: kept.tokens.update({entry.name: time.time()}))
 
@@ -178,14 +180,14 @@ class Sessions:
         return str(self._signer("viewer").dumps(session_id(value)))
 
     def of_viewer(self, token: str) -> PasswordEntry | None:
-        """Whose session a viewer's token is of; None if there is no such session, or no longer."""
+        """The user of a viewer's token; None if its session does not exist or has ended."""
         with contextlib.suppress(BadData):
             session = self._now().sessions.get(str(self._signer("viewer").loads(token, max_age=VIEWER_SECONDS)))
             return None if session is None else self._entry(session)
         return None
 
     def _entry(self, session: Session) -> PasswordEntry | None:
-        """Whose session this is, while it holds."""
+        """The user of a session while it is valid."""
         entry = self._accounts.person(session.name)
         if entry is None or not hmac.compare_digest(_mark(entry), session.mark):
             return None
@@ -202,7 +204,7 @@ class Sessions:
         return hashlib.sha256(self._now().key.encode()).hexdigest()[:8]
 
     def _now(self) -> _SessionFile:
-        """What the file holds, read again where it has changed; what is in memory if there is no file."""
+        """Contents of the file, read again if it has changed; without a file, what is in memory."""
         if self._path is not None and (stamp := stamp_of(self._path)) != self._stamp:
             self._stamp = stamp
             try:
@@ -214,17 +216,17 @@ class Sessions:
         return self._kept
 
     def _change(self, do: Callable[[_SessionFile], object]) -> None:
-        """Change the list, under a lock, as it is now."""
+        """Change the current list under a lock."""
         with self._changing, self._locked():
             before = self._now()
-            kept = _SessionFile(before.key, dict(before.sessions), dict(before.tokens))
-            do(kept)
-            kept.sessions = {number: one for number, one in kept.sessions.items() if self._entry(one)}
-            self._kept = kept
+            updated = _SessionFile(before.key, dict(before.sessions), dict(before.tokens))
+            do(updated)
+            updated.sessions = {number: one for number, one in updated.sessions.items() if self._entry(one)}
+            self._kept = updated
             if self._path is None:
                 return
-            held = {number: asdict(one) for number, one in kept.sessions.items()}
-            text = json.dumps({"key": kept.key, "sessions": held, "tokens": kept.tokens})
+            held = {number: asdict(one) for number, one in updated.sessions.items()}
+            text = json.dumps({"key": updated.key, "sessions": held, "tokens": updated.tokens})
             try:
                 write_private(self._path, text.encode())
                 self._stamp = stamp_of(self._path)
@@ -233,7 +235,7 @@ class Sessions:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other servers from changing the list; one that holds it for too long is not waited for."""
+        """Keep other servers from changing the list, without waiting too long for one that holds it."""
         with contextlib.ExitStack() as stack:
             if self._path is not None:
                 lock = self._path.with_name(f"{self._path.name}.lock")
@@ -247,27 +249,29 @@ def _refuse_open(path: Path) -> None:
     """Refuse a file that others may read or write; CairnError."""
     with contextlib.suppress(FileNotFoundError):
         if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise CairnError("Others may read {path}: remove it, and all have to sign in again.", path=path)
+            raise CairnError("Other users can read {path}: remove it, and everybody has to sign in again.", path=path)
 
 
 def _read(path: Path) -> _SessionFile:
     """Contents of a file; empty, with a new key, if it is missing or malformed."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        sessions = {str(number): _session(one) for number, one in said.get("sessions", {}).items()}
-        tokens = {str(name): float(used) for name, used in said.get("tokens", {}).items()}
-        if isinstance(said["key"], str) and len(said["key"]) >= 64:
-            return _SessionFile(said["key"], sessions, tokens)
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        sessions = {str(number): _session(one) for number, one in record.get("sessions", {}).items()}
+        tokens = {str(name): float(used) for name, used in record.get("tokens", {}).items()}
+        if isinstance(record["key"], str) and len(record["key"]) >= 64:
+            return _SessionFile(record["key"], sessions, tokens)
     return _SessionFile()
 
 
-def _session(said: dict[str, Any]) -> Session:
-    name, mark, browser, system, address = (str(said[one]) for one in ("name", "mark", "browser", "system", "address"))
-    return Session(name, mark, browser, system, address, float(said["begun"]), float(said["used"]))
+def _session(record: dict[str, Any]) -> Session:
+    name, mark, browser, system, address = (
+        str(record[one]) for one in ("name", "mark", "browser", "system", "address")
+    )
+    return Session(name, mark, browser, system, address, float(record["begun"]), float(record["used"]))
 
 
 def session_id(value: str) -> str:
-    """What a session is listed by: the SHA-256 of its cookie's value."""
+    """Key of a session in the list: the SHA-256 of its cookie's value."""
     return hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
 
 

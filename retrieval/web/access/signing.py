@@ -1,4 +1,4 @@
-"""Signing in and out: a page that works without scripts, and the routes of readiness and figures."""
+"""Signing in and out by a page without scripts, and the routes of readiness and metrics."""
 
 import asyncio
 import secrets
@@ -38,7 +38,7 @@ WAITING = 64  # that wait for that
 
 
 class OpenSession(BaseModel):
-    """That somebody is signed in on a device."""
+    """A session: one user on one device."""
 
     id: str = Field(description="What it is ended by.")
     browser: str = Field(description="Such as Firefox; empty where it is not known.")
@@ -50,7 +50,7 @@ class OpenSession(BaseModel):
 
 
 class OpenSessions(BaseModel):
-    """Where one is signed in, the last used first."""
+    """The sessions of a user, the last used first."""
 
     user: str = Field(description="Whose they are.")
     sessions: list[OpenSession]
@@ -82,17 +82,17 @@ class Desk:
         self._waiting = 0
 
     async def verify(self, address: str, name: str, password: str) -> PasswordEntry | None:
-        """Give whose name and password these are; tries that fail are counted.
+        """Return the user of a name and password; failed attempts are counted.
 
         Raises
         ------
         ProblemError
             There were too many (429), or too many others try at this moment (503).
         """
-        tried = [(self._of_address, client_key(address)), (self._of_name, name[:100])]
-        for place, (limiter, key) in enumerate(tried):
+        limits = [(self._of_address, client_key(address)), (self._of_name, name[:100])]
+        for place, (limiter, key) in enumerate(limits):
             if wait := limiter.take(key):
-                for before, of in tried[:place]:
+                for before, of in limits[:place]:
                     before.give_back(of)
                 seconds = waited(wait)
                 raise ProblemError(
@@ -110,16 +110,16 @@ class Desk:
         finally:
             self._waiting -= 1
         if entry is not None:
-            for limiter, key in tried:
+            for limiter, key in limits:
                 limiter.give_back(key)
         return entry
 
     def known(self, name: str) -> str | None:
-        """A name, where somebody has it."""
+        """The entry of a user name, or None."""
         return None if self._accounts.person(name) is None else name
 
     def page(self, request: Request, target: str, problem: ProblemError | None = None, name: str = "") -> Response:
-        """The page to sign in, or to sign out for one who is signed in; with what was wrong, where something was."""
+        """The page to sign in or, for a user who is signed in, to sign out, with an error if there was one."""
         cookie = self.sessions.form_cookie
         nonce = cookie_of(request.headers, cookie)
         if not (len(nonce) == 32 and nonce.isalnum()):
@@ -140,7 +140,7 @@ class Desk:
         return answer
 
     async def form(self, request: Request) -> dict[str, str] | None:
-        """The fields of a form of ours; None if another site may have sent it."""
+        """The fields of a form; None if another site may have sent it."""
         body = b""
         try:
             async with asyncio.timeout(FORM_TIME):
@@ -154,12 +154,12 @@ class Desk:
             fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=8, errors="strict")
         except ValueError:
             return None
-        found = {name: values[0] for name, values in fields.items()}
+        values_by_name = {name: values[0] for name, values in fields.items()}
         nonce = cookie_of(request.headers, self.sessions.form_cookie)
-        return found if self.sessions.is_form(nonce, found.get("form", "")) else None
+        return values_by_name if self.sessions.is_form(nonce, values_by_name.get("form", "")) else None
 
     def sign_in(self, answer: Response, request: Request, entry: PasswordEntry) -> None:
-        """Begin a new session; one that was there is ended."""
+        """Begin a new session and end the previous one."""
         self.sessions.end(self._cookie(request))
         device = device_of(request.headers.get("user-agent", "")[:1000])
         value = self.sessions.begin(entry, device, address_of(request))
@@ -171,7 +171,7 @@ class Desk:
         _set(answer, request, self.sessions.cookie, "", 0)
 
     def listed(self, request: Request) -> list[OpenSession]:
-        """The sessions of the one who asks."""
+        """List the sessions of the user."""
         here = session_id(self._cookie(request))
         return [
             OpenSession(
@@ -198,12 +198,12 @@ def _signed_in(request: Request) -> str:
     """The name of a user who signed in with a password; raises ProblemError for others, such as tokens."""
     caller = caller_of(request.scope)
     if caller.name is None or not caller.signed_in:
-        raise ProblemError(403, "Only who signed in here with a password has sessions.")
+        raise ProblemError(403, "Only people who signed in here with a password have sessions.")
     return caller.name
 
 
 def _note(request: Request, event: str, user: str | None) -> None:
-    """Write to the audit log what is not a change of a collection."""
+    """Write an event to the audit log that does not change a collection."""
     request.scope.get(WRITE, {}).update(event=event, user=user, route=request.scope["route"].path)
 
 
@@ -239,7 +239,7 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
     Parameters
     ----------
     desk : Desk, or None
-        Where people sign in; None: nobody has to.
+        Where people sign in; None without signing in.
     figures : RequestFigures
     services : callable
         Gives the collections that are served now.
@@ -254,18 +254,18 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
 def _add_state(router: APIRouter, figures: "RequestFigures", services: "Callable[[], Iterable[Service]]") -> None:
     @router.get("/api/ready", tags=["server"], responses={503: {"description": "Not yet."}})
     def ready(request: Request, response: Response) -> dict[str, bool]:
-        """Tell whether all is open that searches need; for those who watch over the server, without signing in.
+        """Say whether the server is ready to search; for monitoring, without signing in.
 
         `confined` says whether photos are decoded by processes that can do nothing else.
         """
-        found = all([service.is_ready() for service in services()])
-        response.status_code = 200 if found else 503
+        is_ready = all([service.is_ready() for service in services()])
+        response.status_code = 200 if is_ready else 503
         response.headers["Cache-Control"] = "no-store"
-        return {"ready": found, "confined": is_confined()}
+        return {"ready": is_ready, "confined": is_confined()}
 
     @router.get(METRICS, tags=["server"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     def metrics(request: Request) -> Response:
-        """Give figures in Prometheus' text format, to a token or to this machine."""
+        """Return metrics in Prometheus' text format, to a token or to this machine."""
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return Response(figures.text(), headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
@@ -327,13 +327,13 @@ def _add_signing(router: APIRouter, desk: Desk | None) -> None:
 def _add_sessions(router: APIRouter, desk: Desk | None) -> None:
     @router.get(SESSIONS, tags=["server"])
     def open_sessions(request: Request) -> OpenSessions:
-        """List where the one who asks is signed in; for who signed in with a password."""
+        """List the devices on which the user is signed in; only for users who signed in with a password."""
         name = _signed_in(request)
         return OpenSessions(user=name, sessions=desk.listed(request) if desk else [])
 
     @router.delete(SESSIONS, tags=["server"])
     def end_sessions(request: Request) -> EndedSessions:
-        """Sign the one who asks out everywhere, here too."""
+        """Sign the user out everywhere, including here."""
         name = _signed_in(request)
         _note(request, "sign-out", name)
         return EndedSessions(ended=desk.sessions.end_listed(name) if desk else 0)
@@ -342,7 +342,7 @@ def _add_sessions(router: APIRouter, desk: Desk | None) -> None:
     def end_session(
         request: Request, number: Annotated[str, InPath(max_length=64, description="As /api/sessions lists it.")]
     ) -> EndedSessions:
-        """Sign the one who asks out on one device."""
+        """Sign the user out on one device."""
         name = _signed_in(request)
         _note(request, "sign-out", name)
         if desk is None or not desk.sessions.end_listed(name, number):

@@ -27,7 +27,7 @@ _LONGEST_MESSAGE = 2000  # characters of what a viewer calls its request
 
 
 def access_service(request: Request) -> dict[str, Any] | None:
-    """Describe where people sign in (section 2.2); None where viewers are not let in."""
+    """Describe where people sign in (section 2.2); None if viewers are not let in."""
     if VIEWERS not in request.scope:
         return None
     server = _server(request)
@@ -67,16 +67,16 @@ def earlier_service(access: dict[str, Any]) -> dict[str, Any]:
 
 
 def probe_result(status: int) -> dict[str, Any]:
-    """Tell whether a viewer may see something (section 3.1)."""
-    told: dict[str, Any] = {"@context": CONTEXT, "type": "AuthProbeResult2", "status": status}
+    """Say whether a viewer may see something (section 3.1)."""
+    result: dict[str, Any] = {"@context": CONTEXT, "type": "AuthProbeResult2", "status": status}
     if status == 401:
-        told["heading"] = _spoken(said("Sign in to see the photos"))
-        told["note"] = _spoken(said("Whoever runs this server gives out names and passwords."))
-    return told
+        result["heading"] = _spoken(said("Sign in to see the photos"))
+        result["note"] = _spoken(said("Whoever runs this server gives out names and passwords."))
+    return result
 
 
 def routes(sessions: Sessions | None) -> APIRouter:
-    """Make the routes of signing in; without sessions none is answered."""
+    """Make the routes of signing in; without sessions they answer nothing."""
     router = APIRouter(include_in_schema=False)
     if sessions is None:
         return router
@@ -95,7 +95,7 @@ def routes(sessions: Sessions | None) -> APIRouter:
 def _token_page(request: Request, sessions: Sessions, origin: str, message: str) -> Response:
     """Give a viewer that frames this page a token, or say why there is none (sections 2.3 and 3.2)."""
     cookie = cookie_of(request.headers, sessions.cookie)
-    told: dict[str, Any] = {"@context": CONTEXT, "messageId": message}
+    message_body: dict[str, Any] = {"@context": CONTEXT, "messageId": message}
     own = f"{request.url.scheme}://{request.url.netloc}"
     is_known = origin == own or origin in request.scope.get(VIEWERS, ())
     if not (is_known and message):
@@ -107,20 +107,24 @@ def _token_page(request: Request, sessions: Sessions, origin: str, message: str)
     if error:
         named = "missingCredentials" if error == "missingAspect" else error
         heading = _spoken(said("Sign in to see the photos"))
-        told |= {"type": "AuthAccessTokenError2", "profile": error, "heading": heading, "error": named}
+        message_body |= {"type": "AuthAccessTokenError2", "profile": error, "heading": heading, "error": named}
     else:
-        told |= {"type": "AuthAccessToken2", "accessToken": sessions.viewer_token(cookie), "expiresIn": VIEWER_SECONDS}
+        message_body |= {
+            "type": "AuthAccessToken2",
+            "accessToken": sessions.viewer_token(cookie),
+            "expiresIn": VIEWER_SECONDS,
+        }
     script = f"{urlsplit(_server(request)).path}/static/js/access/token.js"
     page = (
         f'<!doctype html><title>Cairn</title><script src="{escape(script)}" data-origin="{escape(origin)}" '
-        f'data-message="{escape(json.dumps(told))}"></script>'
+        f'data-message="{escape(json.dumps(message_body))}"></script>'
     )
     policy = POLICY.replace("frame-ancestors 'none'", f"frame-ancestors {origin}") if is_known else POLICY
     return HTMLResponse(page, headers={"Content-Security-Policy": policy, "Cache-Control": "no-store"})
 
 
 def _server(request: Request) -> str:
-    """Address of the server, without a slash at its end; where it has several collections, that of their list."""
+    """Address of the server, or of its list of collections, without a slash at the end."""
     shelf = request.scope.get(SHELF)
     base = urlsplit(str(request.base_url))
     return urlunsplit(base._replace(path=shelf if shelf is not None else base.path)).rstrip("/")

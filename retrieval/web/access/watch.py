@@ -1,4 +1,4 @@
-"""What the server did: a line in the log for each request, and figures for Prometheus."""
+"""Logging of requests, and metrics for Prometheus."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 
 class RequestFigures:
-    """Counts of requests, and what the collections are at.
+    """Counts of requests, and the state of the collections.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class RequestFigures:
 
 
 class _ServerFigures(Collector):
-    """Is asked at each reading, so that nothing is counted twice."""
+    """Read at each scrape, so that nothing is counted twice."""
 
     def __init__(self, services: "Callable[[], Iterable[Service]]") -> None:
         self._services = services
@@ -99,7 +99,7 @@ class Watch:
         self._app, self._figures, self._log = app, figures, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, and say so."""
+        """Answer one request, and log it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -135,12 +135,12 @@ class Watch:
 
 
 def _discreet(path: str) -> str:
-    """A path without the token of a link to an album, which opens it."""
+    """Return a path without the token of a link to an album."""
     return re.sub(rf"({SHARED})[^/]+", r"\1…", path, count=1)
 
 
 def route_of(scope: Scope, root: str = "") -> str:
-    """Which route answered, with {names} for what differs, so that there are few of them.
+    """Return the route that answered, with {names} for its parameters, so that there are few.
 
     Parameters
     ----------
@@ -180,4 +180,4 @@ def set_up_logs(level: LogLevel, access: AccessLog) -> None:
         logger.propagate = False
         logger.setLevel(level.upper())
     ACCESS.setLevel(logging.INFO)  # it is chosen by an option of its own
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of every form that somebody sends damaged
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns about every damaged form

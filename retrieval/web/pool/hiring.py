@@ -1,8 +1,7 @@
-"""How worker processes come into being: forked from one process that has opened all, or each started by itself.
-
-A fork shares the memory of the process it is forked from until it writes to it, and is there in milliseconds. So one
-process opens the collection, does no job itself and has no second thread, not even one of a library; each worker is a
-fork of it. If the system cannot fork safely, each worker is restarted and opens the collection itself.
+"""Creation of worker processes: forked from one process that has opened the collection, or started separately. A fork
+shares the memory of its parent until it writes to it, and is ready in milliseconds. So one process opens the
+collection, does no job itself and has no second thread, not even one of a library; each worker is a fork of it. If the
+system cannot fork safely, each worker is started separately and opens the collection itself.
 """
 
 import contextlib
@@ -35,7 +34,7 @@ class Died(Exception):
 
 
 class NotStarted(Died):
-    """No process can be started now, for want of memory, of processes or of open files; what is open stays open."""
+    """No process can be started now, for lack of memory, processes or open files; what is open stays open."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,14 @@ class Worker(Protocol):
 
     @property
     def pipe(self) -> Connection:
-        """Its pipe, for jobs and answers."""
+        """Pipe for its jobs and answers."""
 
     @property
     def renews(self) -> bool:
-        """Whether it is to reopen what has changed itself, as no other process can do so for it."""
+        """Whether it must reopen a changed collection itself."""
 
     def is_outdated(self, source: "WorkerSource") -> bool:
-        """Whether a source would give a worker that has something else open."""
+        """Whether the source would give a worker with another state open."""
 
     def kill(self) -> None:
         """Kill the process, and fail what waits for it."""
@@ -77,28 +76,28 @@ class WorkerSource(Protocol):
     """Source of workers. It is used by one thread until it is open."""
 
     def open(self) -> None:
-        """Open all that workers need; `Died` where the process that does so dies."""
+        """Open what workers need; raises `Died` if the process dies."""
 
     def hire(self) -> Worker:
-        """Return a worker that has opened all; `NotStarted` if none can be had now, `Died` if none ever will."""
+        """Return a worker that is ready; raises `NotStarted` if none can be started now, `Died` if never."""
 
     def look(self) -> None:
-        """Open again what has changed; `Died` where the process that does so dies."""
+        """Reopen what has changed; raises `Died` if the process dies."""
 
     def kill(self) -> None:
-        """Break off what is being opened, now or later; nothing else."""
+        """Stop opening, now or later, and nothing else."""
 
     def end(self) -> None:
-        """Let go; the workers stay."""
+        """Release the source; the workers stay."""
 
 
 def make_source(start: Start) -> WorkerSource:
-    """Make what workers come from, which is not open yet; `NotStarted` where the system has no process for it."""
+    """Make a source of workers, which is not open yet; raises `NotStarted` if the system cannot start a process."""
     return ForkServer(start) if can_fork() else Spawner(start)
 
 
 class ForkServer:
-    """A process that opens what jobs need, and from which workers are forked."""
+    """A process that opens what jobs need, and forks the workers."""
 
     def __init__(self, start: Start) -> None:
         self.generation = 0  # how often it has reopened what has changed
@@ -116,21 +115,21 @@ class ForkServer:
     def hire(self) -> Worker:
         """Fork a worker."""
         with _or_not_started():
-            here, there = multiprocessing.Pipe()
+            ours, theirs = multiprocessing.Pipe()
         try:
             with self._lock:
-                pid, generation = self._fork(there)
+                pid, generation = self._fork(theirs)
             with _or_not_started():  # here there may be too many open files, or the worker may be dead already
-                return _Forked(pid, here, self, generation, os.pidfd_open(pid))
+                return _Forked(pid, ours, self, generation, os.pidfd_open(pid))
         except Died:
-            here.close()  # a worker ends with that
+            ours.close()  # a worker ends with that
             raise
         finally:
-            there.close()
+            theirs.close()
 
     def _fork(self, pipe: Connection) -> tuple[int, int]:
-        """Have a worker forked that uses a pipe; return its number, and the generation that it is of."""
-        with _or_not_started():  # before anything is said
+        """Fork a worker that uses a pipe; return its process number and its generation."""
+        with _or_not_started():  # before any message
             channel = socket.fromfd(self._control.fileno(), socket.AF_UNIX, socket.SOCK_STREAM)
         with channel, _or_died():
             self._control.send_bytes(b"fork")
@@ -151,7 +150,7 @@ class ForkServer:
             self._opening = False
 
     def kill(self) -> None:
-        """Kill the process where it is opening something, as soon as it is."""
+        """Kill the process as soon as it is opening something."""
         self._given_up = True
         if self._opening:
             self._process.kill()
@@ -236,7 +235,7 @@ class Spawner:
             worker.kill()
 
     def end(self) -> None:
-        """End the first worker, where it was not hired."""
+        """End the first worker if it was not taken."""
         for worker in self._first:
             worker.end()
 
@@ -254,7 +253,7 @@ class _Spawned:
         return self.process.pid or 0
 
     def is_outdated(self, source: WorkerSource) -> bool:
-        return False  # it sees to that itself
+        return False  # it does so itself
 
     def kill(self) -> None:
         self.process.kill()
@@ -267,7 +266,7 @@ class _Spawned:
 
 
 def _shut(pipe: Connection) -> None:
-    """Let reading from a pipe end, though children of the process at its other end may hold that open."""
+    """End reading from a pipe, although children of the process at its other end may keep it open."""
     if sys.platform != "win32":  # there it is no socket
         with contextlib.suppress(OSError):
             end = socket.socket(fileno=pipe.fileno())
@@ -279,7 +278,7 @@ def _shut(pipe: Connection) -> None:
 
 @contextlib.contextmanager
 def _or_died() -> Iterator[None]:
-    """Take what a pipe says whose other end has gone for what it is: `Died`."""
+    """Turn errors of a pipe whose other end is gone into `Died`."""
     try:
         yield
     except (OSError, EOFError, ValueError) as error:
@@ -288,7 +287,7 @@ def _or_died() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _or_not_started() -> Iterator[None]:
-    """Take it for `NotStarted` where the system gives nothing more."""
+    """Turn errors of exhausted system resources into `NotStarted`."""
     try:
         yield
     except OSError as error:
@@ -296,22 +295,22 @@ def _or_not_started() -> Iterator[None]:
 
 
 def _start_process(run: Callable[[Connection], None], start: Start) -> tuple[Connection, BaseProcess]:
-    """Start a process, which first receives `start`; give this side of the pipe to it, and the process."""
+    """Start a process, and send it `start` first; return this end of its pipe, and the process."""
     context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads and their locks
     with _or_not_started():
-        here, there = context.Pipe()
+        ours, theirs = context.Pipe()
         try:
-            process = context.Process(target=run, args=(there,), daemon=True)
+            process = context.Process(target=run, args=(theirs,), daemon=True)
             with without_interrupt():
                 process.start()
-            with contextlib.suppress(BrokenPipeError):  # it has died: fail what waits for its first word
-                here.send(start)
+            with contextlib.suppress(BrokenPipeError):  # it has died: fail what waits for its first message
+                ours.send(start)
         except OSError:
-            here.close()
+            ours.close()
             raise
         finally:
-            there.close()
-    return here, process
+            theirs.close()
+    return ours, process
 
 
 def _stand_back(start: Start) -> None:
@@ -321,7 +320,7 @@ def _stand_back(start: Start) -> None:
 
 
 def _work_alone(pipe: Connection) -> None:
-    """Open all, and do jobs: what runs in a worker that was started by itself."""
+    """Main function of a worker that was started separately: open everything, and do jobs."""
     start: Start = pipe.recv()
     _stand_back(start)
     end_with_parent()
@@ -333,7 +332,7 @@ def _work_alone(pipe: Connection) -> None:
 
 
 def _serve_forks(control: Connection) -> None:
-    """Open all, and fork workers as they are asked for: what runs in a `ForkServer`."""
+    """Main function of a `ForkServer`: open everything, and fork workers on request."""
     _keep_one_thread()
     start: Start = control.recv()  # which loads the module of the jobs, and the libraries that it needs
     _stand_back(start)
@@ -356,7 +355,7 @@ def _serve_forks(control: Connection) -> None:
             answer: list[Any]
             try:
                 pid = os.fork()
-            except OSError as error:  # the next one may come into being
+            except OSError as error:  # the next one may be started
                 answer = [0, str(error)]
             else:
                 if not pid:
@@ -367,7 +366,7 @@ def _serve_forks(control: Connection) -> None:
 
 
 def _renew(jobs: WorkerJobs) -> bool:
-    """Open again what has changed; whether anything has, and could be opened. The workers tell what is wrong."""
+    """Reopen what has changed; return whether anything has, and could be opened. The workers report errors."""
     with contextlib.suppress(Exception):
         if jobs.is_outdated():
             jobs.renew()
@@ -376,10 +375,10 @@ def _renew(jobs: WorkerJobs) -> bool:
 
 
 def _be_worker(control: Connection, handle: int, jobs: WorkerJobs, start: Start) -> None:
-    """Do jobs in a fork, and end with it: nothing of what called this goes on."""
+    """Do jobs in a fork, and then end the process without returning to the caller."""
     code = 1
     try:
-        control.close()  # what comes through it is not for a process that reads photos of others
+        control.close()  # its contents are not for a process that reads untrusted photos
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         threading.Thread(target=_end_with_server, args=(handle,), daemon=True).start()
         limit_memory(start.memory)
@@ -393,7 +392,7 @@ def _be_worker(control: Connection, handle: int, jobs: WorkerJobs, start: Start)
 
 
 def _end_with_server(handle: int) -> None:
-    """End this process when nothing holds the other end of its pipe any more, whatever it is doing."""
+    """End this process when the other end of its pipe is closed, whatever it is doing."""
     gone = select.poll()
     gone.register(handle, 0)  # its end is reported in any case
     gone.poll()
@@ -401,7 +400,7 @@ def _end_with_server(handle: int) -> None:
 
 
 def _keep_one_thread() -> None:
-    """Let libraries compute in the thread that calls them: a fork has no other, and requests run side by side.
+    """Let libraries compute in the calling thread: a fork has no other, and requests run in parallel.
 
     OpenBLAS starts its threads when it is loaded, so this comes before that.
     """
@@ -413,7 +412,7 @@ def _keep_one_thread() -> None:
 
 @contextlib.contextmanager
 def _ending_with_parent() -> Iterator[None]:
-    """Let this process end when the one that started it has gone, within a block, after which there is no thread."""
+    """Within a block, end this process when its parent is gone; the thread for that ends with the block."""
     done = threading.Event()
     parent = os.getppid()
 

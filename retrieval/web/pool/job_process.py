@@ -1,4 +1,4 @@
-"""What runs in a worker process: jobs come in through a pipe, one after another, and answers go out.
+"""Code of a worker process, which receives jobs through a pipe, one after another, and sends answers.
 
 Jobs and answers cross the pipe as JSON and bytes, never as pickles: a process that a hostile photo has taken over must
 not be able to run code in the server.
@@ -16,27 +16,27 @@ from index.errors import CairnError, Damaged
 from index.messages import Message
 
 Answer = tuple[dict[str, Any], bytes]
-"""What a job gives: an object, and bytes."""
+"""Answer of a job: an object, and bytes."""
 
 OPENING, OPENED = {"opening": True}, {"opened": True}
-"""What a process says before and after it opens anew what has changed: that time is not the job's."""
+"""Message of a process before and after it reopens what has changed: that time does not count for the job."""
 OUTDATED = {"outdated": True}
-"""What a process says that has not done a job, as what it has open has changed."""
+"""Message of a process that has not done a job because what it has open has changed."""
 
 
 DAMAGED = "damaged"
-"""The kind of a refusal for a file of the collection that is not what was written."""
+"""Kind of refusal for a damaged file of the collection."""
 
 
 class Refused(CairnError):
-    """A job that cannot be done, for a reason its requester can mend.
+    """A job cannot be done, for a reason that the requester can change.
 
     Parameters
     ----------
     text : str or Message
         The reason.
     kind : str
-        Which sort it is: a word that the jobs and the requester agree on.
+        Kind of refusal, agreed on by jobs and requester.
     """
 
     def __init__(self, text: str | Message, kind: str = "request", **values: object) -> None:
@@ -48,20 +48,20 @@ class WorkerJobs(Protocol):
     """What a worker process does. It is made in one process, and copied with that process's memory into each worker."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do a job; `Refused` or another CairnError where it cannot be done."""
+        """Do a job; raises `Refused` or another CairnError if that is not possible."""
 
     def is_outdated(self) -> bool:
         """Whether what is open has changed since it was opened, or nothing is open."""
 
     def renew(self) -> None:
-        """Open again what has changed; raises CairnError if it cannot be opened."""
+        """Reopen what has changed; raises CairnError if it cannot be opened."""
 
     def let_go(self) -> None:
         """Close connections, which no two processes may share; they are opened again when they are needed."""
 
 
 def work(pipe: Connection, jobs: WorkerJobs) -> None:
-    """Do jobs until the pipe is closed: each comes with its request, and whether to reopen what has changed."""
+    """Do jobs until the pipe is closed; each message says whether to reopen what has changed first."""
     with contextlib.suppress(EOFError, OSError):  # the server is gone
         while True:
             job, request, renew = json.loads(pipe.recv_bytes())
@@ -101,7 +101,7 @@ def _send(pipe: Connection, head: Mapping[str, Any]) -> None:
 
 
 def limit_memory(memory: int) -> None:
-    """Bound what this process may allocate from now on, in bytes, where the system can; 0: no bound."""
+    """Limit what this process may allocate from now on, in bytes, if the system can; 0: no limit."""
     try:
         import resource
 

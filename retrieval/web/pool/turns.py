@@ -7,18 +7,18 @@ from typing import Generic, Protocol, TypeVar
 
 
 class OfClient(Protocol):
-    """What waits."""
+    """The waiting item."""
 
     @property
     def client(self) -> str:
-        """Whose it is."""
+        """Its client."""
 
 
 T = TypeVar("T", bound=OfClient)
 
 
 class Turns(Generic[T]):
-    """What waits of several clients: the next is of the client that has waited longest since its last turn.
+    """Queue of several clients: the next item is that of the client whose last turn was longest ago.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Turns(Generic[T]):
         mine.append(one)
         if len(self) <= self._most:
             return None
-        mine.pop()  # it counts last: between two clients with equally many, the newcomer is refused
+        mine.pop()  # the new item counts last: of two clients with equally many, the newcomer is refused
         longest = max(self._waiting.values(), key=len)
         refused = one
         if len(longest) > len(mine) + 1:
@@ -63,11 +63,11 @@ class Turns(Generic[T]):
         return one
 
     def take_out(self, wanted: Callable[[T], bool]) -> list[T]:
-        """Return what waits and is wanted, which waits no longer."""
-        found = [one for one in self if wanted(one)]
-        for one in found:
+        """Remove and return the waiting items that match."""
+        matches = [one for one in self if wanted(one)]
+        for one in matches:
             own = self._waiting[one.client]
             own.remove(one)
             if not own:
                 del self._waiting[one.client]
-        return found
+        return matches

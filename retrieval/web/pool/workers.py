@@ -1,8 +1,7 @@
-"""A pool of worker processes: each does one job at a time, and is killed and replaced where a job takes too long.
-
-Python's own pools cannot be mended once a process of theirs has died. Here a thread stands for each worker: it takes
-a job from the queue, hands it to its process through a pipe and waits for the answer, but no longer than the job's
-limit. What the processes open does not count for that: see `retrieval.web.pool.hiring`.
+"""A pool of worker processes: each does one job at a time, and is killed and replaced if a job takes too long. Python's
+own pools cannot recover once one of their processes has died. Here each worker has a thread, which takes a job from the
+queue, sends it to the process through a pipe and waits for the answer, but no longer than the job's limit. The time in
+which processes open a collection does not count: see `retrieval.web.pool.hiring`.
 """
 
 import contextlib
@@ -35,11 +34,11 @@ __all__ = [
 LOOK = 5.0
 """Seconds between two looks at whether what workers have open has changed."""
 LONGEST_OPENING = 600.0
-"""Seconds that a worker may take to open anew what has changed."""
+"""Seconds that a worker may take to reopen what has changed."""
 LARGEST = 256 << 20
-"""Bytes that a worker may answer at once: a picture, or facts of a collection with a million unreadable photos."""
+"""Largest answer of a worker, in bytes: a picture, or facts of a collection with a million unreadable photos."""
 GRACE = 2.0
-"""Seconds that a job may go on whose client has left: most end within, and what they made is kept."""
+"""Seconds that a job may continue after its client has left: most end by then, and their result is cached."""
 _PAUSE = 1.0  # seconds at least between two attempts at what the system may refuse again
 
 
@@ -50,7 +49,9 @@ class WorkerPoolOptions:
     workers: int = 2  # processes
     uploads: int = 0  # further processes, which alone do jobs with uploads, and nothing else; 0: all do all
     waiting: int = 32  # jobs that may wait, and as many with uploads; more are refused, of the client with most
-    seconds: float = 60.0  # a job that has not ended so long after it was submitted, or all was open, is given up
+    seconds: float = (
+        60.0  # seconds after which a job is given up, counted from its submission or from when everything was open
+    )
     memory: int = 3 << 30  # bytes that a process may take on top of what it needs to start; 0: no limit
     nice: int = 0  # by how much the processes stand back behind others, where the system knows that
 
@@ -64,7 +65,7 @@ class TookTooLong(Exception):
 
 
 class Failed(Exception):
-    """A job failed as none should; the message is the trace, for the log alone."""
+    """A job failed because of a defect; the message is the traceback, only for the log."""
 
 
 @dataclass(eq=False)
@@ -95,12 +96,12 @@ class WorkerPool:
         self._start = Start(make, arguments, options.memory, options.nice)
         self._changed = threading.Condition()  # of all that follows
         self._places = options.workers + options.uploads
-        # Of jobs; where there are workers for uploads alone, those with uploads are the second.
+        # Queues of jobs; if there are workers only for uploads, the second one is for uploads.
         self._queues: list[Turns[_Task]] = [Turns(options.waiting) for _ in range(2 if options.uploads else 1)]
         self._doing: dict[int, _Task] = {}  # by place
         self._workers: dict[int, Worker] = {}  # by place
         self._opening: WorkerSource | None = None
-        self._source: WorkerSource | None = None  # that has opened all
+        self._source: WorkerSource | None = None  # that has opened everything
         self._deaths = 0  # of processes that opened
         self._closing = False
         self._serving = self._places  # threads that may have a worker
@@ -120,15 +121,14 @@ class WorkerPool:
         client: str = "",
         upload: bool = False,
     ) -> "Future[Answer]":
-        """Queue a job; its future gives the answer, or raises CairnError, `TookTooLong` or `Died`.
-
-        It is given up after `seconds`, if that is not left to the options. Clients take turns. A future whose job
-        is refused later, as others have fewer waiting, raises `Busy`.
+        """Queue a job; its future gives the answer, or raises CairnError, `TookTooLong` or `Died`. The limit is
+        `seconds`, or that of the options. Clients take turns. A future raises `Busy` if its job is refused later
+        because other clients have fewer waiting.
 
         Raises
         ------
         Busy
-            As many jobs wait as may.
+            The queue is full.
         """
         limit = self.options.seconds if seconds is None else seconds
         task = _Task(job, request, limit, time.monotonic() + limit, client)
@@ -142,7 +142,7 @@ class WorkerPool:
         return task.future
 
     def give_up(self, future: "Future[Answer]") -> None:
-        """Do without an answer: what waits is never begun, and what is at work is ended after a moment."""
+        """Give up an answer: a waiting job is never begun, and a running one is ended after a moment."""
         if future.done():
             return
         with self._changed:
@@ -156,23 +156,23 @@ class WorkerPool:
             timer.start()
 
     def _break_off(self, future: "Future[Answer]") -> None:
-        """Kill the worker that is still at a job; it is replaced."""
+        """Kill the worker that is still doing a job; it is replaced."""
         with self._changed:
             for place, task in self._doing.items():
                 if task.future is future and (worker := self._workers.get(place)) is not None:
                     worker.kill()
 
     def waiting(self) -> int:
-        """Number of jobs that no worker has begun."""
+        """Number of waiting jobs."""
         return sum(map(len, self._queues))
 
     @property
     def is_open(self) -> bool:
-        """Whether all is open that workers need: otherwise jobs wait for that."""
+        """Whether everything is open that workers need; otherwise jobs wait."""
         return self._source is not None
 
     def wait_until_open(self, seconds: float) -> None:
-        """Wait until all is open that workers need.
+        """Wait until everything is open that workers need.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class WorkerPool:
             return [worker.pid for worker in self._workers.values()]
 
     def close(self) -> None:
-        """End all workers, those at work too; what waits is given up."""
+        """End all workers, including busy ones; waiting jobs are given up."""
         with self._changed:
             self._closing = True
             given_up = [task for queue in self._queues for task in queue.take_out(lambda _: True)]
@@ -205,7 +205,7 @@ class WorkerPool:
             thread.join(10)
 
     def _serve(self, place: int) -> None:
-        """Do one task after another with a process of one's own."""
+        """Thread of one worker: do one task after another with its process."""
         queue = self._queues[0 if place < self.options.workers else -1]
         while True:
             with self._changed:
@@ -233,12 +233,12 @@ class WorkerPool:
 
     def _do(self, place: int, task: _Task) -> None:
         """Have a task done, and resolve its future."""
-        asked = False
+        is_sent = False
         try:
-            if time.monotonic() > task.deadline:  # it only waited: no process has done anything wrong
+            if time.monotonic() > task.deadline:  # it only waited: no process is at fault
                 raise TookTooLong
             worker = self._hire(place, task.deadline, task)
-            asked = True
+            is_sent = True
             try:
                 answer = _ask(worker, task, renew=worker.renews)
             except _NotBegun:  # it was killed while idle
@@ -252,13 +252,13 @@ class WorkerPool:
                 raise Died
         except Exception as error:
             task.future.set_exception(error)
-            if asked and not isinstance(error, Refused | Failed):
+            if is_sent and not isinstance(error, Refused | Failed):
                 self._dismiss(place)
             return
         task.future.set_result(answer)
 
     def _is_outdated(self, place: int) -> bool:
-        """Whether there is no worker at a place, or an earlier one than there might be."""
+        """Whether there is no worker at a place, or an outdated one."""
         if self._source is None:
             return False
         worker = self._workers.get(place)
@@ -292,9 +292,8 @@ class WorkerPool:
         return hired
 
     def _hire_anew(self, place: int, worker: Worker, task: _Task) -> Worker:
-        """Have all reopened that has changed, and give a new worker, or the same if none can be had.
-
-        It is new in any case: the one before has done jobs, and is not to say that it opens something.
+        """Reopen what has changed, and return a new worker, or the same if none can be started. A new one is needed
+        because the previous one has done jobs, so its message that it opens something is not trusted.
         """
         began = time.monotonic()
         with self._changed:
@@ -313,7 +312,7 @@ class WorkerPool:
             worker.end()
 
     def _await_source(self, deadline: float) -> WorkerSource:
-        """Wait, with the lock, for the process that has opened all; `TookTooLong`, `Died` or `Busy` without."""
+        """Wait, with the lock, for the process that has opened everything; `TookTooLong`, `Died` or `Busy` without."""
         deaths = self._deaths
         self._changed.wait_for(
             lambda: self._source is not None or self._closing or self._deaths > deaths, deadline - time.monotonic()
@@ -355,7 +354,7 @@ class WorkerPool:
                 source.end()
 
     def _mourn(self) -> None:
-        """Fail what waits, as the process that opens all has died, and pause a moment."""
+        """Fail waiting jobs because the process that opens everything has died, and pause a moment."""
         with self._changed:
             self._deaths += 1
             self._changed.notify_all()
@@ -371,7 +370,7 @@ class WorkerPool:
             self._renew(source)
 
     def _renew(self, source: WorkerSource) -> None:
-        """Let a source reopen what has changed; workers that wait for work are replaced then."""
+        """Let a source reopen what has changed, and replace idle workers."""
         try:
             source.look()
         except Died:
@@ -380,7 +379,7 @@ class WorkerPool:
             self._changed.notify_all()
 
     def _lose(self, source: WorkerSource) -> None:
-        """Do without a source whose process has died: `_keep_open` makes another."""
+        """Discard a source whose process has died: `_keep_open` makes another."""
         with self._changed:
             if self._source is source:
                 self._source = None
@@ -394,11 +393,11 @@ def _refuse(task: _Task) -> None:
 
 
 class _NotBegun(Died):
-    """A worker had died before it was asked."""
+    """The worker died before it got the task."""
 
 
 def _ask(worker: Worker, task: _Task, *, renew: bool) -> Answer | None:
-    """Have a worker do a task; None if it is outdated, and is not to renew itself."""
+    """Have a worker do a task; None if it is outdated and should not reopen by itself."""
     with _until(task.deadline, worker):
         try:
             worker.pipe.send_bytes(json.dumps([task.job, task.request, renew]).encode())
@@ -422,7 +421,7 @@ def _ask(worker: Worker, task: _Task, *, renew: bool) -> Answer | None:
             raise Refused(Message.from_dict(said), kind)
         case {"done": dict(done)}:
             return done, body
-    raise Died  # it does not say what a worker of ours does
+    raise Died  # it does not follow the protocol of a worker
 
 
 def _receive(worker: Worker) -> tuple[object, bytes]:
@@ -456,6 +455,6 @@ def _until(deadline: float, worker: Worker) -> Iterator[None]:
             raise
     finally:
         timer.cancel()
-        timer.join()  # nothing is killed after this that may be somebody else by then
+        timer.join()  # after this nothing is killed: its number may belong to another process by then
     if late.is_set():
         raise TookTooLong

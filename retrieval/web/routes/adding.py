@@ -1,4 +1,4 @@
-"""Routes of photos that come in: folders of this machine that may be chosen, and uploads that are kept."""
+"""Routes for adding photos: folders of this machine that may be chosen, and uploads that are stored."""
 
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -47,7 +47,7 @@ class Roots(BaseModel):
 
 
 class AwayFolder(BaseModel):
-    """A folder whose photos are in the collection, and which is not there."""
+    """A folder with photos of the collection that does not exist now."""
 
     id: str
     name: str
@@ -55,7 +55,7 @@ class AwayFolder(BaseModel):
 
 
 class Away(BaseModel):
-    """Folders that have gone, or whose drive is not connected."""
+    """Folders that are gone, or whose drive is not connected."""
 
     folders: list[AwayFolder]
 
@@ -68,7 +68,7 @@ class SubFolder(BaseModel):
 
 
 class RootFolder(BaseModel):
-    """What lies in a folder."""
+    """Contents of a folder."""
 
     root: int
     name: str
@@ -80,7 +80,7 @@ class RootFolder(BaseModel):
 
 
 class Kept(BaseModel):
-    """Uploads that were kept."""
+    """Uploads that were stored."""
 
     photos: list[str] = Field(description="Names of the photos, in the order of the form.")
     job: int | None = Field(description="Number of the job that indexes them.")
@@ -88,7 +88,7 @@ class Kept(BaseModel):
 
 @router.get("/roots", dependencies=WRITING)
 def roots(request: Request) -> Roots:
-    """List the folders below which photos may be chosen."""
+    """List the folders from which photos may be chosen."""
     service = service_of(request)
     known = [
         KnownFolder(
@@ -102,12 +102,12 @@ def roots(request: Request) -> Roots:
 
 @router.get("/away")
 def away_folders(request: Request) -> Away:
-    """List the folders whose photos are in the collection and which are not there, or empty."""
-    found = service_of(request).away()
+    """List the folders with photos of the collection that do not exist now, or are empty."""
+    folders = service_of(request).away()
     return Away(
         folders=[
             AwayFolder(id=folder_id(folder), name=readable(Path(folder).name or folder), photos=photos)
-            for folder, photos in found
+            for folder, photos in folders
         ]
     )
 
@@ -118,7 +118,7 @@ def root_folder(
     root: Annotated[int, InPath(ge=0, le=10_000, description="As /api/roots lists it.")],
     path: Annotated[str, Query(max_length=4096, description="Of a folder below the root; empty: the root.")] = "",
 ) -> RootFolder:
-    """Tell what lies in a folder below a root: folders, and how many photos."""
+    """List the contents of a folder below a root: folders, and the number of photos."""
     return describe_folder(service_of(request).options.roots, root, path)
 
 
@@ -128,10 +128,10 @@ def named_roots(roots: Sequence[Path]) -> list[AllowedFolder]:
 
 
 def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
-    """Tell what lies in a folder below one of some roots."""
-    found = list_folder(roots, root, path)
-    folders = [SubFolder(name=name, path=(PurePosixPath(path) / name).as_posix()) for name in found.folders]
-    counted = some_of(found, "name", "photos", "films", "more")
+    """List the contents of a folder below one of some roots."""
+    listing = list_folder(roots, root, path)
+    folders = [SubFolder(name=name, path=(PurePosixPath(path) / name).as_posix()) for name in listing.folders]
+    counted = some_of(listing, "name", "photos", "films", "more")
     return RootFolder(root=root, path=path, folders=folders, **counted)
 
 
@@ -155,7 +155,7 @@ _FORM = form_of(
 
 @router.post("/photos", status_code=201, dependencies=WRITING, openapi_extra=_FORM)
 async def add_photos(request: Request) -> Kept:
-    """Keep photos and films in the collection, and index them: films where a job of the kind index took them before."""
+    """Store photos and films with the collection, and index them; films only if an earlier index job did."""
     service = service_of(request)
     receiver = await run_in_threadpool(_receiver, service, request.headers.get("content-length", ""))
     async with receiver.receive(request) as form:
@@ -163,17 +163,17 @@ async def add_photos(request: Request) -> Kept:
             raise ProblemError(400, "Send photos, as the field photos of the form.")
         names = [safe_name(name, films=True) for name in form.names]
         within = safe_folder(form.fields.get("folder", ""))
-        kept = await run_in_threadpool(keep_uploads, service.folder, form.photos, names, within)
+        stored = await run_in_threadpool(keep_uploads, service.folder, form.photos, names, within)
         index = form.fields.get("index") != "no"
     number = None
     if index:
         job = await run_in_threadpool(service.begin, index_of([service.folder / UPLOADS]))
         number = job.id
-    return Kept(photos=kept, job=number)
+    return Kept(photos=stored, job=number)
 
 
 def _receiver(service: Service, length: str) -> Receiver:
-    """Make what receives uploads on the disk where they stay; NoRoomError where that is full or not to be written."""
+    """Make the receiver of uploads on the disk where they stay; raises NoRoomError if it is full or not writable."""
     with service.keeping_lock:
         if service.keeping is None:
             incoming = incoming_folder(service.folder)

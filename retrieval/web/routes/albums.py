@@ -34,7 +34,7 @@ class AlbumFacts(BaseModel):
 
 
 class Albums(BaseModel):
-    """All albums, those that were made last first."""
+    """All albums, the newest first."""
 
     albums: list[AlbumFacts]
 
@@ -69,38 +69,38 @@ class SomePhotos(BaseModel):
 
 
 class Move(SomePhotos):
-    """Photos of an album that are to be elsewhere in it."""
+    """Photos of an album to move to another place in it."""
 
     before: Number | None = Field(None, description="A photo of the album; left out: its end.")
 
 
 class Split(SomePhotos):
-    """Photos of an album that are to be in one of their own."""
+    """Photos of an album to move to a new album."""
 
     name: Name
 
 
 class Merge(BaseModel):
-    """Albums whose photos are to be in one."""
+    """Albums to merge."""
 
     albums: list[Annotated[int, Field(ge=0, le=MAX_ALBUM)]] = Field(min_length=1, max_length=1000)
 
 
 class ChangedPhotos(BaseModel):
-    """Photos that were added, or taken out."""
+    """Photos that were added or removed."""
 
     changed: list[int] = Field(description="Their numbers: those that were not there, or were.")
 
 
 class DeletedAlbum(AlbumFacts):
-    """What an album was."""
+    """An album before a change."""
 
     numbers: list[int] = Field(description="Its photos, in order: to make it again.")
 
 
 @router.get("/albums")
 def albums(request: Request) -> Albums:
-    """List the albums, those that were made last first."""
+    """List the albums, the newest first."""
     return Albums(albums=[_facts(one) for one in service_of(request).collection.catalogue.read(curation.list_albums)])
 
 
@@ -116,7 +116,7 @@ def make_album(request: Request, asked: NewAlbum) -> AlbumFacts:
 
 @router.get("/albums/{album}")
 def album(request: Request, album: AlbumId) -> AlbumFacts:
-    """Tell about one album."""
+    """Return one album."""
     return _facts(service_of(request).collection.catalogue.read(curation.read_album, album))
 
 
@@ -129,16 +129,16 @@ def album_photos(
 ) -> PhotoPage:
     """List the photos of an album in its order, a page at a time."""
     service = service_of(request)
-    total, found = service.collection.catalogue.read(curation.album_page, album, offset, limit)
-    service.recent.remember(found)
-    return PhotoPage(total=total, offset=offset, photos=describe_photos(service, found))
+    total, numbers = service.collection.catalogue.read(curation.album_page, album, offset, limit)
+    service.recent.remember(numbers)
+    return PhotoPage(total=total, offset=offset, photos=describe_photos(service, numbers))
 
 
 @router.get("/photos/{number}/albums")
 def albums_of_photo(request: Request, number: Annotated[int, Path(ge=0, le=MAX_NUMBER)]) -> Albums:
     """List the albums that a photo is in."""
-    found = service_of(request).collection.catalogue.read(curation.albums_of_photo, number)
-    return Albums(albums=[_facts(one) for one in found])
+    albums = service_of(request).collection.catalogue.read(curation.albums_of_photo, number)
+    return Albums(albums=[_facts(one) for one in albums])
 
 
 @router.patch("/albums/{album}", dependencies=WRITING)
@@ -158,14 +158,14 @@ def delete_album(request: Request, album: AlbumId) -> DeletedAlbum:
 
 @router.post("/albums/{album}/photos", dependencies=WRITING)
 def add_to_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
-    """Put photos at the end of an album."""
+    """Add photos to the end of an album."""
     with changing(request) as session:
         return ChangedPhotos(changed=curation.add_to_album(session, album, asked.photos))
 
 
 @router.post("/albums/{album}/remove", dependencies=WRITING)
 def remove_from_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
-    """Take photos out of an album; they stay in the collection."""
+    """Remove photos from an album; they stay in the collection."""
     with changing(request) as session:
         return ChangedPhotos(changed=curation.remove_from_album(session, album, asked.photos))
 
@@ -180,14 +180,14 @@ def move_in_album(request: Request, album: AlbumId, asked: Move) -> AlbumFacts:
 
 @router.post("/albums/{album}/split", status_code=201, dependencies=WRITING)
 def split_album(request: Request, album: AlbumId, asked: Split) -> AlbumFacts:
-    """Take photos out of an album into one that is made for them."""
+    """Move photos of an album to a new one."""
     with changing(request) as session:
         return _facts(curation.split_album(session, album, asked.photos, asked.name))
 
 
 @router.post("/albums/{album}/merge", dependencies=WRITING)
 def merge_albums(request: Request, album: AlbumId, asked: Merge) -> AlbumFacts:
-    """Put the photos of other albums at the end of this one, and delete those."""
+    """Add the photos of other albums to the end of this one, and delete those albums."""
     with changing(request) as session:
         return _facts(curation.merge_albums(session, album, asked.albums))
 

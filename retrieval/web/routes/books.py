@@ -1,4 +1,4 @@
-"""Routes of books: which of them share pictures."""
+"""Routes of books that share pictures."""
 
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,7 @@ _PAIRS, _PAGES = 2000, 100  # that are told of
 
 @router.get("/books", response_model=BooksMatrix, responses=NOT_CHANGED)
 def books(request: Request, category: Category = None) -> Response:
-    """Tell which books share pictures, by groups and by what saved searches have found."""
+    """Show which books share pictures, from groups and from the results of saved searches."""
     collection = service_of(request).collection
     groups = collection.folder / FILE
     state = groups.stat().st_mtime_ns if groups.is_file() else 0  # groups are in no row of the catalogue
@@ -35,16 +35,19 @@ def books(request: Request, category: Category = None) -> Response:
 
 @router.get("/books.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
 def books_file(request: Request, category: Category = None, form: Literal["matrix", "pages"] = "matrix") -> Response:
-    """Give how many pictures each two books share, or the pages that match, as a table to keep."""
-    found = shared_books(service_of(request).collection, category)
-    return table_file(found.matrix() if form == "matrix" else found.page_rows(), f"books-{form}.csv")
+    """Return a table (CSV) of how many pictures each two books share, or of the pages that match."""
+    shared = shared_books(service_of(request).collection, category)
+    return table_file(shared.matrix() if form == "matrix" else shared.page_rows(), f"books-{form}.csv")
 
 
 def _described(collection: Collection, category: str | None) -> dict[str, Any]:
-    found = shared_books(collection, category)
-    told = ("first_page", "second_page", "numbers", "searches", "box")
+    shared = shared_books(collection, category)
+    fields = ("first_page", "second_page", "numbers", "searches", "box")
     pairs = [
-        {**some_of(one, "first", "second", "pictures"), "pages": [some_of(page, *told) for page in one.pages[:_PAGES]]}
-        for one in found.pairs[:_PAIRS]
+        {
+            **some_of(one, "first", "second", "pictures"),
+            "pages": [some_of(page, *fields) for page in one.pages[:_PAGES]],
+        }
+        for one in shared.pairs[:_PAIRS]
     ]
-    return {"books": found.books, "pairs": pairs, "total": len(found.pairs), "grouped": found.grouped}
+    return {"books": shared.books, "pairs": pairs, "total": len(shared.pairs), "grouped": shared.grouped}

@@ -1,4 +1,4 @@
-"""Routes of near duplicates that are decided about, and of the bin."""
+"""Routes of decisions about near duplicates, and of the bin."""
 
 import itertools
 from pathlib import Path
@@ -50,7 +50,7 @@ def duplicates(
         bool, Query(description="Similar shots, which are different photos of one view, in place of near duplicates.")
     ] = False,
 ) -> DuplicatePage:
-    """List sets of near duplicates that nobody has decided about, those of equal files first, or of similar shots."""
+    """List undecided sets of near duplicates, those of equal files first, or of similar shots."""
     service = service_of(request)
     groups = read_groups(service.collection)
     found = service.collection.catalogue.read(undecided_sets, groups.groups, offset, limit, similar=similar)
@@ -82,7 +82,7 @@ def duplicates(
 
 @router.post("/duplicates/kept", dependencies=WRITING)
 def keep_duplicates(request: Request, asked: Numbers) -> Done:
-    """Keep all photos of a set of near duplicates: it is not asked about again."""
+    """Keep all photos of a set of near duplicates: the set is not proposed again."""
     with changing(request) as session:
         keep_all(session, asked.photos)
     return Done(changed=asked.photos)
@@ -90,7 +90,7 @@ def keep_duplicates(request: Request, asked: Numbers) -> Done:
 
 @router.post("/duplicates/ask", dependencies=WRITING)
 def ask_again_about_duplicates(request: Request, asked: Numbers) -> Done:
-    """Forget that all photos of a set of near duplicates are kept."""
+    """Undo the decision to keep all photos of a set of near duplicates."""
     with changing(request) as session:
         ask_again(session, asked.photos)
     return Done(changed=asked.photos)
@@ -98,7 +98,7 @@ def ask_again_about_duplicates(request: Request, asked: Numbers) -> Done:
 
 @router.get("/bin", dependencies=WRITING)
 def list_bin(request: Request, limit: Annotated[int, Query(ge=0, le=1000)] = 100) -> list[Binned]:
-    """List the files of photos of this collection that were moved to the bin, the last first."""
+    """List the photo files of this collection in the bin, the last moved first."""
     service = service_of(request)
     mine = itertools.islice((one for one in binned(_bin(service)) if one.collection == _place(service)), limit)
     return [Binned(id=one.id, number=one.number, name=one.name, moved=one.moved) for one in mine]
@@ -111,34 +111,33 @@ def list_bin(request: Request, limit: Annotated[int, Query(ge=0, le=1000)] = 100
     response_class=Response,
 )
 async def picture_of_binned(request: Request, entry: Annotated[str, InPath(max_length=64)]) -> Response:
-    """Give a small picture of a photo that is in the bin."""
+    """Return a thumbnail of a photo in the bin."""
     service = service_of(request)
     one = await run_in_threadpool(_find, service, entry)
-    made = await run_in_threadpool(kept_thumbnail, one.sha256, PICTURE, service.cache)
-    if made is None:
+    picture = await run_in_threadpool(kept_thumbnail, one.sha256, PICTURE, service.cache)
+    if picture is None:
         file = _bin(service) / one.id / FILE_FOLDER / Path(one.path).name
         wanted = {"path": str(file), "name": one.name, "sha256": None, "size": PICTURE, "cache": str(service.cache)}
-        _, made = await service.decode(request, "thumbnail", wanted)
-    return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=3600"})
+        _, picture = await service.decode(request, "thumbnail", wanted)
+    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=3600"})
 
 
 @router.post("/bin", dependencies=WRITING)
 def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
-    """Move the files of photos to the bin, and take the photos out of the collection."""
+    """Move the files of photos to the bin, and remove the photos from the collection."""
     service = service_of(request)
     folder = _bin(service)
     with refusing():
-        told = discard(service.collection.catalogue, asked.photos, folder, Path(_place(service)))
+        report = discard(service.collection.catalogue, asked.photos, folder, Path(_place(service)))
     service.wrote()
-    return _moved(request, told)
+    return _moved(request, report)
 
 
 @router.post("/bin/back", dependencies=WRITING)
 def put_photos_back(request: Request, asked: Entries) -> PutBack:
-    """Put files of the bin back where they came from, and their photos into the collection.
-
-    Photos that the collection has forgotten, as it was compacted since, are indexed again by a job; those from where
-    this server takes no photos stay in the bin.
+    """Move files from the bin back to where they were, and their photos into the collection. If the collection was
+    compacted since, a job indexes them again; files from folders that this server does not take photos from stay in the
+    bin.
     """
     service = service_of(request)
     folder, place = _bin(service), _place(service)
@@ -149,21 +148,21 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
             raise FileNotMoved(outside().message)
 
     with refusing():
-        told = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder, check)
+        report = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder, check)
     service.wrote()
     job = None
-    if told.forgotten:
+    if report.forgotten:
         folders = [*filter(service.takes_from, service.indexed_folders())]
-        job = service.begin(index_of(under_known_names(told.forgotten, folders))).id
-    return PutBack(**_moved(request, told).model_dump(), job=job)
+        job = service.begin(index_of(under_known_names(report.forgotten, folders))).id
+    return PutBack(**_moved(request, report).model_dump(), job=job)
 
 
 def _bin(service: Service) -> Path:
     if service.options.bin is None:
         raise ProblemError(
             403,
-            "There is no bin here, so that no photo's file is ever moved. Hide copies instead, or ask whoever runs "
-            "this server to name a folder for the bin with {--bin}.",
+            "This server has no bin, so no photo's file is ever moved. Hide copies instead, or ask whoever runs this "
+            "server to name a folder for the bin with {--bin}.",
         )
     return service.options.bin
 
@@ -176,20 +175,20 @@ def _find(service: Service, entry: str) -> InBin:
 
 
 def _place(service: Service) -> str:
-    """How the bin says which collection a file was of."""
+    """Name of this collection in the bin."""
     return str(service.collection.folder.resolve())
 
 
-def _moved(request: Request, told: BinReport) -> Moved:
+def _moved(request: Request, report: BinReport) -> Moved:
     language = language_of(request)
     return Moved(
         moved=[
             Binned(id=one.id, number=number, name=name, moved=one.moved)
-            for one in told.moved
+            for one in report.moved
             for number, name in one.photos.items()
         ],
         failed=[
             NotMoved(number=number, reason=in_language(error.message, language))
-            for number, error in told.failed.items()
+            for number, error in report.failed.items()
         ],
     )

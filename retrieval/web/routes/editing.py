@@ -1,4 +1,4 @@
-"""Routes that change what is known of photos, and take photos out of the collection."""
+"""Routes that change metadata of photos, and remove photos from the collection."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -22,7 +22,7 @@ EditedTags = Annotated[list[Annotated[str, StringConstraints(max_length=1000)]],
 
 
 class Before(BaseModel):
-    """What was imported for a photo, or typed in, before an edit."""
+    """Imported and typed-in values of a photo before an edit."""
 
     number: Number
     values: dict[str, Annotated[list[LongText], Field(max_length=1000)]] = Field(
@@ -32,7 +32,7 @@ class Before(BaseModel):
 
 
 class PhotoEdit(BaseModel):
-    """What is to be changed of some photos; what is left out stays as it is."""
+    """Changes to some photos; fields that are left out stay the same."""
 
     photos: Annotated[list[Number], Field(max_length=MOST)] = []
     title: LongText | None = Field(None, description='"": what the file says.')
@@ -43,7 +43,7 @@ class PhotoEdit(BaseModel):
     rating: Annotated[int, Field(ge=0, le=MOST_STARS)] | None = Field(
         None, description="Stars, 1 to 5; 0: what the file says."
     )
-    favourite: bool | None = Field(None, description="Whether they are favourites.")
+    favourite: bool | None = Field(None, description="Mark them as favourites, or no longer.")
     tags_add: EditedTags = []
     tags_remove: EditedTags = Field([], description="In upper or lower case; those that a photo's file says stay.")
     restore: Annotated[list[Before], Field(max_length=MOST)] = Field(
@@ -55,16 +55,16 @@ class PhotoEdit(BaseModel):
         single = (self.title, self.caption, self.taken, self.rating, self.favourite)
         edits = any(one is not None for one in single) or self.tags_add or self.tags_remove
         if bool(self.restore) == bool(edits) or (self.photos != [] and bool(self.restore)):
-            raise ValueError("say what to change of which photos, or what to restore")
+            raise ValueError("give the photos and the changes, or what to restore")
         if edits and not self.photos:
-            raise ValueError("say of which photos")
+            raise ValueError("give the photos")
         return self
 
 
 class PhotosEdited(BaseModel):
-    """What an edit did."""
+    """Result of an edit."""
 
-    changed: int = Field(description="Photos that are not as they were.")
+    changed: int = Field(description="Number of changed photos.")
     kept: int = Field(description="Photos that keep a tag that was to be removed, as their files say it.")
     before: list[Before] = Field(description="What they had: send it as `restore` to undo the edit.")
 
@@ -78,7 +78,7 @@ class TagOfPhotos(BaseModel):
 
 
 class PhotosSummary(BaseModel):
-    """What some photos have of what can be edited."""
+    """Editable values of some photos."""
 
     tags: list[TagOfPhotos] = Field(description="Those of the most photos first.")
     titles: list[str] = Field(description=f'At most {curation.MOST_SAID} different ones; "": none.')
@@ -87,7 +87,7 @@ class PhotosSummary(BaseModel):
 
 
 class Removal(SomePhotos):
-    """Photos to be taken out of the collection."""
+    """Photos to remove from the collection."""
 
     for_good: bool = Field(False, description="Leave them out, also when their folders are indexed again.")
 
@@ -117,13 +117,13 @@ def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
 
 @router.post("/summary")
 def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
-    """Tell which tags, titles, captions and dates some photos have."""
-    found = service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
-    return PhotosSummary(**asdict(found))
+    """Return the tags, titles, captions and dates of some photos."""
+    summary = service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
+    return PhotosSummary(**asdict(summary))
 
 
 @router.post("/remove", dependencies=WRITING)
 def remove_photos(request: Request, asked: Removal) -> RemovedPhotos:
-    """Take photos out of the collection; their files stay where they are."""
+    """Remove photos from the collection; their files stay where they are."""
     with changing(request) as session:
         return RemovedPhotos(removed=take_out(session, asked.photos, for_good=asked.for_good))

@@ -1,4 +1,4 @@
-"""Route of photos to take away: their files, or a contact sheet."""
+"""Route to download photos: their files, or a contact sheet."""
 
 from typing import Any
 
@@ -25,13 +25,13 @@ KINDS = {"zip": "application/zip", "sheet": "application/pdf", "png": "image/png
     response_class=Response,
 )
 async def export(request: Request, asked: ExportRequest) -> Response:
-    """Give the files of some photos, as they were indexed, or a contact sheet of them."""
+    """Return the files of some photos, as they were indexed, or a contact sheet."""
     service = service_of(request)
     options = service.options.exports
     numbers = list(dict.fromkeys(asked.photos))
     most = options.photos if asked.form == "zip" else options.pictures
     if len(numbers) > most:
-        raise ProblemError(413, "At most {most} photos can be taken at once: select fewer.", most=most)
+        raise ProblemError(413, "At most {most} photos can be downloaded at once: select fewer.", most=most)
     rows = [await service.row(number) for number in numbers]
     if asked.form != "zip":
         described = await run_in_threadpool(describe_photos, service, rows)
@@ -60,7 +60,7 @@ TEI: dict[int | str, dict[str, Any]] = {200: {"content": {TEI_TYPE: {}}}}
 
 
 def attached(content: bytes, kind: str, name: str) -> Response:
-    """Give a file to keep."""
+    """Return a file as a download."""
     return Response(content, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'})
 
 

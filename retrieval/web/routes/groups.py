@@ -23,10 +23,10 @@ def groups(
 ) -> GroupPage:
     """List groups of photos, the largest first, a page at a time."""
     service = service_of(request)
-    found = read_groups(service.collection)
-    page = found.groups[offset : offset + limit]
-    there = describe_those_there(service, [number for group in page for number in group.photos])
-    described = {photo.number: photo.model_dump() for photo in there}
+    result = read_groups(service.collection)
+    page = result.groups[offset : offset + limit]
+    photos = describe_those_there(service, [number for group in page for number in group.photos])
+    described = {photo.number: photo.model_dump() for photo in photos}
     shown = [
         Group(
             group=group.number,
@@ -46,20 +46,22 @@ def groups(
         )
         for group in page
     ]
-    return GroupPage(total=len(found.groups), inliers=found.inliers, out_of_date=found.out_of_date, groups=shown)
+    return GroupPage(total=len(result.groups), inliers=result.inliers, out_of_date=result.out_of_date, groups=shown)
 
 
 def group_of(service: Service, number: int) -> FoundGroup:
-    """A group, by its number; ProblemError where there is none."""
-    found = next((group for group in read_groups(service.collection).groups if group.number == number), None)
-    if found is None:
-        raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=number)
-    return found
+    """Return a group by its number; raises ProblemError if there is no such group."""
+    match = next((group for group in read_groups(service.collection).groups if group.number == number), None)
+    if match is None:
+        raise ProblemError(
+            404, "There is no group {number}: the groups may have been searched for again.", number=number
+        )
+    return match
 
 
 @router.get("/groups.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
 def groups_file(request: Request) -> Response:
-    """Give all groups as a table to keep, as `cairn group --out` writes it, without the paths of the photos."""
+    """Return all groups as a table (CSV), as `cairn group --out` writes it, without the paths of the photos."""
     service = service_of(request)
     try:
         table = groups_table(service.collection, read_groups(service.collection).groups)
@@ -67,8 +69,8 @@ def groups_file(request: Request) -> Response:
         raise ProblemError(503, "The collection has just changed: try again.") from None
     text = io.StringIO()
     columns = csv.DictReader(io.StringIO(table))
-    kept = [name for name in columns.fieldnames or () if name != "path"]
-    writer = csv.DictWriter(text, kept, extrasaction="ignore", lineterminator="\n")
+    names = [name for name in columns.fieldnames or () if name != "path"]
+    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: no_formula(cell) for name, cell in row.items()} for row in columns)
     return attached(text.getvalue().encode(), "text/csv; charset=utf-8", "groups.csv")

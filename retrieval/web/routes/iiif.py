@@ -23,7 +23,7 @@ from retrieval.web.service import Service, service_of
 router = APIRouter(prefix="/api/iiif", tags=["photos"])
 
 CUTTING_SECONDS = 120.0
-"""That cutting a photo into tiles may take, once."""
+"""Seconds that cutting a photo into tiles may take, once."""
 
 EXTRA_FEATURES = (
     "sizeByWh",
@@ -74,9 +74,8 @@ PICTURES: dict[int | str, dict[str, Any]] = {
 
 
 def served_sizes(service: Service, width: int | None, height: int | None) -> tuple[int, Sequence[tuple[int, int]]]:
-    """Sizes in which a photo is shown, the largest first, and which of the levels of its tiles that is.
-
-    Who may not have the originals gets no more of their pixels by tiles than by pictures.
+    """Sizes in which a photo is shown, the largest first, and the level of its tiles for each. Without access to
+    originals, tiles give no more pixels than pictures do.
     """
     sizes = level_sizes(width or 1, height or 1)
     skipped = 0
@@ -87,17 +86,17 @@ def served_sizes(service: Service, width: int | None, height: int | None) -> tup
 
 @router.get("/{number}", include_in_schema=False)
 async def iiif_photo(request: Request, number: Identifier) -> RedirectResponse:
-    """Lead from the address of a photo to what is told of it, as the IIIF Image API has it."""
+    """Redirect from the address of a photo to its `info.json`, as the IIIF Image API requires."""
     return RedirectResponse(f"{request.url.replace(query='')}/info.json", 303)
 
 
 @router.get("/{number}/info.json", response_model=IiifInformation)
 async def iiif_information(request: Request, number: Identifier) -> Response:
-    """Tell how large a photo is, and in which tiles it can be had: `info.json` of the IIIF Image API 3.0."""
+    """Return the size of a photo and its tiles: `info.json` of the IIIF Image API 3.0."""
     service = service_of(request)
     row = await _row(service, number)
     _, sizes = served_sizes(service, row.width, row.height)
-    told = IiifInformation(
+    information = IiifInformation(
         id=str(request.url.replace(query="")).removesuffix("/info.json"),
         width=sizes[0][0],
         height=sizes[0][1],
@@ -107,16 +106,16 @@ async def iiif_information(request: Request, number: Identifier) -> Response:
         extraFormats=["webp"],
         extraFeatures=list(EXTRA_FEATURES),
     )
-    made = told.model_dump(by_alias=True)
+    answer = information.model_dump(by_alias=True)
     if (access := access_service(request)) is not None:
-        made["@context"] = [AUTHORIZATION, made["@context"]]
-        made["service"] = [probe_service(f"{told.id}/probe", access), earlier_service(access)]
-    return linked_data(request, made)
+        answer["@context"] = [AUTHORIZATION, answer["@context"]]
+        answer["service"] = [probe_service(f"{information.id}/probe", access), earlier_service(access)]
+    return linked_data(request, answer)
 
 
 @router.get("/{number}/probe", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}})
 async def iiif_probe(request: Request, number: Identifier) -> Response:
-    """Tell whether the one who asks may see a photo: the probe service of the IIIF Authorization Flow API 2.0."""
+    """Say whether the visitor may see a photo: the probe service of the IIIF Authorization Flow API 2.0."""
     status = 401 if VIEWERS in request.scope and user_of(request) is None else 200
     if status == 200:
         await _row(service_of(request), number)
@@ -124,9 +123,9 @@ async def iiif_probe(request: Request, number: Identifier) -> Response:
 
 
 def linked_data(request: Request, told: dict[str, Any]) -> Response:
-    """Answer with JSON-LD: as such where the client asks for it by name, else as plain JSON."""
+    """Answer with JSON-LD if the client asks for it, else with plain JSON."""
     accepted, contexts = request.headers.get("accept", ""), told["@context"]
-    # Of several that of the resource is the last; what follows it are own words.
+    # Of several contexts that of the resource is the last; Cairn's own terms follow it.
     profile = contexts if isinstance(contexts, str) else [one for one in contexts if isinstance(one, str)][-1]
     kind = f'application/ld+json;profile="{profile}"' if "application/ld+json" in accepted else "application/json"
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
@@ -139,7 +138,7 @@ def linked_data(request: Request, told: dict[str, Any]) -> Response:
 async def iiif_image(
     request: Request, number: Identifier, region: Region, size: Size, rotation: Rotation, file: File
 ) -> Response:
-    """Give a part of a photo, upright or turned: an image request of the IIIF Image API 3.0."""
+    """Return a part of a photo, upright or turned: an image request of the IIIF Image API 3.0."""
     service = service_of(request)
     row = await _row(service, number)
     level, sizes = served_sizes(service, row.width, row.height)
@@ -156,17 +155,17 @@ async def iiif_image(
             return None
         return await run_in_threadpool(kept_tile, row.sha256, service.cache, level + tile[0], *tile[1:])
 
-    made = await kept()
-    if made is None:
+    picture = await kept()
+    if picture is None:
         async with service.cutting(row.sha256 or ""):  # a page asks for many tiles at once: the photo is cut once
-            made = await kept()
-            if made is None:
-                asked = {"path": row.path, "name": row.name, "sha256": row.sha256, "cache": str(service.cache)}
+            picture = await kept()
+            if picture is None:
+                job = {"path": row.path, "name": row.name, "sha256": row.sha256, "cache": str(service.cache)}
                 part = {"level": level, "box": box, "size": wanted, "form": form}
-                _, made = await service.decode(
-                    request, "part", {**asked, **part}, least_pixels=LARGEST, seconds=CUTTING_SECONDS
+                _, picture = await service.decode(
+                    request, "part", {**job, **part}, least_pixels=LARGEST, seconds=CUTTING_SECONDS
                 )
-    return Response(made, media_type=f"image/{form['format']}", headers=keep_for_a_while(tag))
+    return Response(picture, media_type=f"image/{form['format']}", headers=keep_for_a_while(tag))
 
 
 async def _row(service: Service, number: int) -> ImageRow:
@@ -178,18 +177,18 @@ async def _row(service: Service, number: int) -> ImageRow:
 
 
 def parse_region(region: str, width: int, height: int) -> tuple[float, float, float, float]:
-    """Left, top, right and bottom of a region of a picture, as IIIF writes it; ProblemError where there is none."""
+    """Parse a region of IIIF to left, top, right and bottom; raises ProblemError if it is not valid."""
     if region == "full":
         return 0, 0, width, height
     if region == "square":
         side = min(width, height)
         left, top = (width - side) // 2, (height - side) // 2
         return left, top, left + side, top + side
-    found = _REGION.fullmatch(region)
-    if found is None:
+    match = _REGION.fullmatch(region)
+    if match is None:
         raise ProblemError(400, "A region is full, square, x,y,w,h or pct:x,y,w,h.")
-    x, y, w, h = map(float, found["parts"].split(","))
-    if found["pct"]:
+    x, y, w, h = map(float, match["parts"].split(","))
+    if match["pct"]:
         x, w, y, h = x * width / 100, w * width / 100, y * height / 100, h * height / 100
     elif not all(value.is_integer() for value in (x, y, w, h)):
         raise ProblemError(400, "A region is full, square, x,y,w,h or pct:x,y,w,h.")
@@ -200,25 +199,25 @@ def parse_region(region: str, width: int, height: int) -> tuple[float, float, fl
 
 
 def parse_size(size: str, box: Sequence[float]) -> tuple[int, int]:
-    """Width and height in which a region is wanted, as IIIF writes it; ProblemError where it cannot be had."""
+    """Parse a size of IIIF to width and height; raises ProblemError if it is not available."""
     wide, high = box[2] - box[0], box[3] - box[1]
     ratio = wide / high
-    found = _SIZE.fullmatch(size)
+    match = _SIZE.fullmatch(size)
     if size == "max":
         scale = min(1, LARGEST_PICTURE / max(wide, high))
         width, height = wide * scale, high * scale
-    elif found is None or size in (",", "!,") or (found["within"] and not (found["width"] and found["height"])):
+    elif match is None or size in (",", "!,") or (match["within"] and not (match["width"] and match["height"])):
         raise ProblemError(400, "A size is max, w, ,h w,h !w,h or pct:n.")
-    elif found["pct"]:
-        width, height = (float(found["pct"]) / 100 * side for side in (wide, high))
+    elif match["pct"]:
+        width, height = (float(match["pct"]) / 100 * side for side in (wide, high))
     else:
-        width, height = float(found["width"] or 0), float(found["height"] or 0)
-        if found["within"]:
+        width, height = float(match["width"] or 0), float(match["height"] or 0)
+        if match["within"]:
             scale = min(width / wide, height / high, 1)
             width, height = wide * scale, high * scale
-        elif not found["width"]:
+        elif not match["width"]:
             width = height * ratio
-        elif not found["height"]:
+        elif not match["height"]:
             height = width / ratio
     whole = max(1, round(width)), max(1, round(height))
     if width <= 0 or height <= 0 or whole[0] > -(-wide // 1) or whole[1] > -(-high // 1):
@@ -229,31 +228,31 @@ def parse_size(size: str, box: Sequence[float]) -> tuple[int, int]:
 
 
 def parse_form(rotation: str, file: str) -> dict[str, Any]:
-    """How a part is turned and encoded, as IIIF writes it: see `encode_part`; ProblemError where it cannot be."""
-    turn, asked = _ROTATION.fullmatch(rotation), _FILE.fullmatch(file)
+    """Parse rotation, quality and format of IIIF for `encode_part`; raises ProblemError if they are not available."""
+    turn, match = _ROTATION.fullmatch(rotation), _FILE.fullmatch(file)
     if turn is None:
         raise ProblemError(400, "A rotation is 0, 90, 180 or 270, or that with ! before it.")
-    if asked is None:
+    if match is None:
         raise ProblemError(400, "A picture is default, color, gray or bitonal, and ends in .jpg, .png or .webp.")
     return {
         "mirrored": turn["mirrored"] is not None,
         "degrees": int(turn["degrees"]),
-        "colours": "color" if asked["quality"] == "default" else asked["quality"],
-        "format": FORMATS[asked["format"]],
+        "colours": "color" if match["quality"] == "default" else match["quality"],
+        "format": FORMATS[match["format"]],
     }
 
 
 def _find_tile(
     box: Sequence[float], size: tuple[int, int], sizes: Sequence[tuple[int, int]]
 ) -> tuple[int, int, int] | None:
-    """Level, column and row of the tile that a request is for, if it is for one."""
+    """Level, column and row of the requested tile; None if it is not a tile."""
     for level, (width, height) in enumerate(sizes):
         step = SIDE << level
         column, row = box[0] / step, box[1] / step
         if column.is_integer() and row.is_integer():
             left, top = int(column) * SIDE, int(row) * SIDE
-            there = min(SIDE, width - left), min(SIDE, height - top)
+            part = min(SIDE, width - left), min(SIDE, height - top)
             edges = min((left + SIDE) << level, sizes[0][0]), min((top + SIDE) << level, sizes[0][1])
-            if there == size and edges == (box[2], box[3]):
+            if part == size and edges == (box[2], box[3]):
                 return level, int(column), int(row)
     return None

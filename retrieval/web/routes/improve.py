@@ -1,4 +1,4 @@
-"""Routes of improving the search: what came of it when it was last done. It is begun as a job."""
+"""Routes of improving search: the result of the last run. A job begins a run."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class WhichDescriptor(BaseModel):
 
 
 class Counted(BaseModel):
-    """Held-out searches by one way of searching."""
+    """Held-out searches with one way of searching."""
 
     won: int | None = None
     lost: int | None = None
@@ -44,13 +44,13 @@ class Counted(BaseModel):
 class Gain(BaseModel):
     """A photo that a search finds with what was learnt, and did not before."""
 
-    photo: int = Field(ge=0, le=MAX_NUMBER, description="That was searched with.")
+    photo: int = Field(ge=0, le=MAX_NUMBER, description="The query photo.")
     box: tuple[float, float, float, float] = Field(description="What was searched for in it, in pixels.")
     found: int = Field(ge=0, le=MAX_NUMBER)
 
 
 class JudgedBy(BaseModel):
-    """The searches that a verdict is told by."""
+    """The searches that a verdict is based on."""
 
     photos: int
     scenes: int
@@ -60,14 +60,16 @@ class JudgedBy(BaseModel):
 
 
 class LastImprovement(BaseModel):
-    """What came of improving the search."""
+    """Result of improving search."""
 
     verdict: str = Field(description="better, worse, same or cannot say.")
     sentence: str
     before: WhichDescriptor
     after: WhichDescriptor | None
     searches: JudgedBy | None
-    gained: list[Gain] = Field([], max_length=60, description="Some of what is found now and was not before.")
+    gained: list[Gain] = Field(
+        [], max_length=60, description="Some of the photos that are found now and were not before."
+    )
     switched: bool = Field(description="Whether all photos were indexed with what was learnt.")
     dropped: list[Any] = Field([], exclude=True)
     at: str = Field(description="When, UTC.")
@@ -75,7 +77,7 @@ class LastImprovement(BaseModel):
 
 
 class ImproveState(BaseModel):
-    """Whether the search can be improved, and what came of it last."""
+    """Whether search can be improved, and the result of the last run."""
 
     photos: int
     missing: int = Field(description="Photos whose files were gone when they were last looked for.")
@@ -87,23 +89,23 @@ class ImproveState(BaseModel):
 
 @router.get("")
 def improve_state(request: Request) -> ImproveState:
-    """Tell whether the search can be improved by learning from the photos, and what came of it last."""
+    """Say whether search can be improved by learning from the photos, and return the result of the last run."""
     service = service_of(request)
     collection = service.collection
     last = _last(service)
-    there = last is not None and (collection.folder / IMPROVEMENT_PICTURE).is_file()
+    has_picture = last is not None and (collection.folder / IMPROVEMENT_PICTURE).is_file()
     return ImproveState(
         photos=service.count(),
         missing=count_missing(collection.catalogue),
         foreign=is_foreign(collection.options.descriptor),
         interrupted=(collection.folder / IMPROVING).is_dir(),
         last=last,
-        picture="/api/improve/picture" if there else None,
+        picture="/api/improve/picture" if has_picture else None,
     )
 
 
 class Look(BaseModel):
-    """A quick look at whether enough photos show the same for anything to be said of what searches gain."""
+    """A quick check whether enough photos show the same thing to measure what searches gain."""
 
     photos: int
     looked: int = Field(description="Photos that were looked at: all where photos were linked before, else a sample.")
@@ -114,14 +116,14 @@ class Look(BaseModel):
 
 @router.get("/look", dependencies=SEARCHING)
 async def improve_look(request: Request) -> Look:
-    """Look for some seconds at whether enough photos show the same, before anything is learnt."""
+    """Check for some seconds whether enough photos show the same thing, before anything is learnt."""
     answer, _ = await service_of(request).search(request, "look", {})
     return Look.model_validate(answer)
 
 
 @router.get("/picture", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
 def improve_picture(request: Request) -> Response:
-    """Draw the last verdict: what searches found before and with what was learnt."""
+    """Draw the last verdict: results of searches before, and with what was learnt."""
     path = service_of(request).collection.folder / IMPROVEMENT_PICTURE
     try:
         with open_regular(path) as file:
@@ -134,7 +136,7 @@ def improve_picture(request: Request) -> Response:
 
 
 def _last(service: Service) -> LastImprovement | None:
-    """What came of the last run; None where there was none, or its file is damaged: that never stops a page."""
+    """Result of the last run; None if there was none, or if its file is damaged."""
     path = service.collection.folder / IMPROVEMENT
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Routes of jobs: long work that is done in the background, and what became of it."""
+"""Routes of jobs: long work in the background, and its results."""
 
 import asyncio
 import contextlib
@@ -42,27 +42,27 @@ MOST = 50
 """Jobs that have ended and are listed."""
 
 MOST_AGAIN = 1000
-"""Photos that could not be indexed and are tried again at once."""
+"""Most failed photos that are tried again at once."""
 
 LISTED = 20
-"""Entries of a list in a result, where many jobs are listed."""
+"""Most entries of a list in a result, when many jobs are listed."""
 
 GLIMPSES = 60
-"""Photos that are shown of those that are being added."""
+"""Number of photos shown while they are being added."""
 
 OUSTED = 60_000
-"""Milliseconds after which a page asks again that lost its place to newer pages of its client."""
+"""Milliseconds after which a page reconnects that lost its place to newer pages of its client."""
 
 LOOK, BEAT = 0.25, 10.0  # seconds between two looks at the queue, and between signs of life
 OTHERS = 2.0  # seconds between two looks at what another server over the same list does
 LONGEST = 3600.0  # seconds of a connection; the browser opens it again
-UNTOLD = 20.0  # the same, where nobody tells that the server is to end
+UNTOLD = 20.0  # the same, if the server's end is not announced
 
 JobNumber = Annotated[int, InPath(ge=1, le=MAX_NUMBER, description="Number of the job.")]
 
 
 class JobAhead(BaseModel):
-    """Work that is under way, which other work waits for."""
+    """Running work that other work waits for."""
 
     title: str = Field(description="What it does, in the language of Accept-Language.")
     about: str = Field(description="With what; empty where that is of a collection that one may not see.")
@@ -73,7 +73,7 @@ class JobAhead(BaseModel):
 
 
 class Job(BaseModel):
-    """A piece of long work."""
+    """A job."""
 
     id: int
     kind: str = Field(description=f"{', '.join(kinds.KINDS)}.")
@@ -101,7 +101,7 @@ class Job(BaseModel):
 
 
 class Jobs(BaseModel):
-    """All work on the collection that waits or is under way, and the last that ended; in the order of its numbers."""
+    """All waiting and running jobs of the collection, and the last that ended, in the order of their numbers."""
 
     jobs: list[Job]
 
@@ -117,7 +117,9 @@ class Index(BaseModel):
     )
     root: int | None = Field(None, ge=0, le=10_000, description="Of a folder: which root, as /api/roots lists them.")
     path: str = Field("", max_length=4096, description="Of a folder: its path below the root; empty: the root itself.")
-    films: bool | None = Field(None, description="Take films of folders, too, from now on; left out: as it was.")
+    films: bool | None = Field(
+        None, description="Also index films in folders, now and later; if left out, this stays as it was."
+    )
     address: str = Field("", max_length=4096, description="Of a manifest, on the public Internet: https://….")
 
     @model_validator(mode="after")
@@ -130,17 +132,19 @@ class Index(BaseModel):
 
 
 class GroupPhotos(BaseModel):
-    """Look for groups of photos that show the same."""
+    """Find groups of photos that show the same thing."""
 
     kind: Literal["group"]
-    augment: bool | None = Field(None, description="Let photos borrow features of linked ones; left out: as it was.")
+    augment: bool | None = Field(
+        None, description="Let photos borrow features from linked ones; if left out, this stays as it was."
+    )
 
 
 class Retrain(BaseModel):
     """Make a new vocabulary."""
 
     kind: Literal["retrain"]
-    drop_missing: bool = Field(False, description="Leave out photos that can no longer be read.")
+    drop_missing: bool = Field(False, description="Remove photos that can no longer be read.")
 
 
 class Remove(BaseModel):
@@ -159,7 +163,7 @@ class Remove(BaseModel):
 
 
 class MoveRoot(BaseModel):
-    """Say where the photos of a folder are that is not there."""
+    """Say where the photos of a missing folder are now."""
 
     kind: Literal["move"]
     folder: str = Field(max_length=64, description="Which one: its id, as /api/away tells it.")
@@ -168,7 +172,7 @@ class MoveRoot(BaseModel):
 
 
 class Plain(BaseModel):
-    """Work that needs nothing said."""
+    """A job without options."""
 
     kind: Literal[*kinds.PLAIN]  # type: ignore[valid-type]
 
@@ -178,20 +182,20 @@ Asked = Annotated[Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain, Bod
 
 @router.get("")
 def jobs(request: Request) -> Jobs:
-    """List the work on the collection: what is under way, what waits, and what has ended lately."""
+    """List the jobs of the collection: running, waiting, and recently ended."""
     return list_jobs(request)
 
 
 @router.post("", status_code=201, dependencies=WRITING)
 def begin_job(request: Request, asked: Asked) -> Job:
-    """Queue work; where just the same waits already, that is given."""
+    """Queue a job; if the same job is waiting already, that one is returned."""
     service, begun = begin(service_of(request), asked)
     return describe_job(request, service, begun)
 
 
 @router.get("/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
 async def job_events(request: Request) -> Response:
-    """Tell of all changes as they come: events named `jobs`, each with what /api/jobs gives."""
+    """Send changes of jobs as server-sent events named `jobs`, each with the answer of /api/jobs."""
     service = service_of(request)
     place = service.listeners.enter(request.scope.get(CLIENT, ""))
     if place is None:
@@ -202,7 +206,7 @@ async def job_events(request: Request) -> Response:
 
 @router.get("/{number}")
 def job(request: Request, number: JobNumber) -> Job:
-    """Tell about one job, with all of its result."""
+    """Return one job with its whole result."""
     service = service_of(request)
     return describe_job(request, service, _own(service, number))
 
@@ -215,7 +219,7 @@ def job(request: Request, number: JobNumber) -> Job:
 async def glimpse(
     request: Request, number: JobNumber, place: Annotated[int, InPath(ge=0, lt=GLIMPSES)], large: bool = False
 ) -> Response:
-    """Give a small picture, or a large one, of one of the first photos that a job adds, while none can be searched."""
+    """Return a small or large picture of one of the first photos of a job, while none can be searched yet."""
     service = service_of(request)
     path = await run_in_threadpool(_being_added, service, number, place)
     if path is None:
@@ -223,33 +227,33 @@ async def glimpse(
     wanted: dict[str, Any] = {"path": str(path), "name": path.name, "size": PREVIEW_SIDE if large else SIZES[1]}
     wanted |= {} if large else {"sha256": None, "cache": str(service.cache)}
     try:
-        _, made = await service.decode(request, "preview" if large else "thumbnail", wanted, upload=True)
+        _, picture = await service.decode(request, "preview" if large else "thumbnail", wanted, upload=True)
     except (ProblemError, Refused):  # the job says what is wrong with it
         return Response(status_code=204)
-    return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})
+    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})
 
 
 @router.post("/{number}/pause", dependencies=WRITING)
 def pause_job(request: Request, number: JobNumber) -> Job:
-    """Let a job stand still."""
+    """Pause a job."""
     return _act(request, number, "pause")
 
 
 @router.post("/{number}/resume", dependencies=WRITING)
 def resume_job(request: Request, number: JobNumber) -> Job:
-    """Let a paused job go on."""
+    """Resume a paused job."""
     return _act(request, number, "resume")
 
 
 @router.post("/{number}/cancel", dependencies=WRITING)
 def cancel_job(request: Request, number: JobNumber) -> Job:
-    """End a job; what it has done stays."""
+    """Cancel a job; what it has done stays."""
     return _act(request, number, "cancel")
 
 
 @router.delete("/{number}", status_code=204, response_class=Response, dependencies=WRITING)
 def forget_job(request: Request, number: JobNumber) -> Response:
-    """Take a job that has ended off the list."""
+    """Remove an ended job from the list."""
     service = service_of(request)
     _own(service, number)
     with refusing():
@@ -260,49 +264,51 @@ def forget_job(request: Request, number: JobNumber) -> Response:
 def begin(
     service: Service, asked: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain
 ) -> tuple[Service, QueuedJob]:
-    """Queue what is asked for; ProblemError where that cannot be."""
+    """Queue a requested job; raises ProblemError if that is not possible."""
     return service, service.begin(_work(service, asked))
 
 
-def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain) -> kinds.JobKind:
-    match asked:
+def _work(service: Service, request_body: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain) -> kinds.JobKind:
+    match request_body:
         case Index(source="manifest"):
             try:
-                return kinds.index_of_manifest(asked.address)
+                return kinds.index_of_manifest(request_body.address)
             except CairnError as error:
                 raise ProblemError(400, error.message) from None
         case Index():
-            return kinds.index_of(_places(service, asked), asked.films)
+            return kinds.index_of(_places(service, request_body), request_body.films)
         case GroupPhotos():
-            return kinds.GroupJob(augment=asked.augment)
+            return kinds.GroupJob(augment=request_body.augment)
         case Retrain():
-            return kinds.RetrainJob(drop_missing=asked.drop_missing)
+            return kinds.RetrainJob(drop_missing=request_body.drop_missing)
         case Remove(missing=True):
             return kinds.RemoveJob(missing=True)
         case MoveRoot():
-            old = next((folder for folder, _ in service.away() if folder_id(folder) == asked.folder), None)
+            old = next((folder for folder, _ in service.away() if folder_id(folder) == request_body.folder), None)
             if old is None:
                 raise ProblemError(409, "This folder is there again, or has no photos any more.")
-            return kinds.MoveJob(old=old, new=str(folder_below(service.options.roots, asked.root, asked.path)))
+            return kinds.MoveJob(
+                old=old, new=str(folder_below(service.options.roots, request_body.root, request_body.path))
+            )
         case Remove():
-            names = service.names(asked.photos)
+            names = service.names(request_body.photos)
             if not names:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
-            return kinds.RemoveJob(names=names, for_good=asked.for_good)
+            return kinds.RemoveJob(names=names, for_good=request_body.for_good)
         case Plain():
-            return kinds.KINDS[asked.kind]()
+            return kinds.KINDS[request_body.kind]()
 
 
 def list_jobs(request: Request) -> Jobs:
-    """All work that is open, and the last that ended, in the visitor's language."""
+    """All waiting and running jobs, and the last that ended, in the visitor's language."""
     service = service_of(request)
-    found = service.queue.jobs(service.in_queue, ended=MOST)
-    ahead = _ahead(request, service) if any(one.state == QUEUED for one in found) else None
-    return Jobs(jobs=[_described(request, service, one, ahead, LISTED) for one in found])
+    jobs_listed = service.queue.jobs(service.in_queue, ended=MOST)
+    ahead = _ahead(request, service) if any(one.state == QUEUED for one in jobs_listed) else None
+    return Jobs(jobs=[_described(request, service, one, ahead, LISTED) for one in jobs_listed])
 
 
 def describe_job(request: Request, service: Service, job: QueuedJob) -> Job:
-    """A job as the API shows it: nothing in it says where files lie."""
+    """A job as the API shows it, without paths."""
     return _described(request, service, job, _ahead(request, service) if job.state == QUEUED else None)
 
 
@@ -326,16 +332,16 @@ def _described(
 
 
 def _ahead(request: Request, service: Service) -> JobAhead | None:
-    """What is under way, which queued work waits for."""
+    """The running work that queued jobs wait for."""
     job = service.queue.running()
     if job is None:
         return None
     here = job.collection == service.in_queue
-    seen = here or may_see(caller_of(request.scope).collections, job.collection)
+    is_visible = here or may_see(caller_of(request.scope).collections, job.collection)
     return JobAhead(
         title=translate(job.title, language_of(request)),
-        about=without_paths(job.about, service.places) if seen else "",
-        collection=PurePath(job.collection).stem if seen and not here else None,
+        about=without_paths(job.about, service.places) if is_visible else "",
+        collection=PurePath(job.collection).stem if is_visible and not here else None,
         here=here,
     )
 
@@ -349,36 +355,36 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
         return [plain(one) for one in value] if isinstance(value, list) else value
 
     result = {**{key: value for key, value in result.items() if key != "sidecars"}, **result.get("sidecars", {})}
-    told: dict[str, Any] = {"lengths": dict(result.get("shortened", {}))}
+    summary: dict[str, Any] = {"lengths": dict(result.get("shortened", {}))}
     for key, value in result.items():
         if key in ("collection", "out", "shortened", "kept_out_reasons", "places"):
             continue
         if isinstance(value, list):
-            told["lengths"].setdefault(key, len(value))
+            summary["lengths"].setdefault(key, len(value))
             value = value[:most]
         if key == "kept_out":
-            value = told["lengths"][key]
+            value = summary["lengths"][key]
         elif key in ("failed", "remarks") and isinstance(value, list) and value:
             value = failures_by_name(value, service.indexed_folders())
-        told[key] = plain(value)
-    return told
+        summary[key] = plain(value)
+    return summary
 
 
-def _places(service: Service, asked: Index) -> list[Path]:
+def _places(service: Service, index: Index) -> list[Path]:
     """What is to be indexed."""
-    if asked.source == "folder" and asked.root is not None:
-        return [folder_below(service.options.roots, asked.root, asked.path)]
-    if asked.source == "uploads":
+    if index.source == "folder" and index.root is not None:
+        return [folder_below(service.options.roots, index.root, index.path)]
+    if index.source == "uploads":
         uploads = service.folder / UPLOADS
         if not uploads.is_dir():
             raise ProblemError(404, "No photo was uploaded to this collection yet.")
         return [uploads]
     folders = service.indexed_folders()
-    if asked.source == "known":
-        there = [folder for folder in _taken_from(service, folders) if folder.is_dir()]
-        if not there:
+    if index.source == "known":
+        folders_there = [folder for folder in _taken_from(service, folders) if folder.is_dir()]
+        if not folders_there:
             raise ProblemError(404, "None of the folders of this collection is there: connect the drive they are on.")
-        return there
+        return folders_there
     paths = _taken_from(service, failed_files(service.collection.catalogue))
     failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
@@ -387,11 +393,11 @@ def _places(service: Service, asked: Index) -> list[Path]:
 
 
 def _taken_from(service: Service, places: list[Path]) -> list[Path]:
-    """Those of some places of which the catalogue says that photos are taken from; ProblemError where none is."""
-    found = [place for place in places if service.takes_from(place)]
-    if places and not found:
+    """Those of some places from which the catalogue takes photos; raises ProblemError if there are none."""
+    allowed = [place for place in places if service.takes_from(place)]
+    if places and not allowed:
         raise ProblemError(403, kinds.outside().message)
-    return found
+    return allowed
 
 
 def _act(request: Request, number: int, act: str) -> Job:
@@ -412,16 +418,16 @@ def _being_added(service: Service, number: int, place: int) -> Path | None:
 def _own(service: Service, number: int) -> QueuedJob:
     """A job on this collection: the queue may be of several."""
     with contextlib.suppress(JobNotFound):
-        found = service.queue.job(number)
-        if found.collection == service.in_queue:
-            return found
+        job = service.queue.job(number)
+        if job.collection == service.in_queue:
+            return job
     raise ProblemError(404, "There is no such job: it may have been forgotten.")
 
 
 async def _events(request: Request, service: Service, place: ConnectionSlot) -> AsyncIterator[str]:
     stopping: Callable[[], bool] | None = request.scope.get(STOPPING)
     still: Callable[[], bool] = request.scope.get(STILL, lambda: True)
-    began = looked = said = time.monotonic()
+    began = looked = sent = time.monotonic()
     version, before = -1, ""
     try:
         yield "retry: 2000\n\n"
@@ -436,10 +442,10 @@ async def _events(request: Request, service: Service, place: ConnectionSlot) -> 
                 version, looked = service.queue.version, now
                 text = (await run_in_threadpool(list_jobs, request)).model_dump_json()
                 if text != before:
-                    before, said = text, now
+                    before, sent = text, now
                     yield f"event: jobs\ndata: {text}\n\n"
-            if now - said >= BEAT:
-                said = now
+            if now - sent >= BEAT:
+                sent = now
                 yield ": still there\n\n"
             await asyncio.sleep(LOOK)
     finally:

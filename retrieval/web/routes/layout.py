@@ -1,4 +1,4 @@
-"""Routes that say something of all photos at once, shortly: what a wall, a time line and a map of them need."""
+"""Routes with compact data of all photos, for a wall, a time line and a map of them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,7 @@ class LayoutParameters(Filters):
 
 @router.get("/layout", response_model=Layout, responses=NOT_CHANGED)
 def layout(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
-    """Give the numbers and shapes of all photos that pass the filters."""
+    """Return the numbers and shapes of all photos that pass the filters."""
     return answer_kept(request, browsing.layout, asked.wanted(), asked.order)
 
 
@@ -40,7 +40,7 @@ def timeline(request: Request, asked: Annotated[Filters, Query()]) -> Response:
 
 @router.get("/places", response_model=Places, responses=NOT_CHANGED)
 def places(request: Request, asked: Annotated[Filters, Query()]) -> Response:
-    """Give where the photos that pass the filters were taken, as far as they say so."""
+    """Return where the photos that pass the filters were taken, if known."""
     return answer_kept(request, browsing.places, asked.wanted())
 
 
@@ -58,12 +58,14 @@ class FacetParameters(Filters):
 
 @router.get("/facets", response_model=Facets, responses=NOT_CHANGED)
 def facets(request: Request, asked: Annotated[FacetParameters, Query()]) -> Response:
-    """List what the photos have that pass the filters: values of fields, folders, tags, albums, years."""
+    """List values of the photos that pass the filters: of fields, folders, tags, albums, years."""
     return answer_kept(request, browsing.facets, asked.wanted(), asked.limit)
 
 
 def answer_kept(request: Request, make: Callable[..., dict[str, Any]], *asked: Any) -> Response:
-    """Answer with what is kept, zipped where the browser takes that, and shortly where it has it already."""
+    """Answer from the cache, compressed if the browser takes that, and without content if the browser has it
+    already.
+    """
     service = service_of(request)
     catalogue = service.collection.catalogue
     answer = service.kept.answer(catalogue.revision(), (make.__name__, *asked), partial(make, catalogue, *asked))

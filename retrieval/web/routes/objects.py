@@ -1,4 +1,4 @@
-"""Route of the objects of a photo that other photos show, as links tell."""
+"""Route of the objects of a photo that other photos show too, by links."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -34,12 +34,12 @@ class ObjectsOfPhoto(BaseModel):
 
 @router.get("/photos/{number}/objects")
 async def photo_objects(request: Request, number: Number) -> ObjectsOfPhoto:
-    """Tell which parts of a photo other photos show, by the links that `cairn group` found; nothing is searched."""
+    """Return the parts of a photo that other photos show, by the links of `cairn group`, without a search."""
     service = service_of(request)
     row = await service.row(number)
     state = request.app.state
     if getattr(state, "objects", None) is None:
         state.objects = PhotoObjects(service.collection)
     known: PhotoObjects = state.objects
-    found = await run_in_threadpool(known.of, row)
-    return ObjectsOfPhoto(grouped=known.is_grouped, objects=[ObjectOfPhoto(**vars(one)) for one in found])
+    objects = await run_in_threadpool(known.of, row)
+    return ObjectsOfPhoto(grouped=known.is_grouped, objects=[ObjectOfPhoto(**vars(one)) for one in objects])

@@ -49,7 +49,7 @@ TYPES = {
 
 router = APIRouter(include_in_schema=False)
 
-_VERSION = re.compile(r"([0-9a-f]{12})[/\\]")  # how the address of a file begins that names its version
+_VERSION = re.compile(r"([0-9a-f]{12})[/\\]")  # how the address of a file with its version begins
 
 
 class Static(StaticFiles):
@@ -61,13 +61,13 @@ class Static(StaticFiles):
             mimetypes.add_type(kind, suffix)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Give a file: browsers keep it where its address names the version, and else ask again each time."""
+        """Return a file: browsers cache it if its address has the version, and otherwise ask again each time."""
         if "\0" in path:
             raise HTTPException(404)
-        found = _VERSION.match(path)
-        # A page that is open since before an update gets what there is now.
-        path = path[found.end() :] if found else path
-        current = found is not None and found[1] == static_version()
+        match = _VERSION.match(path)
+        # A page that was opened before an update gets the current file.
+        path = path[match.end() :] if match else path
+        current = match is not None and match[1] == static_version()
         try:
             response = await super().get_response(path, scope)
         except (OSError, ValueError):  # a name that no file can have
@@ -92,7 +92,7 @@ def expansion_choices() -> str:
 
 
 def _add(address: str, name: str) -> None:
-    """Answer an address with a page of the package; nothing that is asked has a part in which one."""
+    """Serve a fixed page of the package."""
 
     # Without parameters of ours: the framework would fill them from the query string.
     def show(request: Request) -> HTMLResponse:

@@ -63,7 +63,7 @@ def health(request: Request) -> Health:
 
 @router.get("/collection")
 async def collection(request: Request) -> dict[str, Any]:
-    """Tell what the collection holds, as `cairn info --json` does, without the paths of photos that failed."""
+    """Report on the collection as `cairn info --json` does, without the paths of photos that failed."""
     service = service_of(request)
     facts, _ = await service.search(request, "collection", {})
     folders = await run_in_threadpool(service.indexed_folders) if facts["failed"] else []
@@ -76,13 +76,13 @@ class PageParameters(Filters):
     offset: int = Field(0, ge=0, le=MAX_NUMBER)
     limit: int = Field(60, ge=0, le=500)
     numbers: list[ListedNumber] = Field(
-        [], max_length=500, description="These photos alone, in this order; those that are not there are left out."
+        [], max_length=500, description="Only these photos, in this order; missing ones are left out."
     )
 
 
 @router.get("/photos")
 def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> PhotoPage:
-    """List photos by name, a page at a time; or those of some numbers."""
+    """List photos by name, a page at a time, or by their numbers."""
     service = service_of(request)
     if asked.numbers:
         rows = browsing.some_photos(service.collection.catalogue, asked.numbers)
@@ -108,43 +108,43 @@ def tags(request: Request, limit: Annotated[int, Query(ge=0, le=MOST_TAGS)] = 50
 
 @router.get("/photos/{number}")
 async def photo(request: Request, number: Number) -> PhotoDetails:
-    """Tell about one photo."""
+    """Return one photo with its metadata."""
     service = service_of(request)
     return await run_in_threadpool(describe_photo, service, await service.row(number))
 
 
 @router.get("/photos/{number}/thumbnail", responses=JPEG, response_class=Response)
 async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256) -> Response:
-    """Give a small picture of a photo."""
+    """Return a thumbnail of a photo."""
     service = service_of(request)
-    # One that was just listed is looked up at once: a small file is read in less time than a thread takes to begin.
+    # A photo that was just listed is served here: a small file is read in less time than a thread takes to start.
     row = service.recent.recall(number)
     if row is None:
         row = await service.row(number)
     tag = f'"{row.sha256}-{size}"'
     if is_known(request, tag):
         return Response(status_code=304, headers=keep_for_a_while(tag))
-    made = kept_thumbnail(row.sha256, size, service.cache)
-    if made is None:
-        known = row.sha256 or ""  # of no file: what is not known is not shown
+    picture = kept_thumbnail(row.sha256, size, service.cache)
+    if picture is None:
+        known = row.sha256 or ""  # of no file: unknown photos are not shown
         wanted = {"path": row.path, "name": row.name, "sha256": known, "size": size, "cache": str(service.cache)}
-        _, made = await service.decode(request, "thumbnail", wanted)
-    return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
+        _, picture = await service.decode(request, "thumbnail", wanted)
+    return Response(picture, media_type="image/jpeg", headers=keep_for_a_while(tag))
 
 
 @router.get("/photos/{number}/image", responses=JPEG, response_class=Response)
 async def image(
     request: Request, number: Number, size: Annotated[int, Query(ge=16, le=LARGEST_PICTURE)] = 1600
 ) -> Response:
-    """Give a picture of a photo, upright."""
+    """Return an upright picture of a photo."""
     service = service_of(request)
     row = await service.row(number)
     tag = f'"{row.sha256}-image-{size}"'
     if is_known(request, tag):
         return Response(status_code=304, headers=keep_for_a_while(tag))
     wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size}
-    _, made = await service.decode(request, "image", wanted)
-    return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
+    _, picture = await service.decode(request, "image", wanted)
+    return Response(picture, media_type="image/jpeg", headers=keep_for_a_while(tag))
 
 
 @router.get(
@@ -153,7 +153,7 @@ async def image(
     responses={200: {"content": {kind: {} for kind in FILMS.values()}}, 206: {"description": "The part asked for."}},
 )
 async def film(request: Request, number: Number) -> FileResponse:
-    """Give the film that a photo is a frame of, or the part of it that the header Range asks for."""
+    """Return the film that a photo is a frame of, or the part in the header Range."""
     service = service_of(request)
     refuse_originals(service.options.exports)
     row = await service.row(number)
@@ -175,15 +175,15 @@ _FORM = form_of({"photo": {"type": "string", "format": "binary"}}, required=["ph
     "/preview", dependencies=SEARCHING, responses={200: JPEG[200]}, response_class=Response, openapi_extra=_FORM
 )
 async def preview(request: Request) -> Response:
-    """Show an upload as the server sees it: upright, whatever its format; or say why it cannot be used."""
+    """Return an upload as an upright picture, whatever its format, or say why it cannot be used."""
     service = service_of(request)
     async with service.forms.receive(request) as form:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one photo, as the field photo of the form.")
         wanted = {"path": str(form.photos[0]), "name": form.names[0], "size": PREVIEW_SIDE}
-        facts, made = await service.decode(request, "preview", wanted, upload=True)
+        facts, picture = await service.decode(request, "preview", wanted, upload=True)
     headers = {"X-Photo-Width": str(facts["width"]), "X-Photo-Height": str(facts["height"])}
-    return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
+    return Response(picture, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
 
 
 def is_known(request: Request, tag: str) -> bool:
@@ -194,6 +194,6 @@ def is_known(request: Request, tag: str) -> bool:
 
 
 def keep_for_a_while(tag: str) -> dict[str, str]:
-    """Headers of a picture that a browser may keep, and has to ask for again each time."""
-    # Asked for again each time: another collection may be served at the same address tomorrow.
+    """Headers of a picture that a browser may cache but must revalidate each time."""
+    # Revalidated each time: another collection may be served at the same address later.
     return {"ETag": tag, "Cache-Control": "private, no-cache"}

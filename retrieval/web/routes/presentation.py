@@ -47,7 +47,7 @@ MOST_PAIRS = 100
 """Pairs of photos that are compared for one answer."""
 
 IDENTIFIERS = (CANVAS, "Identifier")
-"""Columns that are looked into for what a source calls a photo."""
+"""Columns that may hold a source's identifier of a photo."""
 
 Own = Annotated[
     bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
@@ -74,15 +74,15 @@ def iiif_collection(request: Request) -> Response:
 
 @router.get("/manifest.json", responses=_JSON, response_class=Response)
 def iiif_manifest(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
-    """Give photos that pass the filters, such as those of an album, as a Manifest of the Presentation API 3.0."""
+    """Return photos that pass the filters, such as those of an album, as a Manifest of the Presentation API 3.0."""
     service = service_of(request)
     numbers = numbers_of(service.collection.catalogue, asked.wanted(), asked.order)
     label = service.name
     if asked.album is not None:
         label = service.collection.catalogue.read(curation.read_album, asked.album).name
-    made = _manifest(request, plain(label), numbers)
+    manifest = _manifest(request, plain(label), numbers)
     query = f"?{request.url.query}" if request.url.query else ""
-    return linked_data(request, _presentation(request).searched(made, f"{_root(request)}/api/iiif/words{query}"))
+    return linked_data(request, _presentation(request).searched(manifest, f"{_root(request)}/api/iiif/words{query}"))
 
 
 @router.get("/words", responses=_JSON, response_class=Response)
@@ -91,17 +91,17 @@ def iiif_words(
     asked: Annotated[Filters, Query()],
     q: Annotated[str, Query(max_length=1000, description="Words, or beginnings of words.")] = "",
 ) -> Response:
-    """Find words in titles, captions, tags and all else that is known of photos: IIIF Content Search API 2.0."""
+    """Find words in titles, captions, tags and other metadata of photos: IIIF Content Search API 2.0."""
     service = service_of(request)
     wanted = replace(asked.wanted(), words=q)
     numbers = numbers_of(service.collection.catalogue, wanted, "name") if q.strip() else []
-    found = photos_there(service.collection.catalogue, numbers[:_MOST_WORDS], service.cache)
-    return linked_data(request, _presentation(request).words(_here(request), found))
+    photos = photos_there(service.collection.catalogue, numbers[:_MOST_WORDS], service.cache)
+    return linked_data(request, _presentation(request).words(_here(request), photos))
 
 
 @router.get("/groups/{group}/manifest.json", responses=_JSON, response_class=Response)
 def iiif_group(request: Request, group: GroupNumber) -> Response:
-    """Give the photos of a group as a Manifest of the Presentation API 3.0."""
+    """Return the photos of a group as a Manifest of the Presentation API 3.0."""
     photos = group_of(service_of(request), group).photos
     address = f"{_root(request)}/api/iiif/groups/{group}/annotations.json"
     notes = {number: {"id": f"{address}?photo={number}&own=true", "type": "AnnotationPage"} for number in photos}
@@ -112,18 +112,18 @@ def iiif_group(request: Request, group: GroupNumber) -> Response:
 async def iiif_group_annotations(
     request: Request,
     group: GroupNumber,
-    photo: Annotated[ListedNumber | None, Query(description="Only its matches, of which it is the target.")] = None,
+    photo: Annotated[ListedNumber | None, Query(description="Only matches whose target is this photo.")] = None,
     own: Own = False,
     start: Start = 0,
 ) -> Response:
-    """Give the matches within a group as W3C Web Annotations: of 100 pairs, and where the next ones are."""
+    """Return the matches within a group as W3C Web Annotations: 100 pairs, and the address of the next ones."""
     page = await _group_page(request, {"group": group, "photo": photo, "own": own, "start": start})
     return _annotations(request, page, own)
 
 
 @router.get("/groups/{group}/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
 async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False, start: Start = 0) -> Response:
-    """Give the matches within a group as TEI: of 100 pairs, and in a header Link where the next ones are."""
+    """Return the matches within a group as TEI: 100 pairs, and the address of the next ones in a Link header."""
     page = await _group_page(request, {"group": group, "photo": None, "own": own, "start": start})
     answer = attached(matches_text(page, f"Group {group}").encode(), TEI_TYPE, "matches.xml")
     if "next" in page:
@@ -133,18 +133,20 @@ async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False,
 
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
 async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query()]) -> Response:
-    """Give what a search finds as a Manifest of the Presentation API 3.0; the parts that match are annotations."""
+    """Return the results of a search as a Manifest of the Presentation API 3.0; the parts that match are
+    annotations.
+    """
     answer = await search(request, asked)
-    shown = [one for one in answer["results"] if one["found"] or one["probability"] >= LIKELY]
+    results = [one for one in answer["results"] if one["found"] or one["probability"] >= LIKELY]
     presented, notes = _presentation(request), {}
-    for one in shown:
+    for one in results:
         if one["region"]:
             x, y = zip(*one["region"], strict=True)
             box = (min(x) + 0.5, min(y) + 0.5, max(x) + 0.5, max(y) + 0.5)
             notes[one["number"]] = presented.marked(one["number"], box, f"{one['probability']:.1%}")
     name = answer["query"] if isinstance(answer["query"], str) else ", ".join(answer["query"])
     label = spoken(said("Photos that show the same as {name}"), name=name)
-    numbers = [one["number"] for one in shown]
+    numbers = [one["number"] for one in results]
     return linked_data(request, await run_in_threadpool(_manifest, request, label, numbers, notes))
 
 
@@ -152,21 +154,21 @@ async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query
 async def iiif_search_annotations(
     request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False
 ) -> Response:
-    """Give what a search finds as W3C Web Annotations, as `cairn query --annotations` writes them."""
+    """Return the results of a search as W3C Web Annotations, as `cairn query --annotations` writes them."""
     page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
     return _annotations(request, page, own)
 
 
 @router.get("/search/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
 async def iiif_search_tei(request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False) -> Response:
-    """Give what a search finds as TEI: zones, and links between them."""
+    """Return the results of a search as TEI: zones, and links between them."""
     page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
     return attached(matches_text(page).encode(), TEI_TYPE, "matches.xml")
 
 
 @router.get("/{number}/manifest.json", responses=_JSON, response_class=Response)
 async def iiif_photo_manifest(request: Request, number: Number) -> Response:
-    """Give a photo as a Manifest of the Presentation API 3.0."""
+    """Return a photo as a Manifest of the Presentation API 3.0."""
     row = await service_of(request).row(number)
     return linked_data(request, await run_in_threadpool(_manifest, request, plain(row.name or ""), [number]))
 
@@ -175,21 +177,21 @@ async def iiif_photo_manifest(request: Request, number: Number) -> Response:
 def photo_of_source(
     request: Request,
     id: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE, description="As the source calls the photo.")],
-    column: Annotated[str, Query(max_length=LONGEST_KEY, description="That the identifier is in.")] = "",
+    column: Annotated[str, Query(max_length=LONGEST_KEY, description="Column that holds the identifier.")] = "",
 ) -> RedirectResponse:
-    """Lead to the photo that its source calls so; to a list, where several are called so."""
+    """Redirect to the photo with this identifier of its source, or to a list if there are several."""
     catalogue = service_of(request).collection.catalogue
     for key in [column] if column else IDENTIFIERS:
         total, rows = catalogue.page(0, 1, wanted=Filter(where=((key, id),)))
         if total:
-            asked = f"photo?number={rows[0].number}" if total == 1 else f"?{urlencode({'where': f'{key}={id}'})}"
-            return RedirectResponse(f"{_root(request)}/{asked}", 303)
+            target = f"photo?number={rows[0].number}" if total == 1 else f"?{urlencode({'where': f'{key}={id}'})}"
+            return RedirectResponse(f"{_root(request)}/{target}", 303)
     raise ProblemError(404, "No photo of this collection has this identifier.")
 
 
 @pages.get("/photo/{content}")
 def content_page(request: Request, content: Content) -> RedirectResponse:
-    """Lead to a photo by its content: an address that holds for as long as the file is what it is."""
+    """Redirect to a photo by its content: an address that stays valid as long as the file does not change."""
     row = photo_of_content(service_of(request).collection.catalogue, content)
     if row is None:
         raise ProblemError(404, "No photo of this collection has this content.")

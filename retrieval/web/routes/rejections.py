@@ -1,4 +1,4 @@
-"""Routes of what was decided about photos: pairs that are no match, and photos that are hidden."""
+"""Routes of decisions about photos: pairs that do not match, and hidden photos."""
 
 from typing import Annotated
 
@@ -21,23 +21,23 @@ def rejections(
     photo: Annotated[int | None, Query(ge=0, le=MAX_NUMBER, description="Number of the query's photo, or:")] = None,
     upload: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="SHA-256 of its file.")] = None,
 ) -> list[Photo]:
-    """List the photos that somebody called no match of a photo."""
+    """List the photos that were rejected as matches of a photo."""
     service = service_of(request)
     if photo is None and upload is None:
-        raise ProblemError(422, "Say of which photo: give its number, or the SHA-256 of its file.")
+        raise ProblemError(422, "Say for which photo: give its number, or the SHA-256 of its file.")
     return describe_those_there(service, service.collection.catalogue.read(rejected_for, photo, upload))
 
 
 @router.post("/rejections", dependencies=WRITING)
 def call_no_match(request: Request, asked: Rejection) -> Done:
-    """Remember that photos are no match of a photo: its answers, and groups, go without them from now on."""
+    """Reject photos as matches of a photo: its results, and groups, leave them out from now on."""
     with changing(request) as session:
         return Done(changed=reject(session, asked.query, asked.photos))
 
 
 @router.delete("/rejections", dependencies=WRITING)
 def take_back_no_match(request: Request, asked: Annotated[Rejection, Query()]) -> Done:
-    """Forget that photos are no match of a photo."""
+    """Undo the rejection of photos as matches of a photo."""
     with changing(request) as session:
         take_back(session, asked.query, asked.photos)
     return Done(changed=asked.photos)
@@ -45,14 +45,14 @@ def take_back_no_match(request: Request, asked: Annotated[Rejection, Query()]) -
 
 @router.post("/hidden", dependencies=WRITING)
 def hide_photos(request: Request, asked: Hiding) -> Done:
-    """Hide photos: lists, answers and groups leave them out, unless hidden ones are asked for."""
+    """Hide photos: lists, results and groups leave them out unless hidden photos are requested."""
     with changing(request) as session:
         return Done(changed=hide(session, asked.photos, asked.because))
 
 
 @router.post("/hidden/show", dependencies=WRITING)
 def show_photos(request: Request, asked: Numbers) -> Done:
-    """Show photos again that were hidden."""
+    """Show hidden photos again."""
     with changing(request) as session:
         show(session, asked.photos)
     return Done(changed=asked.photos)

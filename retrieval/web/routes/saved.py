@@ -1,4 +1,4 @@
-"""Routes of searches that are kept, and of what they have found."""
+"""Routes of saved searches and their results."""
 
 import contextlib
 import hashlib
@@ -42,13 +42,13 @@ _FORM = form_of({"request": NewSearch, "photo": {"type": "string", "format": "bi
 
 @router.get("")
 def saved_searches(request: Request) -> list[SavedSearch]:
-    """List the searches that are kept, favourites first."""
+    """List the saved searches, favourites first."""
     return [_describe(one) for one in service_of(request).collection.catalogue.read(saved.saved_searches)]
 
 
 @router.post("", status_code=201, dependencies=WRITING, openapi_extra=_FORM)
 async def save_search(request: Request) -> SavedSearch:
-    """Save a search, with the photo from elsewhere that it asks with: a form with its JSON in the field request."""
+    """Save a search, with a query photo that is not in the collection: a form with its JSON in the field request."""
     service = service_of(request)
     async with service.forms.receive(request) as form:
         if "request" not in form.fields:
@@ -69,23 +69,23 @@ def change_search(request: Request, search: Id, asked: SearchChange) -> SavedSea
 
 @router.delete("/{search}", status_code=204, dependencies=WRITING)
 def delete_search(request: Request, search: Id) -> None:
-    """Forget a saved search and what it has found."""
+    """Delete a saved search and its results."""
     with changing(request) as session:
         saved.delete_search(session, search)
 
 
 @router.get("/{search}/photo", response_class=Response, responses={200: {"content": {"image/jpeg": {}}}})
 def saved_photo(request: Request, search: Id) -> Response:
-    """Give the photo from elsewhere that a saved search asks with."""
+    """Return the query photo of a saved search that is not in the collection."""
     photo = service_of(request).collection.catalogue.read(saved.photo_of_search, search)
     if photo is None:
-        raise ProblemError(404, "No photo is kept with the saved search {search}.", search=search)
+        raise ProblemError(404, "No photo is stored with the saved search {search}.", search=search)
     return Response(photo, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
 
 
 @router.post("/{search}/ask", dependencies=[*WRITING, *SEARCHING])
 async def ask_search(request: Request, search: Id) -> SavedSearch:
-    """Ask a saved search of all photos, and keep what it finds, likely photos too: 1,000 at most."""
+    """Run a saved search on all photos, and store its results, including likely ones: 1,000 at most."""
     await run_in_threadpool(service_of(request).collection.catalogue.read, saved.saved_search, search)
     answer, _ = await service_of(request).search(request, "saved", {"search": search})
     return await run_in_threadpool(_keep, request, search, [saved.Find(**one) for one in answer["finds"]])
@@ -99,66 +99,66 @@ def _keep(request: Request, search: int, finds: list[saved.Find]) -> SavedSearch
 
 @router.get("/{search}/finds")
 def finds(request: Request, search: Id) -> list[FoundPhoto]:
-    """List the photos that a saved search has found, by date of the books, with the categories they were put into."""
+    """List the results of a saved search by date of the books, with their categories."""
     service = service_of(request)
     with service.collection.catalogue.reading() as session:
-        meant = saved.saved_search(session, search)
-        found = {one.number: one for one in saved.finds_of(session, search)}
-    listed = {one.number: one for one in occurrences_of(service.collection, meant)}
+        stored = saved.saved_search(session, search)
+        finds_by_number = {one.number: one for one in saved.finds_of(session, search)}
+    listed = {one.number: one for one in occurrences_of(service.collection, stored)}
     return [
         FoundPhoto(
             **photo.model_dump(),
             **some_of(one, "probability", "region", "category", "book", "place"),
             page_label=one.page,
-            found=found[photo.number].found,
-            seen=found[photo.number].seen,
+            found=finds_by_number[photo.number].found,
+            seen=finds_by_number[photo.number].seen,
         )
         for photo in describe_those_there(service, list(listed))
-        if (one := listed[photo.number]).number in found
+        if (one := listed[photo.number]).number in finds_by_number
     ]
 
 
 @router.get("/{search}/finds.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
 def finds_file(request: Request, search: Id, category: Category = None) -> Response:
-    """Give what a saved search has found as a table to keep."""
+    """Return the results of a saved search as a table (CSV)."""
     collection = service_of(request).collection
-    meant = collection.catalogue.read(saved.saved_search, search)
-    return table_file(occurrence_rows(occurrences_of(collection, meant, category)), "occurrences.csv")
+    stored = collection.catalogue.read(saved.saved_search, search)
+    return table_file(occurrence_rows(occurrences_of(collection, stored, category)), "occurrences.csv")
 
 
 @router.get("/{search}/finds.xml", response_class=Response, responses=TEI)
 def finds_tei(request: Request, search: Id, category: Category = None) -> Response:
-    """Give what a saved search has found as TEI: a zone for each region, and books and pages that point to them."""
+    """Return the results of a saved search as TEI: a zone for each region, and books and pages that point to them."""
     collection = service_of(request).collection
-    meant = collection.catalogue.read(saved.saved_search, search)
-    text = occurrences_tei(collection, meant, category)
+    stored = collection.catalogue.read(saved.saved_search, search)
+    text = occurrences_tei(collection, stored, category)
     return attached(text.encode(), TEI_TYPE, "occurrences.xml")
 
 
 @router.patch("/{search}/finds", status_code=204, dependencies=WRITING)
 def categorise(request: Request, search: Id, asked: Categorised) -> None:
-    """Put photos into a category of what a saved search has found; those that it has not found are added."""
+    """Put results of a saved search into a category; photos that it has not found are added."""
     with changing(request) as session:
         saved.categorise(session, search, asked.photos, asked.category)
 
 
 @router.post("/{search}/seen", status_code=204, dependencies=WRITING)
 def mark_seen(request: Request, search: Id, asked: Seen) -> None:
-    """Write that somebody has looked at what a standing search has found."""
+    """Mark results of a standing search as seen."""
     with changing(request) as session:
         saved.mark_seen(session, search, asked.photos)
 
 
 def table_file(rows: Iterable[Sequence[str]], name: str) -> Response:
-    """Return a table as a file to keep (CSV), with no cell that a spreadsheet takes for a formula."""
+    """Return a table as a download (CSV), with no cell that a spreadsheet takes for a formula."""
     return attached(table_text(map(no_formula, row) for row in rows).encode(), "text/csv; charset=utf-8", name)
 
 
 async def _sent(request: Request, wanted: NewSearch, form: Uploads) -> SentPhoto | None:
-    """The photo from elsewhere, where the search asks with one."""
+    """The query photo that is not in the collection, if the search has one."""
     needed = any(one.photo is None for one in wanted.queries)
     if len(form.photos) != needed:
-        raise ProblemError(422, "Send the photo that is searched with, if it is from elsewhere, and no other.")
+        raise ProblemError(422, "Send only the photo that is searched with, and only if it is not in the collection.")
     if not needed:
         return None
     job = {"path": str(form.photos[0]), "name": form.names[0], "size": SENT_SIDE}

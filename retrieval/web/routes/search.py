@@ -42,7 +42,7 @@ Asked = Annotated[
     ),
 ]
 Format = Annotated[Literal["json", "csv", "jpg"], Query(description="csv and jpg are files to keep.")]
-_CLOCK_SECONDS = 300.0  # that 24 impressions may take
+_CLOCK_SECONDS = 300.0  # seconds that 24 impressions may take
 _TABLE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}}}}
 _FILES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, "image/jpeg": {}}}}
 COLUMNS = (
@@ -52,7 +52,7 @@ COLUMNS = (
 
 
 class SearchParameters(HowToSearch):
-    """A search for photos of the collection, as an address has it."""
+    """A search for photos of the collection, as query parameters."""
 
     q: list[Asked]
 
@@ -69,7 +69,7 @@ class LikeParameters(Filters):
 
 
 class MatchParameters(HowToExplain):
-    """A question about a match of two photos of the collection, as an address has it."""
+    """A request about a match of two photos of the collection, as query parameters."""
 
     q: Asked
     photo: Number
@@ -80,7 +80,7 @@ class MatchParameters(HowToExplain):
 
 
 def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
-    """Describe the form of a request with uploads."""
+    """Describe a request form with uploads."""
     photos = {"type": "array", "items": {"type": "string", "format": "binary"}}
     return form_of({"request": model, "photos": photos}, required=["request"])
 
@@ -124,7 +124,7 @@ async def match(request: Request, asked: Annotated[MatchParameters, Query()], fo
 
 @router.get("/impressions", dependencies=SEARCHING, response_model=ImpressionsAnswer)
 async def impressions(request: Request, asked: Annotated[MatchParameters, Query()]) -> Any:
-    """Compare impressions of a block or plate in one frame: a photo, or a box in one, and another photo."""
+    """Align and compare impressions of a block or plate: a photo, or a box in one, and another photo."""
     answer, _ = await _have_done(request, "impressions", {"expand": "none", **_job(asked.request(), None)})
     return answer
 
@@ -136,21 +136,21 @@ async def print_clock(
     photo: Annotated[list[Number], Query(max_length=100, description="Impressions of one block or plate.")],
     decisions: Annotated[
         str | None,
-        Query(max_length=20_000, description="JSON of `ClockDecided`; left out: those that are kept."),
+        Query(max_length=20_000, description="JSON of `ClockDecided`; if left out, the stored decisions."),
     ] = None,
     format: Annotated[Literal["json", "csv"], Query(description="csv is a file to keep.")] = "json",
 ) -> Any:
-    """Tell in which order impressions of a block or plate were printed, and when, by breaks or widths of lines."""
-    said = None if decisions is None else ClockDecided.model_validate_json(decisions).model_dump()
+    """Estimate in which order impressions of a block or plate were printed, and when, by breaks or widths of lines."""
+    decided = None if decisions is None else ClockDecided.model_validate_json(decisions).model_dump()
     asked = _job(MatchRequest(queries=_parse([q]), photo=photo[0]), None)
-    job = {"expand": "none", **asked, "photos": photo, "decisions": said, "table": format == "csv"}
+    job = {"expand": "none", **asked, "photos": photo, "decisions": decided, "table": format == "csv"}
     answer, _ = await service_of(request).search(request, "print clock", job, seconds=_CLOCK_SECONDS)
     return table_file(answer["rows"], "clock.csv") if format == "csv" else answer
 
 
 @router.put("/impressions/clock", dependencies=WRITING, status_code=204)
 async def keep_clock(request: Request, q: Asked, asked: ClockDecided) -> None:
-    """Keep what is decided about the print clock with its reference, q."""
+    """Store decisions about the print clock with its reference, q."""
     (query,) = _parse([q])
     row = await service_of(request).row(query.photo or 0)
 
@@ -177,10 +177,10 @@ async def match_upload(request: Request, format: Format = "json") -> Any:
         return await _match(request, MatchRequest.model_validate_json(_field(form)), form, format)
 
 
-def _parse(asked: list[str]) -> list[QueryPhoto]:
+def _parse(texts: list[str]) -> list[QueryPhoto]:
     """Read NUMBER[:x0,y0,x1,y1]."""
     queries = []
-    for one in asked:
+    for one in texts:
         number, _, corners = one.partition(":")
         try:
             box = [float(corner) for corner in corners.split(",")] if corners else None
@@ -200,7 +200,7 @@ def _field(form: Uploads) -> str:
 
 
 def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str, Any]:
-    """The request as workers take it, with the files of the uploads."""
+    """The request for workers, with the files of the uploads."""
     job: dict[str, Any] = asked.model_dump(mode="json")
     for query in job["queries"]:
         which = query["upload"]
@@ -214,7 +214,7 @@ def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str,
 
 
 async def _have_done(request: Request, job: str, wanted: dict[str, Any]) -> Answer:
-    """Have a worker search: one of its own for uploads, as a photo from anywhere may take it long."""
+    """Have a worker search: a separate one for uploads, as a photo from anywhere may take long."""
     upload = any(query["upload"] is not None for query in wanted["queries"])
     return await service_of(request).search(request, job, wanted, upload=upload)
 
@@ -228,7 +228,7 @@ async def search_with_photos(
 
 
 async def _search(request: Request, asked: SearchRequest, form: Uploads | None) -> dict[str, Any]:
-    """Have a worker search; its answer is that of the command, of which the model leaves out where files lie."""
+    """Have a worker search; the model leaves paths out of its answer."""
     answer, _ = await _have_done(request, "search", _job(asked, form))
     similarity = answer["similarity"]
     if similarity is not None:

@@ -1,4 +1,4 @@
-"""Routes of links that show one album to whoever has them, and the pages that such a visitor sees."""
+"""Routes of links to albums, and the pages that their visitors see."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -50,11 +50,11 @@ class SharedAlbum(BaseModel):
 class NewSharedAlbum(SharedAlbum):
     """A link that was just made."""
 
-    path: str = Field(description="Its address below that of the collection: it is told this once.")
+    path: str = Field(description="Its address below that of the collection, which is returned only now.")
 
 
 class SharedAlbums(BaseModel):
-    """Links to albums, those that were made last first."""
+    """Links to albums, the newest first."""
 
     links: list[SharedAlbum]
 
@@ -70,29 +70,29 @@ def shared_albums(
     request: Request,
     album: Annotated[int | None, Query(ge=0, le=MAX_ALBUM, description="Of this album alone.")] = None,
 ) -> SharedAlbums:
-    """List the links that show albums, those that were made last first; for who may change the collection."""
+    """List the links to albums, the newest first; only for users who may change the collection."""
     if role_of(request) is not Role.WRITE:
-        raise ProblemError(403, "You may look at this collection, but not change it.")
+        raise ProblemError(403, "You can view this collection, but not change it.")
     service = service_of(request)
     return SharedAlbums(links=_facts(service, links_of(service.folder, album)))
 
 
 @router.post("/api/albums/{album}/shared", status_code=201, dependencies=WRITING, tags=["albums"])
 def share_album(request: Request, album: AlbumId, asked: ShareRequest) -> NewSharedAlbum:
-    """Make a link that shows the photos of an album, at viewing size, to whoever has it."""
+    """Make a link that shows the photos of an album, at viewing size, to everyone who has it."""
     service = service_of(request)
     with refusing():
         service.collection.catalogue.read(curation.read_album, album)
         token, link = share(service.folder, album, last_day(asked.days), user_of(request))
-    (made,) = _facts(service, [link])
-    return NewSharedAlbum(**made.model_dump(), path=SHARED + token)
+    (shared,) = _facts(service, [link])
+    return NewSharedAlbum(**shared.model_dump(), path=SHARED + token)
 
 
 @router.delete("/api/shared/{id}", dependencies=WRITING, tags=["albums"])
 def end_shared_album(
     request: Request, id: Annotated[str, Path(max_length=64, description="As /api/shared lists it.")]
 ) -> SharedAlbum:
-    """End a link: who has it sees nothing from now on."""
+    """End a link: from now on it shows nothing."""
     service = service_of(request)
     with refusing(404):
         (ended,) = _facts(service, [end_link(service.folder, id)])
@@ -127,7 +127,7 @@ def shared_page(request: Request, token: str, page: Annotated[int, Query(ge=1, l
 
 @router.get(f"{SHARED}{{token}}/{{place}}", include_in_schema=False)
 def shared_photo_page(request: Request, token: str, place: int) -> Response:
-    """Show one photo of the album, with the way to those before and after it."""
+    """Show one photo of the album, with links to those before and after it."""
     service, name, numbers = _album(request)
     number = _number(numbers, place)
     language, here = language_of(request), _here(request, token)
@@ -153,13 +153,13 @@ def shared_photo_page(request: Request, token: str, place: int) -> Response:
 
 @router.get(f"{SHARED}{{token}}/{{place}}/small", include_in_schema=False)
 async def shared_thumbnail(request: Request, place: int) -> Response:
-    """Give a small picture of a photo of the album."""
+    """Return a thumbnail of a photo of the album."""
     return await thumbnail(request, await run_in_threadpool(_photo, request, place), _TILE)
 
 
 @router.get(f"{SHARED}{{token}}/{{place}}/large", include_in_schema=False)
 async def shared_picture(request: Request, place: int) -> Response:
-    """Give a picture of a photo of the album at viewing size: made anew, so that nothing of its file is in it."""
+    """Return a picture of a photo of the album at viewing size, encoded again without any metadata of its file."""
     return await image(request, await run_in_threadpool(_photo, request, place), PREVIEW_SIDE)
 
 
@@ -180,7 +180,7 @@ def _album(request: Request) -> tuple[Service, str, list[int]]:
     """The album of the link that a visitor came by, and its photos, in order; ProblemError if it is no longer there."""
     service, link = service_of(request), request.scope.get(LINK)
     if not isinstance(link, ShareLink) or not link.is_of(service.folder):
-        raise ProblemError(404, "This link does not hold any more: ask whoever sent it for a new one.")
+        raise ProblemError(404, "This link is no longer valid: ask the person who sent it for a new one.")
     with service.collection.catalogue.reading() as session, refusing(404):
         name = curation.read_album(session, link.album).name
         return service, name, shown_in_album(session, link.album)
@@ -197,9 +197,9 @@ def _number(numbers: list[int], place: int) -> int:
 
 
 def _titles(service: Service, numbers: list[int]) -> dict[int, str]:
-    """Titles of photos: a visitor sees no name of a file."""
-    found = photos_there(service.collection.catalogue, numbers, service.cache)
-    return {one.number: one.title for one in found if one.title}
+    """Titles of photos: visitors see no file names."""
+    photos = photos_there(service.collection.catalogue, numbers, service.cache)
+    return {one.number: one.title for one in photos if one.title}
 
 
 def _here(request: Request, token: str) -> str:

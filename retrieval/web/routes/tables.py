@@ -1,4 +1,4 @@
-"""Routes of tables that say something of photos: looked at first, then imported."""
+"""Routes of tables of metadata: previewed first, then imported."""
 
 import itertools
 from pathlib import Path
@@ -22,7 +22,7 @@ from retrieval.web.uploads import form_of
 router = APIRouter(prefix="/api/tables", tags=["photos"])
 
 SAMPLE = 8  # rows that are shown
-_SHOWN = 100  # rows that are about no photo, and values that make no sense, that are told
+_SHOWN = 100  # most rows without a photo, and invalid values, that are reported
 _LONGEST_CELL = 200  # characters
 _MOST_COLUMNS = 200
 _ON_PAGE = {"--map": "the columns below", "--name-column": "the column with the photo", "--delimiter": "the separator"}
@@ -33,7 +33,7 @@ Header = Annotated[str, StringConstraints(max_length=1000)]
 
 
 class HowToImport(BaseModel):
-    """How a table is to be understood."""
+    """How to read a table."""
 
     columns: dict[Header, Meaning] = Field({}, description="By header, what its column says; others are understood.")
     delimiter: Literal["auto", ",", ";", "tab"] = "auto"
@@ -44,11 +44,11 @@ class TableColumn(BaseModel):
     """A column of a table."""
 
     header: str
-    means: Meaning = Field(description="photo: which photo a row is about; text: it is kept as it is.")
+    means: Meaning = Field(description="photo: the photo of each row; text: imported as text.")
 
 
 class TableLine(BaseModel):
-    """A row that is about no photo, or a value that makes no sense."""
+    """A row without a photo, or an invalid value."""
 
     line: int
     what: str = Field(description="The photo it names, or the column.")
@@ -56,11 +56,11 @@ class TableLine(BaseModel):
 
 
 class TableReport(BaseModel):
-    """What a table says of the photos, or said."""
+    """Contents of a table for the photos, or the result of its import."""
 
     imported: bool
     rows: int
-    matched: int = Field(description="Rows that are about photos of the collection.")
+    matched: int = Field(description="Rows that match photos of the collection.")
     photos: int = Field(description="Photos that they are about.")
     columns: list[TableColumn]
     sample: list[list[str]] = Field(description="The cells of the first rows.")
@@ -80,13 +80,13 @@ _FORM = form_of(
 
 @router.post("/preview", dependencies=WRITING, openapi_extra=_FORM)
 async def preview_table(request: Request) -> TableReport:
-    """Tell how a table is understood and which photos it is about; nothing is changed."""
+    """Report how a table is understood and which photos it names, without changing anything."""
     return await _read(request, dry_run=True)
 
 
 @router.post("/import", dependencies=WRITING, openapi_extra=_FORM)
 async def import_a_table(request: Request) -> TableReport:
-    """Import what a table says of the photos: it counts more than what their files say."""
+    """Import a table of metadata, which takes precedence over the photos' files."""
     answer = await _read(request, dry_run=False)
     service_of(request).wrote()
     return answer
@@ -98,14 +98,14 @@ async def _read(request: Request, *, dry_run: bool) -> TableReport:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one table, as the field table of the form.")
         try:
-            asked = HowToImport.model_validate_json(form.fields.get("request") or "{}")
+            options_sent = HowToImport.model_validate_json(form.fields.get("request") or "{}")
         except ValidationError as error:
             raise ProblemError(422, validation_sentence(error.errors())) from None
-        return await run_in_threadpool(_report, service, form.photos[0], form.names[0], asked, dry_run)
+        return await run_in_threadpool(_report, service, form.photos[0], form.names[0], options_sent, dry_run)
 
 
 def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bool) -> TableReport:
-    """Read a table, and import it where it is more than looked at."""
+    """Read a table, and import it unless it is only previewed."""
     named = [header for header, means in asked.columns.items() if means == "photo"]
     options = TableOptions(
         named[0] if named else None,
@@ -118,7 +118,7 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
         return Message.of(sentence).told(lambda place: _ON_PAGE.get(place, place)).replace(str(path), name)
 
     try:
-        told = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)
+        report = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)
         header, *sample = itertools.islice(_cells(path, asked.delimiter), SAMPLE + 1)
     except DatabaseError:
         raise
@@ -126,20 +126,20 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
         raise ProblemError(422, said(error.message)) from None
     return TableReport(
         imported=not dry_run,
-        rows=told.rows,
-        matched=told.matched,
-        photos=told.photos,
-        columns=_columns(header, told),
+        rows=report.rows,
+        matched=report.matched,
+        photos=report.photos,
+        columns=_columns(header, report),
         sample=sample,
         unmatched=[
             TableLine(line=int(one["line"]), what=str(one["name"]), reason=str(one["reason"]))
-            for one in told.unmatched[:_SHOWN]
+            for one in report.unmatched[:_SHOWN]
         ],
         warnings=[
             TableLine(line=int(one["line"]), what=str(one["column"]), reason=str(one["reason"]))
-            for one in told.warnings[:_SHOWN]
+            for one in report.warnings[:_SHOWN]
         ],
-        notes=[said(one) for one in (*told.columns["warnings"], *told.notes)],
+        notes=[said(one) for one in (*report.columns["warnings"], *report.notes)],
     )
 
 
@@ -150,9 +150,9 @@ def _cells(path: Path, delimiter: str) -> Any:
             yield [clean(cell, _LONGEST_CELL) for cell in cells[:_MOST_COLUMNS]]
 
 
-def _columns(header: list[str], told: ImportReport) -> list[TableColumn]:
-    """What each column is understood as."""
-    means: dict[str, Any] = {one["column"]: FIELDS[one["as"]].word for one in told.columns["understood"]}
-    means[told.columns["photo"]] = "photo"
+def _columns(header: list[str], report: ImportReport) -> list[TableColumn]:
+    """The field that each column is read as."""
+    means: dict[str, Any] = {one["column"]: FIELDS[one["as"]].word for one in report.columns["understood"]}
+    means[report.columns["photo"]] = "photo"
     names = [clean(name, LONGEST_KEY) for name in header]
     return [TableColumn(header=name, means=means.get(name, "text")) for name in names]

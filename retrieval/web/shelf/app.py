@@ -24,7 +24,7 @@ def create_shelf_app(home: Path, options: ServeOptions | None = None) -> FastAPI
     Parameters
     ----------
     home : Path
-        The folder; it need not be there yet.
+        The folder, which need not exist yet.
     options : ServeOptions, optional
         How each collection is served.
 

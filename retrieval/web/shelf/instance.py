@@ -1,4 +1,4 @@
-"""One server a home: a file in it says at which address, so that a second one is not started."""
+"""One server per home: a file in it has the server's address, so that no second one is started."""
 
 import contextlib
 import hashlib
@@ -30,7 +30,7 @@ _LARGEST = 65536  # bytes of the file, and of the answer
 
 @contextlib.contextmanager
 def only_server(home: Path) -> Iterator[None]:
-    """Be the one server of a home for the length of the block.
+    """Be the only server of a home within the block.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def only_server(home: Path) -> Iterator[None]:
 
 
 def announce(home: Path, address: str, server: str) -> None:
-    """Write at which address the server of a home answers, and what it says of itself there; CairnError on failure."""
+    """Write the address of the server of a home, and how it identifies itself there; raises CairnError on failure."""
     with _writing(home):
         save_bytes(home / FILE, json.dumps({"address": address, "pid": os.getpid(), "server": server}).encode())
 
@@ -67,14 +67,14 @@ def _writing(home: Path) -> Iterator[None]:
 
 
 def running_server(home: Path) -> str | None:
-    """Return the address of the server of a home; None if none answers there that is the one."""
-    # What answers may speak another protocol: the address may be another program's by now.
+    """Return the address of the server of a home; None if that server does not answer there."""
+    # The answer may be in another protocol: another program may use the address by now.
     with contextlib.suppress(OSError, HTTPException, ValueError, RecursionError, AttributeError):
         with (home / FILE).open("rb") as file:
-            said = json.loads(file.read(_LARGEST))
-        address, server = said.get("address"), said.get("server")
+            record = json.loads(file.read(_LARGEST))
+        address, server = record.get("address"), record.get("server")
         parts = urlsplit(address)
-        # The file may be anybody's: a browser is led nowhere but to this machine, and to a server that knows the file.
+        # Anyone may have written the file: a browser is only sent to this machine, and to a server that knows the file.
         if parts.scheme != "http" or not _is_here(parts.hostname or "") or not isinstance(server, str) or not server:
             return None
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -82,15 +82,17 @@ def running_server(home: Path) -> str | None:
             with opener.open(f"http://{parts.netloc}/api/health", timeout=3) as answer:
                 is_it = json.loads(answer.read(_LARGEST)).get("server") == server
         except HTTPError as error:
-            is_it = error.code in (401, 403) and _is_locked(home)  # it tells strangers nothing without a password
+            is_it = error.code in (401, 403) and _is_locked(
+                home
+            )  # without a password file it tells other users nothing
         if is_it:
             return f"http://{parts.netloc}/"
     return None
 
 
 def keep_token(place: Path, token: str) -> None:
-    """Keep the token of a server for its user's next `cairn open`, readable by that user alone."""
-    with contextlib.suppress(CairnError, OSError):  # the address that was printed has it, too
+    """Store the token of a server for its user's next `cairn open`, readable only by that user."""
+    with contextlib.suppress(CairnError, OSError):  # the printed address has it, too
         save_bytes(_token_file(place), token.encode(), mode=0o600)
 
 
@@ -106,7 +108,7 @@ def _token_file(place: Path) -> Path:
 
 
 def leading_file(address: str) -> Path:
-    """Write a page for this user alone that leads a browser to an address; raises CairnError if that cannot be."""
+    """Write a page, readable only by this user, that sends a browser to an address; raises CairnError if that fails."""
     path = state_folder("open") / "lead.html"
     page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={html.escape(address)}">'
     try:
@@ -117,7 +119,7 @@ def leading_file(address: str) -> Path:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this machine: by a number that it has, as other names may lead elsewhere later."""
+    """Whether a host is this machine, given by its IP address: names may resolve to another one later."""
     if host in LOOPBACK:
         return True
     family = socket.AF_INET if ipaddress.ip_address(host).version == 4 else socket.AF_INET6
@@ -137,14 +139,16 @@ def _is_locked(home: Path) -> bool:
 
 
 def await_server(home: Path, seconds: float = STARTING) -> str:
-    """Give the address of a server that another process has begun; raises CairnError if it does not answer in time."""
+    """Return the address of a server that another process has started; raises CairnError if it does not answer in
+    time.
+    """
     until = time.monotonic() + seconds
     while True:
         address = running_server(home)
         if address is not None:
             return address
         if time.monotonic() > until:
-            raise CairnError(f"Another process serves {home}, and does not answer: end it, then try again.")
+            raise CairnError(f"Another process is serving {home} and does not answer: stop it, then try again.")
         if not _is_locked(home):
             raise CairnError(f"The server of {home} has just ended: try again.")
         time.sleep(0.2)

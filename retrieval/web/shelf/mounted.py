@@ -13,13 +13,13 @@ from retrieval.web.rendering import SHELF
 from retrieval.web.shelf.service import ShelfService
 
 MOUNTED = "/c"
-"""What stands before the names of collections in addresses."""
+"""Prefix of the names of collections in addresses."""
 LISTENING = "/api/jobs/events"
-"""Address of a collection that tells what happens, for as long as a page is open: it keeps no collection open."""
+"""Address of a collection's events, which a page reads as long as it is open; it does not keep the collection open."""
 
 
 class Mounted:
-    """Answers for all collections below `MOUNTED`, by the application of the one that is asked for.
+    """Routes requests below `MOUNTED` to the application of their collection.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Mounted:
             await run_in_threadpool(self._service.find, scope, name)
         if not slash:
             if scope["method"] not in ("GET", "HEAD"):
-                raise ProblemError(405, "This address does not take that kind of request.")
+                raise ProblemError(405, "This address does not accept that kind of request.")
             await _moved(f"{root}/{name}/", scope)(scope, receive, send)
             return
         listens = f"/{rest}" == LISTENING
@@ -58,7 +58,7 @@ def collection_address(name: str) -> str:
 
 
 def _moved(path: str, scope: Scope) -> Response:
-    """Send a browser on, without a host: whatever one was named is not repeated."""
+    """Redirect a browser to a path; the host of the request is not repeated."""
     query = scope.get("query_string", b"").decode("latin-1")
     response = Response(status_code=307)
     MutableHeaders(raw=response.raw_headers)["Location"] = quote(path) + (f"?{query}" if query else "")

@@ -13,25 +13,25 @@ LONGEST_TITLE = 100
 LONGEST_NAME = 60
 """Characters; each is one byte."""
 FALLBACK = "collection"
-"""What a collection is called whose title has no letter of the Latin alphabet, and no digit."""
+"""Folder name of a collection whose title has no Latin letter and no digit."""
 
 # Windows takes these for devices, whatever follows a dot.
 _DEVICES = frozenset(("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))))
-# Latin letters that Unicode does not take apart.
+# Latin letters that Unicode does not decompose.
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
 
 
 def clean_title(text: str) -> str:
-    """Return a title as it is kept: composed (NFC), on one line, with single spaces.
+    """Return a title as it is stored: composed (NFC), on one line, with single spaces.
 
     Raises
     ------
     CairnError
-        Nothing is left of it that can be seen, it is too long, or it is no text.
+        It has no visible character, is too long, or is not text.
     """
     if printable(text) != text:
         raise CairnError("This name is not valid text: type another.")
-    # Controls and marks of direction could make a title look like another, or like what stands around it.
+    # Control characters and direction marks could make a title look like another one, or like the text around it.
     title = clean(text, 2 * len(text))
     if not any(unicodedata.category(one)[0] in "LNPS" for one in title):
         raise CairnError("Give the collection a name.")
@@ -41,9 +41,9 @@ def clean_title(text: str) -> str:
 
 
 def title_key(title: str) -> str:
-    """What two titles share that look alike: the same but for capitals, ways to write a letter, and joiners."""
-    seen = "".join(one for one in title if one not in JOINERS)
-    return unicodedata.normalize("NFKC", seen).casefold()
+    """Key that is equal for titles that look alike: case, spellings of a letter and joiners are ignored."""
+    visible = "".join(one for one in title if one not in JOINERS)
+    return unicodedata.normalize("NFKC", visible).casefold()
 
 
 def folder_name(title: str, taken: Collection[str] = ()) -> str:
@@ -54,7 +54,7 @@ def folder_name(title: str, taken: Collection[str] = ()) -> str:
     title : str
         See `clean_title`.
     taken : collection of str
-        Names that are in use, or are not to be used, in any case.
+        Names that must not be used, in any case.
 
     Returns
     -------

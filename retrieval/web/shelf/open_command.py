@@ -18,11 +18,11 @@ from retrieval.web.access.options import NetworkOptions
 from retrieval.web.running import FileOptions, Host, RunOptions, Workers, listen, run, show, with_token
 
 PORT = 8000
-"""Where a server listens that no port was named for, if it is free: so its address can be kept."""
+"""Preferred port if none was given, so that the address can be bookmarked."""
 
 
 Begun = Callable[[str, str], object]
-"""Is given the address of a server that has begun, and what it says of itself there."""
+"""Called with the address of a started server, and how it identifies itself there."""
 
 
 @grouped
@@ -31,14 +31,14 @@ def open_collections(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder that collections are in, or one collection (default: Cairn in your home folder).",
+            help="Folder with the collections, or a single collection (default: the folder Cairn in your home folder).",
             show_default=False,
         ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            help=f"Port to listen at; 0: any that is free (default: {PORT}, or another where that is taken).",
+            help=f"Port to listen on; 0: any free port (default: {PORT}, or another if that is in use).",
             min=0,
             max=65535,
             show_default=False,
@@ -52,8 +52,8 @@ def open_collections(
 ) -> None:
     """Open your collections in the web browser: make new ones, add photos, search.
 
-    Collections are folders in one folder; the usual one is made where it is missing. Where a server of it runs already,
-    that one is opened. Photos are indexed where they are, and stay as they are.
+    All collections are kept in one folder; the usual one is created if it does not exist. If a server for that folder
+    is already running, its page is opened. Photos are indexed where they are, and are not changed.
     """
     home, page = find_home(folder)
     running = RunOptions.of_command(host, PORT if port is None else port, workers, files, network)
@@ -66,15 +66,14 @@ def open_collections(
     elif os.access(home, os.W_OK) and stays_below(place := home.resolve() / CACHE, [home]):
         serve = partial(_serve_alone, home, running, fallback=fallback)
         _serve_once(place, "", token, serve, browser=browser)
-    else:  # nothing can be written in the collection itself that a second one would see
+    else:  # the collection itself cannot be written to inform a second server
         open_it = (lambda address, _: show_own(address, token)) if browser else lambda *_: None
         _serve_alone(home, running, open_it, fallback=fallback)
 
 
 def show_own(address: str, token: str) -> None:
-    """Open an address in the web browser, with the token where the kernel does not say whose browser it is.
-
-    All users see how a program was called, so that the token is in a file that leads the browser on.
+    """Open an address in the web browser, with the token if the kernel does not report users of connections. All users
+    can see the arguments of a program, so the token is in a file that redirects the browser.
     """
     from retrieval.web.access.peers import kernel_tells
     from retrieval.web.shelf.instance import leading_file
@@ -83,12 +82,12 @@ def show_own(address: str, token: str) -> None:
 
 
 def find_home(folder: Path | None) -> tuple[Path, str | None]:
-    """Give the home that is meant and which page of it, or a collection that lies in no home, and None.
+    """Return the home and its page to open, or a collection outside of any home and None.
 
     Raises
     ------
     CairnError
-        The folder that was named is not there, or is a file.
+        The named folder does not exist, or is a file.
     """
     from retrieval.web.shelf.mounted import collection_address
     from retrieval.web.shelf.shelf import HOME, TITLES
@@ -97,7 +96,7 @@ def find_home(folder: Path | None) -> tuple[Path, str | None]:
     if folder is None:
         return usual, ""
     if not folder.is_dir():
-        raise CairnError(f"There is no folder {str(folder)!r}: check the name, or make it first.")
+        raise CairnError(f"There is no folder {str(folder)!r}: check the name, or create it first.")
     if not (folder / COLLECTION_FILE).is_file():
         return folder, ""
     folder = folder.absolute()
@@ -108,7 +107,7 @@ def find_home(folder: Path | None) -> tuple[Path, str | None]:
 
 
 def _serve_shelf(home: Path, running: RunOptions, begun: Begun, *, fallback: bool) -> None:
-    """Serve a home until the server is told to stop."""
+    """Serve a home until the server is stopped."""
     from retrieval.web.shelf.app import create_shelf_app
 
     app = create_shelf_app(home, running.serve_options())
@@ -117,7 +116,7 @@ def _serve_shelf(home: Path, running: RunOptions, begun: Begun, *, fallback: boo
 
 
 def _serve_alone(collection: Path, running: RunOptions, begun: Begun, *, fallback: bool) -> None:
-    """Serve a collection that lies in no home until the server is told to stop."""
+    """Serve a collection outside of any home until the server is stopped."""
     from retrieval.web.serve_command import serve_collection
 
     server = secrets.token_hex(16)
@@ -125,7 +124,7 @@ def _serve_alone(collection: Path, running: RunOptions, begun: Begun, *, fallbac
 
 
 def _serve_once(place: Path, page: str, token: str, serve: Callable[[Begun], None], *, browser: bool) -> None:
-    """Serve, or lead to the server that does so already; a file in the folder `place` says where it answers."""
+    """Serve, or open the server that already does; a file in the folder `place` has its address."""
     from retrieval.collection.locking import CollectionLocked
     from retrieval.web.shelf.instance import announce, await_server, keep_token, kept_token, only_server, running_server
 
@@ -136,7 +135,7 @@ def _serve_once(place: Path, page: str, token: str, serve: Callable[[Begun], Non
             show_own(address + page, known)
 
     def begun(address: str, server: str) -> None:
-        keep_token(place, token)  # whoever finds the address looks for it
+        keep_token(place, token)  # the identity that others check at the address
         announce(place, address, server)
         if browser:
             show_own(address + page, token)

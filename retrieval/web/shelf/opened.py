@@ -1,4 +1,4 @@
-"""The collections of a shelf that are open: each from its first visit until it has long not been used.
+"""The open collections of a shelf: each from its first visit until it has not been used for long.
 
 A served collection has worker processes that hold its index in memory, so only a few are open at a time.
 """
@@ -13,13 +13,13 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 MOST = 4
-"""Collections that are open at once; those that are being asked something do not count."""
+"""Most collections that are open at once, without those that are answering requests."""
 IDLE = 900.0
 """Seconds without a visit after which a collection is closed."""
 LOOK = 30.0
-"""Seconds between two looks at whether there is such a collection."""
+"""Seconds between two checks for unused collections."""
 PATIENCE = 10.0
-"""Seconds that requests have to end before a collection is closed that is to be moved."""
+"""Seconds that requests have to end before a collection is closed to be moved."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class OpenCollections:
         name : str
             Of the collection; there must be one.
         counts : bool
-            Whether the visit keeps it open: not one that only listens to what happens.
+            Whether the visit keeps it open: not if it only listens to events.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class OpenCollections:
 
     @contextlib.asynccontextmanager
     async def closed(self, name: str) -> AsyncIterator[None]:
-        """Keep a collection closed for the length of the block; requests have `PATIENCE` seconds to end."""
+        """Keep a collection closed within the block; requests have `PATIENCE` seconds to end."""
         async with self._lock(name):
             opened = self._opened.get(name)
             until = self._clock() + PATIENCE
@@ -112,13 +112,13 @@ class OpenCollections:
             yield
 
     async def tend(self) -> None:
-        """Close, from time to time, what has long not been visited; without end."""
+        """Close unused collections from time to time, without end."""
         while True:
             await asyncio.sleep(LOOK)
             await self.close_idle()
 
     async def close_idle(self) -> None:
-        """Close what has long not been visited."""
+        """Close unused collections."""
         for name in self.names:
             await self._close_unused(name, self._idle)
 
@@ -136,7 +136,7 @@ class OpenCollections:
             await self._close_unused(name, 0.0)
 
     async def _close_unused(self, name: str, seconds: float) -> None:
-        # Only what is open is waited for here, and what is being opened is not: so none waits for another in a circle.
+        # This waits only for open collections, not for those being opened: so there is no circular wait.
         async with self._lock(name):
             opened = self._opened.get(name)
             if opened is not None and not opened.visitors and self._clock() - opened.used >= seconds:

@@ -32,7 +32,7 @@ router = APIRouter(prefix="/api", tags=["collections"])
 pages = APIRouter(include_in_schema=False)
 
 DETAILS = {"usual": 1024, "fine": 1600}
-"""Longer side in pixels that photos are reduced to before features are looked for, by what a visitor chooses."""
+"""Longer side, in pixels, to which photos are reduced before detection, by the visitor's choice."""
 
 Name = Annotated[str, InPath(max_length=255, description="Of the collection, as /api/collections lists it.")]
 Title = Annotated[str, StringConstraints(max_length=4 * LONGEST_TITLE)]
@@ -45,13 +45,13 @@ class ShelfHealth(BaseModel):
     collections: int
     folders: bool = Field(description="Whether folders of the server may be chosen: see --photos.")
     role: Role = Field(description="What the one who asks may do.")
-    user: str | None = Field(description="Who asks, by the password file; null: there is none.")
+    user: str | None = Field(description="Name of the user in the password file; null without one.")
     session: bool = Field(description="Whether the one who asks signed in here with a password, and may sign out.")
     server: str = Field(description="Tells this run of the server from others.")
 
 
 class Cover(BaseModel):
-    """A photo that stands for a collection."""
+    """Cover photo of a collection."""
 
     number: int
     name: str
@@ -73,13 +73,13 @@ class ListedCollection(BaseModel):
 
 
 class Collections(BaseModel):
-    """All collections, those that changed last first."""
+    """All collections, the last changed first."""
 
     collections: list[ListedCollection]
 
 
 class NewCollection(BaseModel):
-    """A collection to be made, and the folder of photos that it is made of."""
+    """A collection to create, and the folder of its photos."""
 
     title: Title = Field(description="What people call it: any text.")
     root: int | None = Field(
@@ -116,7 +116,7 @@ class Renamed(BaseModel):
 
 
 class NewCover(BaseModel):
-    """The photo that is to stand for a collection."""
+    """The new cover photo of a collection."""
 
     photo: int = Field(ge=0, le=MAX_NUMBER, description="Number of the photo.")
 
@@ -136,13 +136,13 @@ class BinnedCollection(BaseModel):
 
 
 class BinnedCollections(BaseModel):
-    """What lies in the bin, that which was moved there last first."""
+    """Contents of the bin, the last moved first."""
 
     collections: list[BinnedCollection]
 
 
 class ReturnedCollection(BaseModel):
-    """A collection that is back from the bin."""
+    """A collection that was restored from the bin."""
 
     name: str
     title: str
@@ -211,7 +211,7 @@ def rename(request: Request, name: Name, wanted: Renaming) -> Renamed:
 
 @router.delete("/collections/{name}", dependencies=WRITING)
 async def discard(request: Request, name: Name) -> Discarded:
-    """Move a collection to the bin, a folder beside the collections. Photos that were indexed stay where they are."""
+    """Move a collection to the bin, a folder next to the collections. Indexed photos stay where they are."""
     service = shelf_of(request)
     await run_in_threadpool(service.find, request.scope, name)
     _refuse_some(request)
@@ -220,7 +220,7 @@ async def discard(request: Request, name: Name) -> Discarded:
             raise ProblemError(409, "Work on this collection is under way: wait until it has ended, or cancel it.")
         with _refused():
             moved = await run_in_threadpool(service.shelf.discard, name)
-        with contextlib.suppress(CairnError):  # the collection has gone, and its jobs find nothing to do
+        with contextlib.suppress(CairnError):  # the collection is gone, and its jobs have nothing to do
             await run_in_threadpool(service.forget, name)
     return Discarded(folder=str(moved.relative_to(service.home)))
 
@@ -229,7 +229,7 @@ async def discard(request: Request, name: Name) -> Discarded:
 def binned_collections(request: Request) -> BinnedCollections:
     """List the collections in the bin."""
     _refuse_some(request)
-    found = shelf_of(request).shelf.binned()
+    entries = shelf_of(request).shelf.binned()
     return BinnedCollections(
         collections=[
             BinnedCollection(
@@ -237,7 +237,7 @@ def binned_collections(request: Request) -> BinnedCollections:
                 title=one.title,
                 moved=one.moved.isoformat(timespec="seconds") if one.moved else None,
             )
-            for one in found
+            for one in entries
         ]
     )
 
@@ -246,7 +246,7 @@ def binned_collections(request: Request) -> BinnedCollections:
 def put_collection_back(
     request: Request, folder: Annotated[str, InPath(max_length=255, description="As /api/bin lists it.")]
 ) -> ReturnedCollection:
-    """Move a collection out of the bin again, with its title."""
+    """Restore a collection from the bin, with its title."""
     _refuse_some(request)
     shelf = shelf_of(request).shelf
     with _refused():
@@ -256,7 +256,7 @@ def put_collection_back(
 
 @router.put("/collections/{name}/cover", status_code=204, dependencies=WRITING)
 def choose_cover(request: Request, name: Name, wanted: NewCover) -> None:
-    """Have a photo of a collection stand for it."""
+    """Choose the cover photo of a collection."""
     with _refused():
         shelf_of(request).find(request.scope, name)
         shelf_of(request).shelf.choose_cover(name, wanted.photo)
@@ -270,33 +270,33 @@ def choose_cover(request: Request, name: Name, wanted: NewCover) -> None:
 async def cover(
     request: Request, name: Name, size: Annotated[int, Query(json_schema_extra={"enum": list(SIZES)})] = 512
 ) -> Response:
-    """Give a small picture of the photo that stands for a collection."""
+    """Return a thumbnail of a collection's cover photo."""
     service = shelf_of(request)
     await run_in_threadpool(service.find, request.scope, name)
     card = await run_in_threadpool(service.shelf.card, name)
     if card.cover is None or size not in SIZES:
         raise ProblemError(404, "There is no such picture.")
-    shown = card.cover
-    headers = {"ETag": f'"{shown.sha256}-{size}"', "Cache-Control": "private, no-cache"}
-    if shown.sha256 and request.headers.get("if-none-match") == headers["ETag"]:
+    photo = card.cover
+    headers = {"ETag": f'"{photo.sha256}-{size}"', "Cache-Control": "private, no-cache"}
+    if photo.sha256 and request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     cache = service.home / name / CACHE
-    made = await run_in_threadpool(kept_thumbnail, shown.sha256, size, cache)
-    if made is None:
+    picture = await run_in_threadpool(kept_thumbnail, photo.sha256, size, cache)
+    if picture is None:
         wanted = {
-            "path": shown.path,
-            "name": shown.name,
-            "sha256": shown.sha256 or "",
+            "path": photo.path,
+            "name": photo.name,
+            "sha256": photo.sha256 or "",
             "size": size,
             "cache": str(cache),
         }
-        _, made = await service.decode(request, "thumbnail", wanted)
-    return Response(made, media_type="image/jpeg", headers=headers)
+        _, picture = await service.decode(request, "thumbnail", wanted)
+    return Response(picture, media_type="image/jpeg", headers=headers)
 
 
 @router.get("/roots", dependencies=WRITING)
 def roots(request: Request) -> ShelfRoots:
-    """List the folders below which photos may be chosen."""
+    """List the folders from which photos may be chosen."""
     return ShelfRoots(roots=named_roots(shelf_of(request).options.roots))
 
 
@@ -306,19 +306,19 @@ def root_folder(
     root: Annotated[int, InPath(ge=0, le=10_000, description="As /api/roots lists it.")],
     path: Annotated[str, Query(max_length=4096, description="Of a folder below the root; empty: the root.")] = "",
 ) -> RootFolder:
-    """Tell what lies in a folder below a root: folders, and how many photos."""
+    """List the contents of a folder below a root: folders, and the number of photos."""
     return describe_folder(shelf_of(request).options.roots, root, path)
 
 
 def _refuse_some(request: Request) -> None:
-    """Refuse those who may see some collections alone: another title or name would tell them which others there are."""
+    """Refuse users who may see only some collections: errors about titles or names would reveal the others."""
     if caller_of(request.scope).collections:
-        raise ProblemError(403, "Only who may see all collections can make, rename or remove one.")
+        raise ProblemError(403, "Only people who may see all collections can make, rename or remove one.")
 
 
 @contextlib.contextmanager
 def _refused() -> Iterator[None]:
-    """Answer 400 where the home refuses what is asked for, and 404 where there is no such collection."""
+    """Answer 400 if the home refuses a request, and 404 if there is no such collection."""
     try:
         yield
     except CairnError as error:

@@ -49,13 +49,13 @@ class ShelfService:
         self._tending: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to decode photos, and to do what the queue holds."""
+        """Start the decoders and the queue of jobs."""
         self._decoding = WorkerPool(self.options.picture_jobs, (), self.options.pictures)
         self.queue.start()
         self._tending = asyncio.create_task(self.opened.tend())
 
     async def stop(self) -> None:
-        """Close all collections, and end what else was begun."""
+        """Close all collections, and stop everything else that was started."""
         if self._tending is not None:
             self._tending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -77,8 +77,8 @@ class ShelfService:
 
     def cards(self, scope: Scope) -> list[Card]:
         """Collections as shown, of those that the current user may see."""
-        seen = caller_of(scope).collections
-        return [card for card in self.shelf.cards() if may_see(seen, card.name)]
+        visible = caller_of(scope).collections
+        return [card for card in self.shelf.cards() if may_see(visible, card.name)]
 
     def find(self, scope: Scope, name: str) -> Path:
         """Return the folder of a collection; raises Refused if the current user may see none of this name."""
@@ -95,7 +95,7 @@ class ShelfService:
         return self.queue.add(name, index_of([folder], films))
 
     def forget(self, name: str) -> None:
-        """Forget the jobs of a collection that has gone: another may have its name one day."""
+        """Delete the jobs of a removed collection: another one may get its name later."""
         for job in self.queue.jobs(name):
             self.queue.forget(job.id)
 
@@ -112,7 +112,7 @@ class ShelfService:
 
 
 def shelf_of(request: Request) -> ShelfService:
-    """The shelf that a request is for."""
+    """The shelf of a request."""
     service = request.app.state.service
     assert isinstance(service, ShelfService)
     return service

@@ -25,20 +25,20 @@ from retrieval.web.pool.workers import Refused
 from retrieval.web.shelf.names import LONGEST_TITLE, clean_title, folder_name, title_key
 
 HOME = "Cairn"
-"""Folder of collections in a person's own folder, where no other is given."""
+"""Default folder of collections, in the user's home folder."""
 TITLES = "shelf.json"
-"""File of the home in which the titles of collections are, and the covers that were chosen for them."""
+"""File in the home with the titles and chosen covers of collections."""
 BIN = "bin"
-"""Folder of the home that collections are moved to in place of being deleted."""
+"""Folder in the home to which collections are moved instead of being deleted."""
 
 _BINNED = re.compile(r"(?P<name>.+) (?P<moved>\d{4}-\d\d-\d\d \d{6})(?: again)*", re.ASCII | re.DOTALL)
-"""How a folder in the bin is called."""
+"""Pattern of names of folders in the bin."""
 _DAMAGED = (IrregularFile, ValueError, RecursionError)  # what is no JSON
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What people chose for collections, by the names of their folders."""
+    """Titles and covers of collections, by the names of their folders."""
 
     titles: dict[str, str]
     covers: dict[str, int]  # numbers of photos
@@ -46,11 +46,11 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Card:
-    """What the list of collections shows of one."""
+    """An entry of the list of collections."""
 
     name: str  # of its folder
     title: str
-    photos: int | None  # None if its catalogue cannot be looked at
+    photos: int | None  # None if its catalogue cannot be read
     cover: CoverPhoto | None
     bytes: int  # on disk, without thumbnails
     changed: datetime | None  # UTC
@@ -69,13 +69,13 @@ class DiscardedCollection:
 class Shelf:
     """The collections that lie in a home folder. Any thread may use it.
 
-    A collection is a folder right in the home with the options of one; a link to such a folder counts too. Only names
-    that are listed are ever joined to the path of the home.
+    A collection is a folder right in the home with the options of one; a link to such a folder counts too. Only listed
+    names are joined to the path of the home.
 
     Parameters
     ----------
     home : Path
-        The folder; it is made when something is to be written in it.
+        The folder, which is created when something is written to it.
     """
 
     def __init__(self, home: Path) -> None:
@@ -103,11 +103,11 @@ class Shelf:
         return self.home / name
 
     def title(self, name: str) -> str:
-        """The title of a collection; its folder's name where it was given none."""
+        """The title of a collection, by default the name of its folder."""
         return _title(self._chosen().titles.get(name), name)
 
     def cards(self) -> list[Card]:
-        """What is shown of all collections, those that changed last first."""
+        """The list of all collections, the last changed first."""
         chosen = self._chosen()
         cards = [self._card(name, chosen) for name in self.names()]
         oldest = datetime.min.replace(tzinfo=UTC)
@@ -143,10 +143,10 @@ class Shelf:
         try:
             with self._changing() as chosen:
                 self._refuse_taken(title, chosen.titles)
-                there = [*(path.name for path in self.home.iterdir()), BIN]
-                name = folder_name(title, there)
+                names = [*(path.name for path in self.home.iterdir()), BIN]
+                name = folder_name(title, names)
                 folder = self.home / name
-                folder.mkdir()  # another command may have made it since: then it is not this one's to remove
+                folder.mkdir()  # another command may have created it since: then it must not be removed here
                 made = folder
                 create(folder, **options).close()
                 chosen.titles[name] = title
@@ -158,7 +158,7 @@ class Shelf:
         return name
 
     def rename(self, name: str, title: str) -> str:
-        """Give a collection another title, which is returned as it is kept; its folder and address stay.
+        """Change the title of a collection, and return it as stored; its folder and address stay.
 
         Raises
         ------
@@ -173,7 +173,7 @@ class Shelf:
         return title
 
     def choose_cover(self, name: str, number: int) -> None:
-        """Have a photo stand for a collection, for as long as it is there.
+        """Make a photo the cover of a collection, as long as it exists.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Shelf:
             chosen.covers[name] = number
 
     def discard(self, name: str) -> Path:
-        """Move a collection to the bin, and give its folder there. Nobody's photos are in it but those uploaded to it.
+        """Move a collection to the bin, and return its folder there. It contains no photos but uploaded ones.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class Shelf:
         return moved
 
     def binned(self) -> list[DiscardedCollection]:
-        """What lies in the bin, that which was moved there last first."""
+        """Contents of the bin, the last moved first."""
         titles = self._chosen().titles
         found = []
         with contextlib.suppress(OSError), os.scandir(self.home / BIN) as entries:
@@ -227,9 +227,8 @@ class Shelf:
         return sorted(found, key=lambda one: (one.moved or oldest, one.folder), reverse=True)
 
     def put_back(self, folder: str) -> str:
-        """Move a collection out of the bin again, with its title, and give its name.
-
-        It has the name that it had, unless another collection has it now; the same holds of its title.
+        """Restore a collection from the bin, and return its name. Name and title are the earlier ones, unless another
+        collection has them now.
 
         Raises
         ------
@@ -240,8 +239,8 @@ class Shelf:
             one = next((one for one in self.binned() if one.folder == folder), None)
             if one is None:
                 raise Refused("This collection is no longer in the bin.", "missing")
-            there = {path.name.casefold() for path in self.home.iterdir()} | {BIN}
-            name = one.name if one.name.casefold() not in there else folder_name(one.title, [*there])
+            names = {path.name.casefold() for path in self.home.iterdir()} | {BIN}
+            name = one.name if one.name.casefold() not in names else folder_name(one.title, [*names])
             title = next(title for title in _numbered(one.title) if not self._is_taken(title, chosen.titles))
             (self.home / BIN / folder).rename(self.home / name)
             chosen.titles.pop(f"{BIN}/{folder}", None)
@@ -264,33 +263,32 @@ class Shelf:
         return Card(name, title, seen.photos, seen.cover, size, changed)
 
     def _chosen(self) -> Chosen:
-        """What was chosen, which is nothing where its file cannot be read."""
+        """Titles and covers; empty if their file cannot be read."""
         with contextlib.suppress(OSError, *_DAMAGED):
             return self._read_chosen()
         return Chosen({}, {})
 
     def _read_chosen(self) -> Chosen:
-        """What was chosen, which is nothing where its file is missing.
-
-        OSError where it cannot be read, one of `_DAMAGED` where it is damaged.
+        """Titles and covers; empty if their file is missing. Raises OSError if it cannot be read, one of `_DAMAGED` if
+        it is damaged.
         """
         titles: dict[str, str] = {}
         covers: dict[str, int] = {}
         with contextlib.suppress(FileNotFoundError):
-            kept = json.loads(read_regular(self.home / TITLES))
-            if isinstance(kept, dict) and isinstance(found := kept.get("titles"), dict):
+            record = json.loads(read_regular(self.home / TITLES))
+            if isinstance(record, dict) and isinstance(found := record.get("titles"), dict):
                 titles = {str(name): title for name, title in found.items() if isinstance(title, str)}
-            if isinstance(kept, dict) and isinstance(found := kept.get("covers"), dict):
+            if isinstance(record, dict) and isinstance(found := record.get("covers"), dict):
                 covers = {name: one for name, one in found.items() if type(one) is int and 0 <= one < 1 << 63}
         return Chosen(titles, covers)
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[Chosen]:
-        """Change the home, and write what was chosen as it is at the end of the block."""
+        """Change the home, and write titles and covers at the end of the block."""
         with self._lock:
             try:
                 self.home.mkdir(parents=True, exist_ok=True)
-                # What cannot be read now must not be written over, nor what may be mended by hand.
+                # An unreadable file must not be overwritten, nor one that may be repaired by hand.
                 try:
                     before = self._read_chosen()
                 except _DAMAGED:
@@ -300,10 +298,10 @@ class Shelf:
                 chosen = Chosen(dict(before.titles), dict(before.covers))
                 yield chosen
                 if chosen != before:
-                    kept: dict[str, Any] = {"titles": dict(sorted(chosen.titles.items()))}
+                    record: dict[str, Any] = {"titles": dict(sorted(chosen.titles.items()))}
                     if chosen.covers:
-                        kept["covers"] = dict(sorted(chosen.covers.items()))
-                    save_bytes(self.home / TITLES, json.dumps(kept, ensure_ascii=False, indent=1).encode())
+                        record["covers"] = dict(sorted(chosen.covers.items()))
+                    save_bytes(self.home / TITLES, json.dumps(record, ensure_ascii=False, indent=1).encode())
             except OSError as error:
                 reason = error.strerror or error
                 raise CairnError(
@@ -331,7 +329,7 @@ def _numbered(title: str) -> Iterator[str]:
 
 
 def no_collection() -> Refused:
-    """Error for an unknown name, or one that may not be seen."""
+    """Error for an unknown or hidden name."""
     return Refused("There is no such collection: it may have been moved to the bin.", "missing")
 
 
@@ -345,28 +343,28 @@ def _is_collection(entry: "os.DirEntry[str]") -> bool:
     return False
 
 
-def _title(given: str | None, name: str) -> str:
-    """The title of a collection: the one that was given, if it is one, else the name of its folder."""
+def _title(title: str | None, name: str) -> str:
+    """The stored title of a collection if it is valid, else the name of its folder."""
     with contextlib.suppress(CairnError):
-        return clean_title(given or "")
+        return clean_title(title or "")
     with contextlib.suppress(CairnError):
         return clean_title(name.removesuffix(".cairn")[:LONGEST_TITLE])
     return name
 
 
 def _stamp(folder: Path) -> tuple[datetime | None, tuple[int, ...]]:
-    """When a collection changed last, and what is different after each change."""
+    """Time of the last change of a collection, and a value that differs after each change."""
     stamp: list[int] = []
     for file in (FILE, f"{FILE}-wal"):
         with contextlib.suppress(OSError):
-            found = (folder / file).stat()
-            stamp += [found.st_mtime_ns, found.st_size]
+            status = (folder / file).stat()
+            stamp += [status.st_mtime_ns, status.st_size]
     changed = max(stamp[::2], default=None)
     return (None if changed is None else datetime.fromtimestamp(changed / 1e9, UTC)), tuple(stamp)
 
 
 def _bytes(folder: Path) -> int:
-    """How many bytes the files of a collection have, but for thumbnails, which may be deleted at any time."""
+    """Size of the files of a collection in bytes, without thumbnails, which may be deleted at any time."""
     size, folders = 0, [str(folder)]
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:

@@ -1,1 +1,1 @@
-"""What visitors take away: files of photos, and sheets of small pictures."""
+"""Downloads: files of photos, and contact sheets."""

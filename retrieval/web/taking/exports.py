@@ -1,4 +1,4 @@
-"""Photos of a collection as one archive to take away: their files as they were indexed, under names that are safe."""
+"""Photos of a collection as one archive: their files as indexed, under safe names."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ from retrieval.web.problems import ProblemError
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What may be taken away at once."""
+    """Limits of a download."""
 
     files: bool = True  # the files of photos; otherwise contact sheets alone
     photos: int = 500
@@ -34,12 +34,12 @@ class ExportOptions:
 PART = 200  # bytes of a part of a name, at most, in UTF-8
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 """Names that Windows takes for devices."""
-_EARLIEST, _LATEST = 315_532_800, 4_354_819_198  # seconds of Unix time: what a ZIP archive can say of a file
+_EARLIEST, _LATEST = 315_532_800, 4_354_819_198  # seconds of Unix time that a ZIP archive can store
 _CHUNK = 1 << 20  # bytes
 
 
 def archive_names(names: Sequence[str]) -> list[str]:
-    """Give photos names that can be unpacked anywhere: below one folder, each once, on every system.
+    """Choose names of photos that can be unpacked on every system, below one folder, without duplicates.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def archive_names(names: Sequence[str]) -> list[str]:
         above = {str(folder).casefold() for folder in path.parents}
         return str(path).casefold() not in files | folders and not above & files
 
-    given = []
+    chosen = []
     for name in names:
         parts = [cleaned for part in re.split(r"[/\\]", name) if (cleaned := _clean(part))] or ["photo"]
         wanted = PurePosixPath(*parts[-8:])
@@ -73,12 +73,12 @@ def archive_names(names: Sequence[str]) -> list[str]:
             path = wanted.with_name(f"{wanted.stem} ({copies}){wanted.suffix}")
         files.add(str(path).casefold())
         folders |= {str(folder).casefold() for folder in path.parents} - {"."}
-        given.append(str(path))
-    return given
+        chosen.append(str(path))
+    return chosen
 
 
 def _clean(part: str) -> str:
-    """A part of a path without what a system might take for something else; nothing of "." and ".."."""
+    """A part of a path without characters that are special on some system; "" for "." and ".."."""
     text = unicodedata.normalize("NFC", part)
     text = "".join("_" if unicodedata.category(one)[0] == "C" or one in '<>:"|?*' else one for one in text)
     text = text.strip(" ").rstrip(" .")
@@ -89,7 +89,7 @@ def _clean(part: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    """A part of a path whose middle is left out where it is too long."""
+    """A part of a path, shortened in the middle if it is too long."""
     encoded = text.encode()
     if len(encoded) <= PART:
         return text
@@ -98,13 +98,13 @@ def _shorten(text: str) -> str:
 
 
 def refuse_originals(options: ExportOptions) -> None:
-    """Raise ProblemError where the files of photos are not given out."""
+    """Raise ProblemError if files of photos may not be downloaded."""
     if not options.files:
-        raise ProblemError(403, "This server does not give out the files of photos: start it with {--originals}.")
+        raise ProblemError(403, "This server does not allow downloads of photo files: start it with {--originals}.")
 
 
 def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
-    """Look whether photos can be taken away: their files are there, as they were indexed, and not too large together.
+    """Check that photos can be downloaded: their files exist unchanged, and are not too large together.
 
     Parameters
     ----------
@@ -126,22 +126,22 @@ def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
     sizes = []
     for row in rows:
         try:
-            found = os.stat(file_of(row.path))  # noqa: PTH116
+            status = os.stat(file_of(row.path))  # noqa: PTH116
         except (OSError, ValueError):
             raise _changed(row) from None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise _changed(row)
-        sizes.append(found.st_size)
+        sizes.append(status.st_size)
     if sum(sizes) > options.bytes:
-        most, given = (f"{value / 1e6:,.0f} MB" for value in (options.bytes, sum(sizes)))
+        most, total = (f"{value / 1e6:,.0f} MB" for value in (options.bytes, sum(sizes)))
         raise Refused(
-            "These photos have {given} together, and {most} can be taken at once: select fewer.",
+            "These photos have {given} together, and at most {most} can be downloaded at once: select fewer.",
             "large",
-            given=given,
+            given=total,
             most=most,
         )
     for row in rows:
-        # What the catalogue calls a photo is sent only where it is the file that was indexed, and no other one.
+        # A file is only sent if it is the one that was indexed.
         try:
             same = hash_photo(row.path) == row.sha256
         except OSError:
@@ -152,7 +152,7 @@ def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
 
 
 def one_a_file(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
-    """Return those of some photos that have other files than those before them: pages of one file go as that."""
+    """Return one photo for each file: pages of one file are sent as that file."""
     firsts: dict[Path, PhotoRow] = {}
     for row in rows:
         firsts.setdefault(file_of(row.path), row)
@@ -170,29 +170,29 @@ def _changed(row: PhotoRow) -> Refused:
 
 
 def open_film(row: PhotoRow) -> IO[bytes]:
-    """Open the film that a photo is a frame of, as it was indexed: its size and time say so, as it may be long.
+    """Open the film that a photo is a frame of, if its size and time are unchanged (a checksum would take long).
 
     Raises
     ------
     Refused
-        It is none, is not there, or has changed.
+        It is not a film, does not exist, or has changed.
     """
     file = file_of(row.path)
     if not is_film(file):
-        raise Refused("{name} is no frame of a film.", "missing", name=repr(row.name))
+        raise Refused("{name} is not a frame of a film.", "missing", name=repr(row.name))
     try:
         film = open_regular(file)
     except (OSError, CairnError):
         raise _changed(row) from None
-    found = os.fstat(film.fileno())
-    if (found.st_size, found.st_mtime_ns) != (row.size, row.mtime_ns):
+    status = os.fstat(film.fileno())
+    if (status.st_size, status.st_mtime_ns) != (row.size, row.mtime_ns):
         film.close()
         raise _changed(row)
     return film
 
 
 class _Sink:
-    """A file that keeps what is written until it is taken."""
+    """A writable file that holds its contents until they are read."""
 
     def __init__(self) -> None:
         self._written = bytearray()
@@ -205,9 +205,9 @@ class _Sink:
         """Nothing waits."""
 
     def take(self) -> bytes:
-        taken = bytes(self._written)
+        content = bytes(self._written)
         self._written.clear()
-        return taken
+        return content
 
 
 def stream_archive(rows: Sequence[PhotoRow], sizes: Sequence[int]) -> Iterator[bytes]:
@@ -221,7 +221,7 @@ def stream_archive(rows: Sequence[PhotoRow], sizes: Sequence[int]) -> Iterator[b
     Raises
     ------
     OSError
-        A file has changed since: the archive is broken off, so that it is not taken for whole.
+        A file has changed since: the archive is broken off, so that it is not taken to be complete.
     """
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:  # type: ignore[call-overload]

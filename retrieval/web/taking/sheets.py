@@ -13,10 +13,10 @@ PAGE = (1240, 1754)  # pixels: A4
 COLUMNS, ROWS = 4, 6
 MARGIN, GAP, CAPTION = 80, 24, 34  # pixels
 _TEXT = 17  # pixels
-_END = 12  # characters of a caption that stay: they tell photos apart
+_END = 12  # characters of a caption that are always shown, to distinguish photos
 _LONGEST = 200  # characters of a caption that are looked at
 _FONTS = ("DejaVuSans.ttf", "NotoSans-Regular.ttf", "LiberationSans-Regular.ttf", "Arial.ttf", "arial.ttf")
-"""Of which systems have one; Pillow's own font has the letters of ASCII alone."""
+"""Fonts of common systems; Pillow's own font only has ASCII letters."""
 _LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
 _INK, _WELL = (40, 40, 40), (236, 238, 238)
 
@@ -27,7 +27,7 @@ def contact_sheet(photos: Sequence[tuple[bytes | None, str]], form: Literal["pdf
     Parameters
     ----------
     photos : sequence of (bytes or None, str)
-        Small pictures as JPEG, None if there is none, and what stands below each.
+        Thumbnails as JPEG, or None, with the caption of each.
     form : {"pdf", "png"}
         A PDF file, or all pages below each other in one PNG file.
 
@@ -71,7 +71,7 @@ def contact_sheet(photos: Sequence[tuple[bytes | None, str]], form: Literal["pdf
 
 
 def find_font() -> ImageFont.FreeTypeFont | None:
-    """Return a font of the system with the letters of most languages of Europe; None if there is none."""
+    """Return a font of the system for most European languages, or None."""
     for name in _FONTS:
         with contextlib.suppress(OSError):
             return ImageFont.truetype(name, _TEXT)
@@ -79,10 +79,7 @@ def find_font() -> ImageFont.FreeTypeFont | None:
 
 
 def fit_caption(text: str, font: ImageFont.FreeTypeFont | None, width: int) -> str:
-    """Shorten a text to a width in pixels by leaving out of its middle; one line, whatever it has in it.
-
-    Without a font it is written in the letters of ASCII.
-    """
+    """Shorten a text in the middle to a width in pixels, on one line. Without a font only ASCII letters are used."""
     text = "".join(one if one.isprintable() else "?" for one in text)
     dots = "…"
     if font is None:

@@ -254,7 +254,7 @@ def test_what_is_left_out_is_told_with_the_reason(local: Album, cairn: Callable[
     assert [entry["path"] for entry in run["kept_out_reasons"]] == run["kept_out"]
     said = cairn("index", place, photos).out
     assert all(f"left out: {photos / name}: {reason}\n" in said for name, reason in told.items())
-    assert "Left out as removed for good: 3; cairn index --again takes them in." in said
+    assert "Left out as removed for good: 3; cairn index --again adds them." in said
     for number in range(9):
         shutil.copy(photos / "top.jpg", photos / f"copy-{number}.jpg")
     said = cairn("index", place, photos).out
@@ -274,7 +274,7 @@ def test_the_commands_tell_of_them(local: Album, cairn: Callable[..., Ran]) -> N
     run = cairn("index", place, photos, "--json").json
     assert (run["added"], len(run["kept_out"])) == (0, 3)
     assert "Left out as removed for good: 3; " in cairn("index", place, photos).out
-    assert "--again goes without --watch" in cairn("index", place, photos, "--again", "--watch").refused()
+    assert "--again cannot be used with --watch" in cairn("index", place, photos, "--again", "--watch").refused()
     assert cairn("index", place, photos / "a", "--again", "--json").json["added"] == 1
     assert cairn("index", place, "--again", "--json").json["added"] == 2  # all the others
     assert local.held().keys() == {*names, "a/two.jpg"}
@@ -283,4 +283,4 @@ def test_the_commands_tell_of_them(local: Album, cairn: Callable[..., Ran]) -> N
     assert "removed for good" not in cairn("info", place).out
     remove(local, "b.jpg")
     (photos / "b.jpg").rename(photos / "c.jpg")
-    assert "give the folder in which they are now" in cairn("index", place, "--again").refused()
+    assert "name the folder where they are now" in cairn("index", place, "--again").refused()

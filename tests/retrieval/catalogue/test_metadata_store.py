@@ -97,7 +97,7 @@ def test_pages_are_known_by_their_order_in_the_book_or_the_file(catalogue: Catal
     assert found(2) == ["/a.tif#2", "/f#2"]
     assert found(" 2 - 10 ") == ["/a.tif#2", "/a.tif#10", "/f#2"] and found("10–") == ["/a.tif", "/a.tif#10"]
     for wrong in ("0", "-3", "5-2", "a", "1,2", "1" * 8, "²"):
-        with pytest.raises(CairnError, match="Give pages as 12, as 1-10 or, from one on, as 5-"):
+        with pytest.raises(CairnError, match="Write pages as 12, as 1-10 or, from one page on, as 5-"):
             PhotoFilter(pages=wrong)
 
 

@@ -19,7 +19,7 @@ def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
             lock_file(tmp_path / "lock", "It is held."),
         ):
             pass
-    with pytest.raises(CairnError, match="no longer there"), lock_file(tmp_path / "gone" / "lock", "It is held."):
+    with pytest.raises(CairnError, match="no longer exists"), lock_file(tmp_path / "gone" / "lock", "It is held."):
         pass
 
 

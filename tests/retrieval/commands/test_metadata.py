@@ -122,7 +122,7 @@ def test_a_german_table_is_understood_and_reported(cairn: Cairn, collection: Pat
         assert _names(cairn(*asked, "--where", where)) == ["coffee_001.jpg"], where
     mapped = ("metadata", collection, table, "--map", "date=entstanden", "--map", "TITLE=Archiv-Nr.", "--json")
     report = cairn(*mapped).json
-    assert report["columns"]["kept"] == ["Aufnahme-Datum"] and "'Entstanden' says the date" in str(report)
+    assert report["columns"]["kept"] == ["Aufnahme-Datum"] and "'Entstanden' already gives the date" in str(report)
     shown = cairn("metadata", collection, "--photo", "coffee_001", "--json").json
     assert (shown["taken"], shown["title"]) == ("1924-01-01", "B 17")
 
@@ -233,15 +233,15 @@ def test_what_was_decided_is_written_beside_the_photos_and_read_from_there(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--replace",), "go with a table"),
-        (("--strict",), "go"),
+        (("--replace",), "need a table"),
+        (("--strict",), "needs a table"),
         (("--photo", "a", "--write-sidecars"), "shows one photo"),
-        (("--refresh", "--below", "a"), "--below goes with"),
+        (("--refresh", "--below", "a"), "--below needs"),
         (("--photo", "nobody.jpg"), "no photo 'nobody.jpg'"),
         (("--photo", "a", "--refresh"), "shows one photo"),
         (("none.csv",), "no table"),
         (("none.csv", "--delimiter", "x"), "not a delimiter"),
-        (("--map", "date=Datum"), "go with a table"),
+        (("--map", "date=Datum"), "need a table"),
         (("none.csv", "--map", "when=Datum"), "choose one of date, camera"),
         (("none.csv", "--map", "date"), "FIELD=HEADER"),
     ],

@@ -40,7 +40,7 @@ def test_an_edit_counts_as_an_import_and_is_undone(catalogue: Catalogue) -> None
 
 def test_what_is_no_date_changes_nothing(catalogue: Catalogue) -> None:
     revision = catalogue.revision()
-    with pytest.raises(CairnError, match="'yesterday' is no date: write it as 1923"):
+    with pytest.raises(CairnError, match="'yesterday' is not a date: write it as 1923"):
         catalogue.write(edit_photos, [1], Edit("Title", taken="yesterday"))
     for wrong in ({"taken": ["2023-02-31"]}, {"camera": ["x"]}):
         with pytest.raises(CairnError):

@@ -182,7 +182,7 @@ def test_damaged_files_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> N
     other = tmp_path / "notes.txt"
     other.write_text("no features")
     for odd in (other, tmp_path / "nowhere"):
-        with pytest.raises(CairnError, match=r"no file of features|There are no features"):
+        with pytest.raises(CairnError, match=r"does not contain features|There are no features"):
             open_features(odd)
 
 

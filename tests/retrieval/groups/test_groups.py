@@ -333,9 +333,9 @@ def test_the_command(
     # be different pictures on one page.
     assert code == 0 and "9 of 10 photos in 4 groups, 2 links, 5 near duplicates" in out
     code, out, err = cairn(copy, "--augment")
-    assert (code, err) == (0, "") and "9 photos have borrowed anew" in out
+    assert (code, err) == (0, "") and "9 photos have borrowed features from linked photos again" in out
     code, out, err = cairn(copy)
-    assert (code, err) == (0, "") and "0 photos have borrowed anew" in out
+    assert (code, err) == (0, "") and "0 photos have borrowed features from linked photos again" in out
     code, out, err = cairn(copy, "--no-augment")
     assert (code, err) == (0, "") and "borrowed" not in out
     with Collection.open(copy) as collection:

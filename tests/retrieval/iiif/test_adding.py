@@ -95,15 +95,15 @@ def test_pages_go_into_the_folder_that_is_named_and_lists_are_read(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     (
-        (["http://127.0.0.1:9/m"], "no address of the public Internet: --allow-host 127.0.0.1 allows it."),
+        (["http://127.0.0.1:9/m"], "no address on the public Internet: --allow-host 127.0.0.1 allows it."),
         (["https://user:secret@example.org/m"], "has a user name in it"),
-        (["https://example.org/m", "--watch"], "--watch goes without addresses"),
-        (["--ignore-robots", "example.org", "."], "go with the address of a manifest"),
-        (["--iiif-folder", "x", "."], "go with the address of a manifest"),
+        (["https://example.org/m", "--watch"], "--watch cannot be used with addresses"),
+        (["--ignore-robots", "example.org", "."], "need the address of a manifest"),
+        (["--iiif-folder", "x", "."], "need the address of a manifest"),
         (["--manifests", "none.txt"], "There is no list of manifests 'none.txt'"),
         (["--manifests", "odd.txt"], "Line 2 of odd.txt is no address"),
-        (["https://example.org/m", "--ignore-robots", "https://a"], "'https://a' is no name of a host"),
-        (["https://example.org/m", "--allow-host", "a/b"], "'a/b' is no name of a host"),
+        (["https://example.org/m", "--ignore-robots", "https://a"], "'https://a' is not the name of a host"),
+        (["https://example.org/m", "--allow-host", "a/b"], "'a/b' is not the name of a host"),
     ),
 )
 def test_what_cannot_be_met_is_one_sentence(
@@ -118,7 +118,10 @@ def test_what_cannot_be_met_is_one_sentence(
 
 def test_an_address_that_gives_no_manifest_is_refused(server: IiifServer, tmp_path: Path) -> None:
     address = server.add_json("/m", {"type": "Canvas"})
-    with cairn.create(tmp_path / "c") as collection, pytest.raises(cairn.CairnError, match="no manifest or collection"):
+    with (
+        cairn.create(tmp_path / "c") as collection,
+        pytest.raises(cairn.CairnError, match="not a manifest or collection"),
+    ):
         collection.add(address, allow_hosts=HOSTS)
 
 

@@ -113,7 +113,7 @@ def test_what_goes_wrong_with_a_page_is_told_and_nothing_is_kept_of_it(server: I
     reasons = {one["page"]: one["reason"] for one in found.failed}
     assert reasons.keys() == {"f. 0r", "f. 1r", "f. 2r", "f. 3r"}
     assert "no picture" in reasons["f. 0r"] and "failed" in reasons["f. 1r"] and "status 403" in reasons["f. 3r"]
-    assert "no address of the public Internet" in reasons["f. 2r"]
+    assert "no address on the public Internet" in reasons["f. 2r"]
     server.files = {"/book/manifest.json": server.files["/book/manifest.json"]}
     (again,) = _fetch(tmp_path, f"{server.address}/book/manifest.json")
     assert (again.fetched, again.unchanged, again.failed) == (4, 2, [])
@@ -130,7 +130,7 @@ def test_collections_are_walked_once_and_end(
     server.add_json("/top.json", {"@type": "sc:Collection", "members": [{"@id": one} for one in members]})
     found = _fetch(tmp_path, f"{there}/top.json")
     assert [one.fetched for one in found] == [3, 0, 0] and server.count("top.json") == 1
-    assert "status 404" in found[1].reason and "no address of the public Internet" in found[2].reason
+    assert "status 404" in found[1].reason and "no address on the public Internet" in found[2].reason
 
     plain = server.reply
 

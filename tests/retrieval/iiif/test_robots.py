@@ -72,15 +72,15 @@ def test_what_a_host_forbids_is_told_and_not_asked(server: IiifServer, tmp_path:
     address = server.add_json("/m", server.manifest("/m", {"p0": "1r", "p1": "1v", "p2": "2r"}))
     (told,) = _fetch(tmp_path, address)
     reason = (
-        "the robots.txt of 127.0.0.1 asks programs to leave /image/p1/info.json alone: if you have the "
-        "library's leave, ignore_robots 127.0.0.1 asks all the same"
+        "the robots.txt of 127.0.0.1 forbids programs to fetch /image/p1/info.json: if you have the "
+        "library's permission, ignore_robots 127.0.0.1 fetches it anyway"
     )
     assert (told.fetched, told.failed) == (2, [{"page": "1v", "reason": reason}])
     assert server.count("/image/p1") == 0 and server.robots == 1
     server.files["/robots.txt"] = Reply(b"User-agent: cairn\nDisallow: /m\n")
     server.asked.clear()
     (told,) = _fetch(tmp_path, address)
-    assert "asks programs to leave /m alone" in told.reason and not server.asked
+    assert "forbids programs to fetch /m:" in told.reason and not server.asked
 
 
 def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
@@ -92,7 +92,7 @@ def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
     told = ["index", tmp_path / "c", address, "--allow-host", "127.0.0.1", "--ignore-robots", "example.org"]
     ran = cairn(*told)
     assert server.count("/image") == 0 and server.robots == 1
-    assert "if you have the library's leave, --ignore-robots 127.0.0.1 asks all the same" in ran.out + ran.err
+    assert "if you have the library's permission, --ignore-robots 127.0.0.1 fetches it anyway" in ran.out + ran.err
     cairn(*told, "--ignore-robots", "127.0.0.1")
     assert server.count("/image") == 2 and server.robots == 1
 
@@ -100,7 +100,7 @@ def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
 def test_redirects_keep_to_the_rules_too(server: IiifServer) -> None:
     server.files["/robots.txt"] = Reply(b"User-agent: *\nDisallow: /b\n")
     server.files["/a"] = Reply(status=302, headers={"Location": "/b"})
-    with _fetcher() as fetcher, pytest.raises(RefusedError, match="leave /b alone"):
+    with _fetcher() as fetcher, pytest.raises(RefusedError, match="forbids programs to fetch /b:"):
         fetcher.fetch(f"{server.address}/a", 100)
     assert server.asked == ["/a"]
 
@@ -120,7 +120,7 @@ def test_redirects_keep_to_the_rules_too(server: IiifServer) -> None:
             "not asked, as its robots.txt cannot be had: .* more than 1 MB",
         ),
         (Reply(b"User-agent: *\nCrawl-delay: 86400"), "asks programs to wait 86,400 s between requests"),
-        (Reply(status=302, headers={"Location": "http://10.0.0.1/"}), "no address of the public Internet"),
+        (Reply(status=302, headers={"Location": "http://10.0.0.1/"}), "no address on the public Internet"),
     ),
 )
 def test_a_host_without_rules_is_asked_and_one_that_does_not_tell_them_is_not(

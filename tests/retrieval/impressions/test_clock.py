@@ -59,7 +59,7 @@ def test_order_and_its_probability_follow_breaks() -> None:
     assert earlier[1, 2] == pytest.approx(1 - np.exp(-1) / 2, abs=0.03) and earlier[1, 0] > 0.98
     forced = earlier_probabilities(overrule(samples, [(0, 1)]))
     assert forced[0, 1] == 1 and 0.8 < forced[2, 0] < earlier[2, 0]
-    with pytest.raises(CairnError, match="contradicts itself"):
+    with pytest.raises(CairnError, match="contradict each other"):
         overrule(samples, [(0, 1), (1, 2), (2, 0)])
     with pytest.raises(CairnError, match="Too few lines"):
         sample_clock(read_lines([np.zeros_like(EVERYWHERE, np.float32)] * 2, EVERYWHERE), "breaks")

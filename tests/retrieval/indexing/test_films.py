@@ -50,7 +50,7 @@ def pages(collection: Path) -> dict[str, int | None]:
 def test_films_are_photos_where_they_are_asked_for(tmp_path: Path, folder: Path, cairn: Cairn) -> None:
     collection = tmp_path / "a.cairn"
     told = cairn("index", collection, folder, *OPTIONS)
-    assert "1 added" in told.out and "Films passed over: 1 (--films takes them)." in told.out
+    assert "1 added" in told.out and "Films that were skipped: 1 (--films adds them)." in told.out
     told = cairn("index", collection, folder, "--films", "--json").json
     assert (told["added"], told["unchanged"], told["failed"], told["passed_over"]) == (4, 1, [], {})
     names = list(pages(collection))

@@ -88,7 +88,7 @@ def test_a_collection_remembers_its_patterns(cairn: Cairn, folder: Path, tmp_pat
     assert (told["added"], told["folders_passed_over"]["raw"], told["passed_over"]) == (3, 1, {".odt": 1})
     assert cairn("index", collection, folder, *OPTIONS).json["added"] == 0
     assert cairn("index", collection, folder, *OPTIONS, "--include", "raw").json["added"] == 1
-    assert "Not looked into" in cairn("index", collection, folder).out
+    assert "Folders that were skipped" in cairn("index", collection, folder).out
     assert "pattern" in cairn("index", collection, folder, "--exclude", " ").refused()
     with public.open(collection) as opened:
         assert opened.add(folder, include=["recycle"], exclude="raw").added == 1

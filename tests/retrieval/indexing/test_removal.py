@@ -89,7 +89,7 @@ def test_photos_that_are_there_again_are_not_removed_as_missing(filled: Album, c
     assert cairn("remove", filled.place, "a/one.jpg", "--dry-run", "--json").json["would_remove"] == ["a/one.jpg"]
     assert filled.held() == before
     ran = cairn("remove", filled.place, "--missing")
-    assert ran.code == 0 and "4 photos that were missing are there again" in ran.out
+    assert ran.code == 0 and "4 photos that were missing have been found again" in ran.out
     assert filled.held().keys() == before.keys() - {"top.jpg"}
 
 

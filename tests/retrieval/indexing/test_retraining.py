@@ -314,7 +314,7 @@ def test_photos_that_may_not_be_read_are_not_left_out(filled: Album, monkeypatch
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, refused, refuse)
-            with pytest.raises(CairnError, match=r"p01.jpg cannot be read \(Permission denied\): allow"):
+            with pytest.raises(CairnError, match=r"p01.jpg cannot be read \(Permission denied\): make"):
                 run(filled, RetrainOptions(words=25, drop_missing=True))
     assert filled.answers() == before
 

@@ -278,13 +278,13 @@ def test_the_folder_of_something_else_is_refused_and_left_alone(
     file.touch()
     before = contents(tmp_path)
     for wrong, sentence in {
-        target: "not empty, and no backup",
-        other: "a collection of its own, and no backup",
+        target: "not empty, and not a backup",
+        other: "a collection of its own, and not a backup",
         tmp_path / "strangers": "the backup of another collection",
-        file: "is no folder",
-        folder: "must not lie one in the other",
-        folder / "backup": "must not lie one in the other",
-        tmp_path: "must not lie one in the other",
+        file: "is not a folder",
+        folder: "must not be inside each other",
+        folder / "backup": "must not be inside each other",
+        tmp_path: "must not be inside each other",
     }.items():
         with Collection.open(folder) as collection, pytest.raises(CairnError, match=sentence):
             back_up(collection, wrong)
@@ -305,7 +305,7 @@ def test_an_older_state_takes_the_place_of_no_later_one(folder: Path, target: Pa
         collection.catalogue.write(import_values, {2: {"place": ["Ghent"]}})
     back(folder, target)
     before = contents(target)
-    with Collection.open(older) as collection, pytest.raises(CairnError, match="is of a later state"):
+    with Collection.open(older) as collection, pytest.raises(CairnError, match="is a backup of a later state"):
         back_up(collection, target)
     assert contents(target) == before
 
@@ -319,7 +319,7 @@ def test_a_collection_that_went_another_way_is_refused(
     before = contents(target)
     for number in (31, 32, 33, 34, 35):
         add(other, photos, number)
-    with Collection.open(other) as collection, pytest.raises(CairnError, match="went another way"):
+    with Collection.open(other) as collection, pytest.raises(CairnError, match="has changed in another way since"):
         back_up(collection, target)
     assert contents(target) == before
 
@@ -594,7 +594,7 @@ def test_a_full_disk_and_a_folder_that_may_not_be_written_are_one_sentence(
         raise PermissionError(13, "Permission denied", str(copy))
 
     monkeypatch.setattr(backups, "_copy_contents", full)
-    assert "make room and run the same command again" in cairn("backup", folder, target).refused()
+    assert "free some space and run the same command again" in cairn("backup", folder, target).refused()
     monkeypatch.setattr(backups, "_copy_contents", forbidden)
     assert "Permission denied" in cairn("backup", folder, target).refused()
     (tmp_path / "file").touch()

@@ -328,7 +328,7 @@ def test_places_stay_below_the_roots_of_the_server_that_runs_now(quick: None, tm
         queue.roots = (secret,)  # as the next server has others
         queue.start()
         assert until(lambda: (found := queue.job(waiting.id)).state in ENDED and found).state == "failed"
-        assert "takes no photos from there" in str(queue.job(waiting.id).error)
+        assert "does not take photos from that folder" in str(queue.job(waiting.id).error)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="paths are written otherwise")

@@ -73,7 +73,7 @@ def test_sidecars_are_written_below_the_folders_of_the_server_alone(tmp_path: Pa
     "address", ("file:///etc/passwd", "--help", "https://a:b@example.org/", "/etc/passwd", "http://")
 )
 def test_what_is_no_address_of_a_manifest_is_no_job(address: str) -> None:
-    with pytest.raises(CairnError, match="no address of a manifest"):
+    with pytest.raises(CairnError, match="not the address of a manifest"):
         index_of_manifest(address)
     with pytest.raises(UnreadableError):
         read("index", IndexJob.model_construct(places=[], manifests=[address]).model_dump_json())

@@ -186,7 +186,7 @@ def test_what_is_killed_begins_again_but_not_for_ever(pretend: None, queue: Queu
         child.end(-9, None)
         until(lambda child=child: child not in ALIVE)
     until(lambda: state(queue, job) == "failed")
-    assert "want of memory" in str(queue.job(job.id).error)
+    assert "not enough memory" in str(queue.job(job.id).error)
 
 
 @pytest.mark.slow

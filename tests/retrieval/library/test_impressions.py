@@ -72,8 +72,8 @@ def test_the_command_and_requests_that_cannot_be_met(
     opened: cairn_library.Collection, cairn: Callable[..., Ran], tmp_path: Path
 ) -> None:
     for photos, said in (
-        (["page_001.jpg", "page_001.jpg"], "two photos at least"),
-        ([], "two photos at least"),
+        (["page_001.jpg", "page_001.jpg"], "at least two photos"),
+        ([], "at least two photos"),
         (["page_001.jpg", "nowhere.jpg"], "nowhere.jpg"),
         (["page_001.jpg", "cat_001.jpg"], "None of the photos matches page_001.jpg"),
     ):

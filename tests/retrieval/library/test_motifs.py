@@ -145,7 +145,7 @@ def test_books_share_what_groups_link_and_what_searches_have_found(
         monkeypatch.undo()
     pages = tmp_path / "pages.csv"
     ran = cairn("books", folder, "--pages", pages)
-    assert "Early | Late" in ran.out and "Groups were not looked for" in ran.out
+    assert "Early | Late" in ran.out and "Groups have not been searched for" in ran.out
     with pages.open(encoding="utf-8-sig", newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["photo"], row["other_photo"], row["searches"]) == ("astronaut_1.png", "astronaut_0.png", "Face; Hand")

@@ -151,7 +151,7 @@ def test_hlocs_file_has_features_and_matches(
             if one[0] == other[0]:
                 sure = np.flatnonzero(scores == 1)
                 assert same_points(seen, one, other, np.column_stack([sure, matches[sure]])).mean() > 0.97
-    assert "is there already" in cairn("pairs", collection.folder, "--h5", path).refused()
+    assert "already exists" in cairn("pairs", collection.folder, "--h5", path).refused()
 
 
 def test_features_of_cairn_are_where_it_detected_them(indexed: Indexed, cairn: Cairn, tmp_path: Path) -> None:

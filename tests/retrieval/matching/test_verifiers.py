@@ -102,9 +102,9 @@ def test_the_command_and_python_take_another_verifier(
                 np.testing.assert_allclose(ours[:2] / ours[2], truth[:2] / truth[2], atol=12)
     told = cairn("query", made, asked, "--verifier", "nearest", "--turns", 1, "--json").json
     assert told["results"][0]["inliers"] > 10
-    assert "no verifier 'magic': take own, words" in cairn("query", made, asked, "--verifier", "magic").refused()
+    assert "no verifier 'magic': choose own or words" in cairn("query", made, asked, "--verifier", "magic").refused()
     said = cairn("query", made, asked, "--verifier", "nearest", "--engine", "tf-idf").refused()
-    assert said == "The engine tf-idf verifies nothing: leave out --verifier, or choose another engine."
+    assert said == "The engine tf-idf does not verify photos: leave out --verifier, or choose another engine."
     with library.create(tmp_path / "d.cairn", words=20) as collection:
         collection.add(photos[:1], workers=1)
     said = cairn("query", tmp_path / "d.cairn", asked, "--verifier", "nearest").refused()

@@ -77,7 +77,7 @@ def test_a_file_that_is_not_what_was_indexed_is_not_shown(tmp_path: Path) -> Non
     assert thumbnail(photo, sha256, 128, cache) == before  # kept
     for known in (sha256, "", "0" * 64):
         with pytest.raises(
-            CairnError, match=r"photo\.jpg cannot be shown: it is no longer the file that was indexed\."
+            CairnError, match=r"photo\.jpg cannot be shown: its file has changed since it was indexed\."
         ):
             thumbnail(photo, known, 256, cache)
     assert decode(thumbnail(photo, None, 256, cache)).shape[:2] == (256, 256)

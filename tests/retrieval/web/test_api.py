@@ -348,7 +348,7 @@ def test_impressions_come_with_four_pictures_of_one_size(client: httpx.Client, n
         assert kind == "data:image/jpeg;base64"
         assert Image.open(io.BytesIO(base64.b64decode(content))).size == (300, 200)
     refused = client.get("/api/impressions", params=asked | {"photo": numbers["cat_001.jpg"]})
-    assert refused.status_code == 400 and "cannot be laid over each other" in refused.json()["detail"]
+    assert refused.status_code == 400 and "cannot be overlaid" in refused.json()["detail"]
 
 
 @pytest.mark.slow

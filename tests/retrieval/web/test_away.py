@@ -97,7 +97,7 @@ def test_the_page_says_so_and_asks_where_it_is(chromium: Any, served: str, home:
         with client_of(served) as client:
             number = number_in(client, "Rome <b>", home)
         shutil.move(home / "disk" / "Rome <b>", home / "shelves" / "Roma")
-        said = "The folder Rome <b> is not there: its 6 photos are still found, but cannot be looked at."
+        said = "The folder Rome <b> cannot be found: searches still find its 6 photos, but they cannot be shown."
         page = visit.open("/status")
         assert page.locator("#away .note > p").first.inner_text() == said
         assert said in page.locator("#holdings").inner_text()

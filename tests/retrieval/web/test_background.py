@@ -162,12 +162,12 @@ def test_a_manifest_is_asked_for_on_the_public_internet_alone(own: tuple[httpx.C
     client, _ = own
     asked = {"kind": "index", "source": "manifest", "address": "file:///etc/passwd"}
     answer = client.post("/api/jobs", json=asked)
-    assert answer.status_code == 400 and "no address of a manifest" in answer.json()["detail"]
+    assert answer.status_code == 400 and "not the address of a manifest" in answer.json()["detail"]
     answer = client.post("/api/jobs", json=asked | {"address": "http://127.0.0.1:9/manifest.json"})
     assert answer.status_code == 201, answer.text
     job = ended(client, answer.json()["id"])
     assert (job["state"], job["about"]) == ("failed", "127.0.0.1")
-    assert "no address of the public Internet" in job["error"]
+    assert "no address on the public Internet" in job["error"]
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_two_photos_become_an_album_that_is_renamed_and_tagged(visit: Visit) -> 
     page.get_by_role("button", name="Rename").click()
     page.keyboard.type("Cups <b>")
     page.keyboard.press("Enter")
-    page.get_by_text("Renamed to").wait_for()
+    page.get_by_text("The album is now called").wait_for()
     assert page.locator("#title").inner_text() == "Cups <b>" and page.title() == "Cups <b> · Cairn"
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("Undone").wait_for()
@@ -90,6 +90,6 @@ def test_a_table_is_imported(visit: Visit, tmp_path: Path) -> None:
     with page.expect_response("**/api/tables/preview"):
         means.nth(2).select_option("tags")
     page.get_by_role("button", name="Import").click()
-    page.get_by_text("1 photo has what the table says of it.").wait_for()
+    page.get_by_text("The table was imported for 1 photo.").wait_for()
     photo = page.request.get(f"{visit.base}/api/photos?tag=Köln").json()["photos"][0]
     assert (photo["name"], photo["title"]) == (name, "Brücke")

@@ -38,10 +38,10 @@ def test_no_match_and_a_saved_search(chromium: Any, home: Served) -> None:  # no
         wrong = page.get_by_role("button", name="coffee_1.png is not a match")
         wrong.focus()
         page.keyboard.press("Enter")
-        page.get_by_text("1 photo you called no match").wait_for()
+        page.get_by_text("1 photo you marked as not a match").wait_for()
         assert wrong.count() == 0 and page.locator("#said").text_content() == "No other photo surely shows this"
         page.reload()
-        page.get_by_text("1 photo you called no match").click()
+        page.get_by_text("1 photo you marked as not a match").click()
         shoot(page, "no-match")
         page.get_by_role("button", name="coffee_1.png is a match after all").click()
         page.get_by_role("button", name="coffee_1.png is not a match").wait_for()
@@ -49,7 +49,7 @@ def test_no_match_and_a_saved_search(chromium: Any, home: Served) -> None:  # no
         # Of several at once, by the bar; and undone.
         page.get_by_label("Select coffee_1.png").check()
         page.locator("#choice").get_by_role("button", name="Not a match").click()
-        page.get_by_text("1 photo is no match from now on.").wait_for()
+        page.get_by_text("1 photo is now marked as not a match.").wait_for()
         page.locator("#undo").click()
         page.get_by_role("button", name="coffee_1.png is not a match").wait_for()
 
@@ -155,7 +155,7 @@ def test_an_order_of_printing_is_overruled_and_kept(chromium: Any, indexed: Inde
         page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.get_by_role("button", name=f"Leave {names[0]} out").click()
-        page.get_by_text("A print clock takes two impressions at least").wait_for()
+        page.get_by_text("A print clock needs at least two impressions").wait_for()
         visit.complaints.clear()
 
 
@@ -184,7 +184,7 @@ def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noq
         page.get_by_text("Set 1 of 1").wait_for()
         assert not (home.photos / "chelsea_small.jpg").exists() and (home.photos / "chelsea_1.png").exists()
         page.keyboard.press("k")
-        page.get_by_text("All is decided").wait_for()
+        page.get_by_text("Everything is decided").wait_for()
         page.keyboard.press("z")
         page.get_by_text("Set 1 of 1").wait_for()
         page.keyboard.press("z")
@@ -219,7 +219,7 @@ def test_copies_and_similar_shots_are_two_lists(
         page.keyboard.press("h")  # of two others, the one that is no part
         page.get_by_text("1 photo hidden.").wait_for()
         assert list(home.numbers(hidden=True)) == ["chelsea_0.png"]
-        page.get_by_text("All is decided").wait_for()  # what stays is not asked about again
+        page.get_by_text("Everything is decided").wait_for()  # what stays is not asked about again
         page.keyboard.press("z")
         page.get_by_text("Undone").wait_for()
         assert list(home.numbers(hidden=True)) == []
@@ -251,7 +251,7 @@ def test_copies_and_similar_shots_are_two_lists(
             shoot(page, f"similar-{width}")
             assert not violations(page)
         page.keyboard.press("k")
-        page.get_by_text("All is decided").wait_for()
+        page.get_by_text("Everything is decided").wait_for()
         assert page.locator("#lists a").all_text_contents() == ["Copies (1)", "Similar shots (0)"]
         page.keyboard.press("z")
         page.get_by_text("Set 1 of 1").wait_for()
@@ -343,12 +343,12 @@ def test_axe_finds_nothing_on_pages_with_decisions(chromium: Any, home: Served) 
     def import_it(page: Any) -> None:
         read(page)
         page.get_by_role("button", name="Import", exact=True).click()
-        page.get_by_text("what the table says of it").wait_for()
+        page.get_by_text("The table was imported for").wait_for()
 
     def share_it(page: Any) -> None:
         page.get_by_role("button", name="Share").press("Enter")
         page.get_by_role("button", name="Make a link").press("Enter")
-        link = page.get_by_label("The link: it is shown")
+        link = page.get_by_label("The link, which is shown")
         link.wait_for()
         assert link.input_value().startswith(f"{home.base}/shared/cairn_")
 

@@ -16,7 +16,7 @@ JOB: dict[str, Any] = {
     **{"id": 7, "kind": "improve", "title": "Improve search for these photos", "about": "", "state": "running"},
     "step": "judge-queries",
     **{
-        "title_of_step": "Judging: searches",
+        "title_of_step": "Evaluating: searches",
         "done": 30,
         "of": 60,
         "unit": "",
@@ -67,16 +67,16 @@ def test_the_button_is_followed_to_the_verdict(visit: Visit) -> None:  # noqa: F
     assert page.locator("#takes").text_content().startswith("For 9 photos this takes about 60 minutes.")
     page.get_by_text("Of 24 photos that were looked at, 1 shows the same thing as another.").wait_for()
     page.get_by_role("button", name="Improve search for these photos").press("Enter")
-    page.get_by_text("Judging: searches").wait_for()
+    page.get_by_text("Evaluating: searches").wait_for()
     assert asked == [({"kind": "improve"}, "1")] and page.locator("#begin").is_disabled()
     states.append(STATE | {"last": LEFT, "picture": "/api/improve/picture"})
     jobs[:] = [DONE]
     page.locator("#verdict").wait_for()
     assert page.locator("#sentence").text_content() == (
-        "Search finds more now: of 8 searches, 3 find more than before and 1 less. All photos were read anew with "
+        "Search finds more now: of 8 searches, 3 find more than before and 1 less. All photos were read again with "
         "what was learnt."
     )
-    assert page.get_by_role("heading", name="Found now, not before").is_visible()
+    assert page.get_by_role("heading", name="Found now, but not before").is_visible()
     assert page.locator("#gained a").get_attribute("href") == "/match?q=1:10,20,200,150&photo=2"
     assert not re.search("average precision|rootsift|inlier", page.locator("main").inner_text(), re.IGNORECASE)
     page.get_by_text("Details", exact=True).click()

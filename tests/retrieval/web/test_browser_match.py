@@ -31,7 +31,7 @@ def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: st
     assert np.median(errors) < 2 and np.mean(errors < 8) > 0.9
     said = page.locator("#said").text_content()
     assert said.startswith("These photos show the same thing: >99% likely, ")
-    assert f"{len(lines)} details lie alike in both" in said
+    assert f"{len(lines)} details are arranged alike in both" in said
     # Side by side, and one above the other on a phone: the lines follow.
     page.set_viewport_size({"width": 360, "height": 740})
     until(lambda: np.abs(drawn_lines(page) - lines).max() < 0.1)

@@ -382,10 +382,10 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     assert reasons.first.locator("li").all_text_contents() == [f"rome/{number}.jpg" for number in range(3)]
     assert page.get_by_text("rome/0.jpg").is_visible()
     held, fit = (page.locator(one).text_content() for one in ("#holdings", "#fit"))
-    assert "The file of 1 photo is no longer" in held and "2 removed photos still take room" in held
+    assert "The file of 1 photo is no longer" in held and "2 removed photos still take space" in held
     assert "learnt from 1 photo of demo.cairn" in fit and "The 40 photos" in fit and "37% less closely" in fit
     assert page.locator("#steps .writes").all_text_contents() == [
-        *("Try again", "Look again", "Take them out", "Give back room", "Learn patterns anew"),
+        *("Try again", "Look again", "Remove them", "Free space", "Learn new patterns"),
         *("Add photos", "Find groups", "Check all files", "Improve search", "Read files again", "Write sidecars"),
     ]
     assert page.locator("#commands").is_hidden()

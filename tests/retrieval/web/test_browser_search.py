@@ -238,7 +238,7 @@ def test_options_and_filters(visit: Visit) -> None:
     page.get_by_label("How photos are compared").select_option("tf-idf")
     page.wait_for_url("**engine=tf-idf*")
     wait_for_results(page)
-    assert "Where things lie in the photos was not checked." in page.locator("#facts").text_content()
+    assert "The positions of things in the photos were not checked." in page.locator("#facts").text_content()
     assert page.locator("#said").text_content() == "No photo surely shows this"
     page.get_by_label("Search again with what was found").select_option("average")
     page.wait_for_url("**expand=average*")

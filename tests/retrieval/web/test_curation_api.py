@@ -75,7 +75,7 @@ def test_edits_are_undone_and_sealed(client: httpx.Client, folder: Path) -> None
     summary = asked(client, "POST", "/api/photos/summary", photos=[1, 2, 3])
     assert (summary["titles"], summary["captions"]) == ([MARKUP, ""], ["By a lake", ""])
     assert summary["tags"] == [{"tag": MARKUP, "photos": 2, "imported": 2}]
-    assert "no date" in asked(client, "PATCH", "/api/photos", 422, photos=[1], taken="x")["detail"]
+    assert "is not a date" in asked(client, "PATCH", "/api/photos", 422, photos=[1], taken="x")["detail"]
     assert asked(client, "PATCH", "/api/photos", 422, photos=[1], restore=edited["before"])
     assert asked(client, "PATCH", "/api/photos", restore=edited["before"])["changed"] == 2
     assert [asked(client, "GET", f"/api/photos/{number}") for number in (1, 2)] == before

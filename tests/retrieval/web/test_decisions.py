@@ -324,7 +324,7 @@ def test_what_the_collection_forgot_is_indexed_again_when_it_is_put_back(home: S
     with library.open(home.folder) as collection:
         collection.compact()
     back = home.ask("POST", "/api/bin/back", json={"entries": [moved["id"]]})
-    assert (back["moved"], back["job"]) == ([], None) and "takes no photos" in back["failed"][0]["reason"]
+    assert (back["moved"], back["job"]) == ([], None) and "does not take photos" in back["failed"][0]["reason"]
     assert [one["id"] for one in home.ask("GET", "/api/bin")] == [moved["id"]]
     with serving(home.folder, tmp_path / "cache", bin=home.bin, roots=(home.photos,)) as base:
         other = Served(base, home.folder, home.photos, home.bin)

@@ -205,14 +205,14 @@ class Journey:
         self.press("main a[href$='/duplicates']")
         self.wait("document.querySelectorAll('#candidates .candidate').length === 2")
         self.press("#hide-others", "Hide the others")
-        self.said("All is decided")
+        self.said("Everything is decided")
         self.press("#undo-last", "Undo")
         self.wait("document.querySelectorAll('#candidates .candidate').length === 2")
         if self.by_keys:
             self.firefox.press(DELETE)
         else:
             self.press("#bin-others", "Move the others to the bin")
-        self.said("All is decided")
+        self.said("Everything is decided")
         assert len(list(photos.iterdir())) == 6
         self.press("#to-bin", "Bin")
         self.wait("document.querySelector('#binned img')?.naturalWidth > 0")

@@ -36,7 +36,7 @@ def plant(place: Path, collection: Path, *commands: list[object]) -> None:
         file.execute(LIST)
         for command in commands:
             words = json.dumps([str(word) for word in command])
-            values = ("compact", str(collection.resolve()), words, "Give back room", "", "queued", "2026-01-01")
+            values = ("compact", str(collection.resolve()), words, "Free space", "", "queued", "2026-01-01")
             file.execute(
                 "INSERT INTO jobs (kind, collection, command, title, about, state, added) VALUES (?,?,?,?,?,?,?)",
                 values,
@@ -126,9 +126,9 @@ def test_no_photos_are_taken_from_where_the_collection_says(home: Path, way: str
         assert not any(one["there"] for one in client.get("/api/roots").json()["known"])
         for source in ("known", "uploads"):
             answer = client.post("/api/jobs", json={"kind": "index", "source": source})
-            assert (answer.status_code, "takes no photos from there" in answer.json()["detail"]) == (403, True)
+            assert answer.status_code == 403 and "does not take photos from that folder" in answer.json()["detail"]
         answer = client.post("/api/photos", files=[("photos", ("a.jpg", b"x", "image/jpeg"))])
-        assert (answer.status_code, "leads elsewhere" in answer.json()["detail"]) == (409, True)
+        assert (answer.status_code, "is a link to another place" in answer.json()["detail"]) == (409, True)
     assert [path.name for path in secret.iterdir()] == ["private.png"]
 
 

@@ -79,8 +79,8 @@ def test_forms_are_those_of_unicode_for_numbers_of_a_language() -> None:
 def test_only_pictures_are_recognised_by_what_they_say() -> None:
     patterns = messages("de")[PATTERNS]
     assert isinstance(patterns, list) and "{won} found more" in patterns
-    assert "At most {most} photos can be taken at once: select fewer." in messages("de")
-    assert "At most {most} photos can be taken at once: select fewer." not in patterns
+    assert "At most {most} photos can be downloaded at once: select fewer." in messages("de")
+    assert "At most {most} photos can be downloaded at once: select fewer." not in patterns
 
 
 def test_a_sentence_of_the_server_is_said_with_what_stands_in_it() -> None:

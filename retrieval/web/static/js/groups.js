@@ -29,7 +29,7 @@ async function makeAlbum(group, photos) {
   const { ask, field } = await import("./curation/dialogs.js");
   const titled = photos.find((photo) => photo.title)?.title ?? "";
   const [node, input] = field(t("Name"), { required: true, maxlength: 200, value: titled, dir: "auto" });
-  const made = await ask(tn(photos.length, "Make an album of {n} photo", "Make an album of {n} photos"), [node], t("Make it"),
+  const made = await ask(tn(photos.length, "Make an album of {n} photo", "Make an album of {n} photos"), [node], t("Create"),
     () => change("POST", "/api/albums", { name: input.value, photos: photos.map(({ number }) => number) }));
   if (made) location.assign(address("/album", { album: made.album }));
 }

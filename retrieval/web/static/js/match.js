@@ -243,9 +243,9 @@ function showOverlay(query, photo, found) {
 function impressionFacts(told, query, photo) {
   const displaced = { share: told.displacement === null ? "?" : fixed(told.displacement, 2) };
   const verdicts = {
-    "one block": () => t("One block has printed both: lines lie at their places, to {share} of their width.", displaced),
-    "cut alike": () => t("Two blocks that are cut alike: a quarter of the lines is off by {share} of their width and more.", displaced),
-    unsure: () => t("It is not certain whether one block has printed both: lines are too fine, too few, or off by some of their width."),
+    "one block": () => t("Both were printed from one block: lines are in the same places, within {share} of their width.", displaced),
+    "cut alike": () => t("Two blocks that are cut alike: a quarter of the lines is displaced by {share} of their width or more.", displaced),
+    unsure: () => t("It is not certain whether both were printed from one block: lines are too fine, too few, or displaced by part of their width."),
   };
   const lacks = (one, other, side) => tn(told.breaks[side], "{percent} of the ink of {one} is not in {other}: {n} break", "{percent} of the ink of {one} is not in {other}: {n} breaks",
     { percent: percent(told.missing[side]), one: one.name, other: other.name });
@@ -317,11 +317,11 @@ function offerDownloads(query, photo, fields) {
 /** What the comparison says, in a sentence. */
 function verdict({ homography, found, probability, inliers, is_of_text: ofText }) {
   const values = { percent: percent(probability) };
-  if (homography && ofText) return t("The same text? All that matches lies in printed text: type of one kind looks alike on different pages.");
-  if (!homography) return t("It is not certain that these photos show the same thing ({percent} likely): what matches does not lie alike in both.", values);
+  if (homography && ofText) return t("The same text? All matching details are in printed text: the same type looks alike on different pages.");
+  if (!homography) return t("It is not certain that these photos show the same thing ({percent} likely): the matching details are not arranged alike in both.", values);
   return found
-    ? tn(inliers, "These photos show the same thing: {percent} likely, {n} detail lies alike in both", "These photos show the same thing: {percent} likely, {n} details lie alike in both", values)
-    : tn(inliers, "These photos show the same thing, perhaps: {percent} likely, {n} detail lies alike in both", "These photos show the same thing, perhaps: {percent} likely, {n} details lie alike in both", values);
+    ? tn(inliers, "These photos show the same thing: {percent} likely, {n} detail is arranged alike in both", "These photos show the same thing: {percent} likely, {n} details are arranged alike in both", values)
+    : tn(inliers, "These photos show the same thing, perhaps: {percent} likely, {n} detail is arranged alike in both", "These photos show the same thing, perhaps: {percent} likely, {n} details are arranged alike in both", values);
 }
 
 /** Lead to the matches of the results before and after this one, where one comes from results. */

@@ -99,7 +99,7 @@ async function drop(entries) {
   if (!last) return null;
   const { answer, asked } = last;
   const wrong = entries.filter((entry) => !isQuery(entry, asked.queries));
-  if (!wrong.length) return t("The photo that you search with is a match of itself.");
+  if (!wrong.length) return t("The photo that you search with always matches itself.");
   const done = await rejectAll(wrong, asked.queries, answer.uploads);
   for (const { number } of wrong) gone.add(number);
   const rejected = [...new Set([...(answer.rejected ?? []), ...wrong.map(({ number }) => number)])];
@@ -108,7 +108,7 @@ async function drop(entries) {
     await done.undo();
     again();
   };
-  return { said: tn(wrong.length, "{n} photo is no match from now on.", "{n} photos are no match from now on."), undo };
+  return { said: tn(wrong.length, "{n} photo is now marked as not a match.", "{n} photos are now marked as not a match."), undo };
 }
 
 async function callNoMatch(entries) {
@@ -200,7 +200,7 @@ function explain(answer) {
   const by = { how: engine?.textContent ?? answer.engine, engine: answer.engine };
   const facts = [
     t("Compared by: {how} (engine {engine}).", by),
-    (engine?.dataset.verified === "none" || answer.global_descriptors === "alone") && t("Where things lie in the photos was not checked."),
+    (engine?.dataset.verified === "none" || answer.global_descriptors === "alone") && t("The positions of things in the photos were not checked."),
     answer.turned ? t("Turned views were looked at.") : t("Upright views were looked at."),
     t("The search took {seconds} s.", { seconds: fixed(answer.seconds.total, 2) }),
   ];
@@ -220,7 +220,7 @@ export function showResults(given, asked, completes) {
   at("shown-so-far").textContent = tn(given.results.length, "The best {n} is shown.", "The best {n} are shown.");
   at("rejected").hidden = !rejected.length;
   if (!completes) at("rejected").open = false;
-  at("rejected-title").textContent = tn(rejected.length, "{n} photo you called no match", "{n} photos you called no match");
+  at("rejected-title").textContent = tn(rejected.length, "{n} photo you marked as not a match", "{n} photos you marked as not a match");
   showRejected();
   explain(answer);
   const notes = [];
@@ -229,7 +229,7 @@ export function showResults(given, asked, completes) {
       ? t("Cairn found nothing to recognise in this photo: it may be blank, blurred or very small. Searches by photo do not find it; words do.")
       : t("A larger box, or another choice in the options, may find more."));
   }
-  if (answer.missing_shards?.length) notes.push(t("Part of the collection is out of reach: its photos were not searched."));
+  if (answer.missing_shards?.length) notes.push(t("Part of the collection is not available: its photos were not searched."));
   for (const { name, reason } of answer.remarks ?? []) notes.push(t("{name}: {remark}.", { name, remark: toldRemark(reason) }));
   at("note").textContent = notes.join(" ");
   at("said").textContent = sentence(answer, asked);

@@ -28,7 +28,7 @@ function show(value) {
 
 const TITLES = {
   images: t("Photos"), features: t("Features"), words: t("Words"), segments: t("Segments"), missing: t("Files that are gone"), removed: t("Removed photos"), text_masked: t("Photos whose printed text was left out"), removed_for_good: t("Removed for good"),
-  name: t("Name"), dim: t("Dimensions"), fingerprint: t("Fingerprint"), foreign: t("Of another program"), descriptor: t("Descriptor"), signature: t("Signature"), augmentation: t("Augmentation"),
+  name: t("Name"), dim: t("Dimensions"), fingerprint: t("Fingerprint"), foreign: t("From another program"), descriptor: t("Descriptor"), signature: t("Signature"), augmentation: t("Augmentation"),
   recall_at_1: t("Recall at 1"), trained_on: t("Trained on"), imbalance: t("Imbalance"),
   postings: t("Postings"), geometry: t("Geometry"), signatures: t("Signatures"), notes: t("Notes"),
 };
@@ -62,7 +62,7 @@ function holdings({ images, features, missing, removed }) {
   return [
     images ? tn(images, "{n} photo can be searched, by {features}.", "{n} photos can be searched, by {features}.", { features: by }) : t("There are no photos yet."),
     missing > 0 && gone,
-    removed > 0 && tn(removed, "{n} removed photo still takes room on the disk.", "{n} removed photos still take room on the disk."),
+    removed > 0 && tn(removed, "{n} removed photo still takes space on the disk.", "{n} removed photos still take space on the disk."),
   ].filter(Boolean);
 }
 
@@ -71,8 +71,8 @@ const ADVICE = {
   good: () => t("They suit what was added."),
   unknown: () => t("Too few photos were added to tell whether they suit them."),
   poor: ({ drift }) => tn(drift.added.images,
-    "They do not suit the {n} photo that was added: learn them anew.",
-    "They do not suit the {n} photos that were added: learn them anew."),
+    "They do not suit the {n} photo that was added: learn new ones.",
+    "They do not suit the {n} photos that were added: learn new ones."),
   outgrown: ({ words }) => tn(words,
     "The collection has outgrown its {n} pattern: learn more.",
     "The collection has outgrown its {n} patterns: learn more."),
@@ -81,8 +81,8 @@ const ADVICE = {
 /** What the server does not offer, and what it is to be started with. */
 function refusals({ originals, folders, role }) {
   return [
-    !originals && t("The files of photos are not given out: whoever runs this server may allow it with --originals."),
-    role === "write" && !folders && t("No folder of the server can be chosen: whoever runs this server may name some with --photos."),
+    !originals && t("The files of photos cannot be downloaded: whoever runs this server can allow it with --originals."),
+    role === "write" && !folders && t("No folder of the server can be chosen: whoever runs this server can allow some with --photos."),
   ].filter(Boolean);
 }
 
@@ -115,27 +115,27 @@ function steps({ images, failed, missing, removed, vocabulary }) {
   if (!images) all.push([t("There are no photos yet."), [add(t("Add photos"), true)], "index"]);
   if (failed.length) {
     all.push([tn(failed.length,
-      "Mend or replace the photo that could not be read, then try it again.",
-      "Mend or replace the photos that could not be read, then try them again."), [workButton(t("Try again"), "index", { source: "failed" })], "index"]);
+      "Repair or replace the photo that could not be read, then try it again.",
+      "Repair or replace the photos that could not be read, then try them again."), [workButton(t("Try again"), "index", { source: "failed" })], "index"]);
   }
   if (missing) {
     all.push([tn(missing,
-      "Connect the drive of the photo whose file is gone and look again. Is it gone for good? Then take it out.",
-      "Connect the drive of the photos whose files are gone and look again. Are they gone for good? Then take them out."),
-    [look(), workButton(t("Take them out"), "remove", { missing: true })], "remove --missing"]);
+      "Connect the drive of the photo whose file is gone and look again. Is it gone for good? Then remove it.",
+      "Connect the drive of the photos whose files are gone and look again. Are they gone for good? Then remove them."),
+    [look(), workButton(t("Remove them"), "remove", { missing: true })], "remove --missing"]);
   }
-  if (removed) all.push([t("Give back the room of what was removed."), [workButton(t("Give back room"), "compact")], "compact"]);
+  if (removed) all.push([t("Free the space of what was removed."), [workButton(t("Free space"), "compact")], "compact"]);
   if (vocabulary && ["poor", "outgrown"].includes(vocabulary.drift.fit)) {
-    all.push([t("Learn from all photos anew what they are compared by; searches go on meanwhile."), [workButton(t("Learn patterns anew"), "retrain", {}, true)], "retrain"]);
+    all.push([t("Learn new patterns from all photos, by which they are then compared; searches go on meanwhile."), [workButton(t("Learn new patterns"), "retrain", {}, true)], "retrain"]);
   }
   const needed = all.length;
   if (images) {
-    all.push([needed ? t("Or:") : t("Nothing needs to be done. You can add more photos, look for photos that show the same, or check that all files are sound."),
+    all.push([needed ? t("Or:") : t("Nothing needs to be done. You can add more photos, find photos that show the same thing, or check that no file is damaged."),
       [add(t("Add photos")), workButton(t("Find groups"), "group"), workButton(t("Check all files"), "check"),
         el("a", { class: "button small writes", href: address("/improve") }, t("Improve search"))], "group"]);
   }
   if (images) {
-    all.push([t("Did another program edit metadata? Read it again. Sidecars are files beside the photos in which other programs read the titles, tags, dates and albums that were given here; no photo is changed."),
+    all.push([t("Did another program edit metadata? Read it again. Sidecars are files next to the photos, in which other programs find the titles, tags, dates and albums entered here; no photo is changed."),
       [workButton(t("Read files again"), "metadata"), workButton(t("Write sidecars"), "sidecars")], "metadata --write-sidecars"]);
   }
   return all;

@@ -234,7 +234,7 @@ def test_paths_may_begin_in_the_folder_of_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "sentence"),
     [
-        ("", {}, "says which photo"),
+        ("", {}, "names the photo of each row"),
         ("title,date\nx,1923\n", {}, r"columns are 'title', 'date'.*name_column"),
         ("name,title\n", {"name_column": "signature"}, "no column 'signature'"),
         ("name,date,Date\n", {}, "2 columns for the date, 'date', 'Date': keep one of them, .*map DATE=date"),
@@ -242,7 +242,7 @@ def test_paths_may_begin_in_the_folder_of_the_table(tmp_path: Path) -> None:
         ('name,title\na.jpg,"never closed\nrome/1.jpg,x\n', {}, "from line 2 on: the quotes do not pair"),
         ('name,title\na.jpg,x\nrome/1.jpg,"x" y\n', {}, "from line 3 on"),
         ("name,title\na.jpg," + "x" * 200_000, {}, "from line 2 on"),
-        (b"\xff\xfe\0", {}, "says which photo"),
+        (b"\xff\xfe\0", {}, "names the photo of each row"),
     ],
 )
 def test_what_is_no_table_is_refused_and_changes_nothing(
@@ -257,7 +257,7 @@ def test_what_is_no_table_is_refused_and_changes_nothing(
 @pytest.mark.parametrize("content", ["name,title\n", "name,title\nnowhere.jpg,x\n,y\n"])
 def test_a_table_about_no_photo_replaces_nothing(catalogue: Catalogue, table: Any, content: str) -> None:
     import_table(catalogue, table("name,title\na.jpg,one\n"))
-    with pytest.raises(CairnError, match=r"about a photo of the collection.*nothing forgotten"):
+    with pytest.raises(CairnError, match=r"names a photo of the collection.*nothing was imported or removed"):
         import_table(catalogue, table(content), replace=True)
     assert catalogue.read(metadata_of, [0])[0].title == "one"
 
@@ -289,7 +289,7 @@ def test_the_column_that_names_photos_is_told_by_its_cells(
     report = import_table(catalogue, table(content))
     assert (report.columns["photo"], report.matched) == (photo, matched)
     warning = " ".join(map(str, report.columns["warnings"]))
-    assert f"{photo!r} is read" in warning and "name_column" in warning
+    assert f"{photo!r} is used" in warning and "name_column" in warning
     assert any("name_column" in str(note) for note in report.notes) == (not matched)
 
 
@@ -399,8 +399,8 @@ def test_only_places_that_are_clear_are_read(
         ("file,No.\na,1923\nb,1924\n", ["No."], ""),
         ("file,N,E\na,48.8584,2.2945\n", ["N", "E"], "look like coordinates"),
         ('file,GPS\na,"48.8584, 2.2945"\n', ["GPS"], "looks like coordinates"),
-        ("file,Datum,Aufnahmedatum\na,1923,1924\n", ["Datum"], "'Aufnahmedatum' says the date"),
-        ("file,Titel,Title\na,x,y\n", ["Titel"], "'Title' says the title"),
+        ("file,Datum,Aufnahmedatum\na,1923,1924\n", ["Datum"], "'Aufnahmedatum' already gives the date"),
+        ("file,Titel,Title\na,x,y\n", ["Titel"], "'Title' already gives the title"),
     ],
 )
 def test_columns_that_may_mislead_are_kept_as_text_and_told(
@@ -483,7 +483,7 @@ def test_columns_are_mapped_to_fields(table: Any) -> None:
         ((("title", "nowhere"),), "no column 'nowhere' to map; its columns are 'file', 'Title'"),
         ((("title", "Motif"), ("title", "Epoch")), "two columns for title"),
         ((("title", "Motif"), ("taken", "Motif")), "'Motif' twice"),
-        ((("title", "file"),), "says which photo|No column"),
+        ((("title", "file"),), "names the photo of each row|No column"),
     ):
         with pytest.raises(CairnError, match=sentence):
             read_table(path, TableOptions(mapping=wrong))

@@ -35,7 +35,7 @@ def test_a_password_is_read_from_standard_input_or_asked_for_twice(
     assert Accounts(path).verify("anna", "correct horse") == read_entries(path)[0]
     monkeypatch.setattr(sys, "stdin", io.StringIO("short\n"))
     assert "8 to 1024" in cairn("password", path, "anna").refused()
-    assert "no name" in cairn("password", path, "an:na").refused()
+    assert "not a valid name" in cairn("password", path, "an:na").refused()
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -87,7 +87,7 @@ def test_rights_for_some_collections_and_lines_without_a_password(
     assert _lines(path)[-1] == "backup read holiday.cairn"
     for wrong in ("", ".", "..", "a/b", "a\\b", "a\nb"):
         assert "--collection" in cairn("token", path, "backup", "--collection", wrong).refused()
-    assert "give one" in cairn("password", path, "carl", "--no-password", "--remove").refused()
+    assert "Give only one of" in cairn("password", path, "carl", "--no-password", "--remove").refused()
 
 
 def test_a_token_may_have_a_last_day(cairn: Cairn, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_token_may_have_a_last_day(cairn: Cairn, tmp_path: Path) -> None:
 
 def test_people_with_their_sessions_and_tokens_are_listed_and_signed_out(cairn: Cairn, tmp_path: Path) -> None:
     path = tmp_path / "passwords"
-    assert "make it with" in cairn("password", path).refused()
+    assert "create it with" in cairn("password", path).refused()
     change_entry(path, "anna", token=False, entry=PasswordEntry("anna", Role.WRITE, QUICK.hash("correct horse")))
     change_entry(path, "ben", token=False, entry=PasswordEntry("ben", Role.READ, "-", ("holiday.cairn",)))
     cairn("token", path, "backup", "--expires", "2099-01-31")

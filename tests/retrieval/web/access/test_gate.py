@@ -231,7 +231,7 @@ def test_names_of_the_server_are_those_that_are_allowed(visit: Visit) -> None:
     ],
 )
 def test_options_that_are_wrong_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(CairnError, match=r"^(forwarded_from|cors|root_path) takes"):
+    with pytest.raises(CairnError, match=r"^(forwarded_from|cors|root_path) must be"):
         NetworkOptions(**wrong).access_options("127.0.0.1")
 
 
@@ -331,7 +331,7 @@ def test_what_the_proxy_says_is_a_name_of_the_file_and_only_one(visit: Visit, pa
         ({"trusted_user_header": HEADER, "forwarded_from": ["10.0.0.1"]}, "password_file"),
         (
             {"trusted_user_header": "a b", "forwarded_from": ["10.0.0.1"], "password_file": Path("people")},
-            "takes a name",
+            "must be a name",
         ),
     ],
 )

@@ -140,8 +140,8 @@ def test_others_who_may_read_the_list_end_all_sessions(
     path = sessions_file(password_file)
     key = json.loads(path.read_text())["key"]
     path.chmod(0o644)
-    assert anna.get("/").status_code == 401 and "Others may read" in caplog.text
-    with pytest.raises(CairnError, match="Others may read"):
+    assert anna.get("/").status_code == 401 and "Other users can read" in caplog.text
+    with pytest.raises(CairnError, match="Other users can read"):
         make_app(AccessOptions(password_file=password_file))
     # Who signs in again makes a list of its own, with another key.
     anna.sign_in(*ANNA)

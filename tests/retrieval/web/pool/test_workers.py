@@ -502,7 +502,7 @@ def test_requests_that_hang_die_or_crash_are_answered_and_the_next_ones_too(
             return any(search(4).status_code == 200 for _ in range(10))
 
         assert lives()
-        for photo, status, sentence in ((1, 503, "broke off"), (3, 503, "memory"), (2, 500, "Something went wrong")):
+        for photo, status, sentence in ((1, 503, "broken off"), (3, 503, "memory"), (2, 500, "Something went wrong")):
             answer = search(photo)
             assert (answer.status_code, list(answer.json())) == (status, ["detail"])
             assert sentence in answer.json()["detail"] and "Error" not in answer.text

@@ -59,7 +59,7 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
         page = visit.open("/c/ete-b-1998-b/photo?number=1")
         page.get_by_role("button", name="Details").click()
         page.get_by_role("button", name="Use as cover of the collection").press("Enter")
-        page.get_by_text("This photo stands for the collection now.").wait_for()
+        page.get_by_text("This photo is the cover of the collection now.").wait_for()
         page = visit.open("/c/ete-b-1998-b/work")  # the photo fills the window
         page.get_by_role("link", name="Cairn: all collections").click()
         page.locator(".volume img").evaluate("picture => picture.decode()")

@@ -135,7 +135,7 @@ function rename() {
     if (!keep || !name || name === before) return title.focus();
     try {
       describe(await change("PATCH", path, { name }));
-      notice(t("Renamed to “{name}”.", { name: facts.name }), async () => describe(await change("PATCH", path, { name: before })));
+      notice(t("The album is now called “{name}”.", { name: facts.name }), async () => describe(await change("PATCH", path, { name: before })));
     } catch (error) {
       complain(error);
     }

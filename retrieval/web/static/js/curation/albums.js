@@ -20,7 +20,7 @@ function cover({ album, name, cover: number, photos }, place) {
 
 async function make() {
   const [node, input] = field(t("Name"), { required: true, maxlength: 200, dir: "auto" });
-  const made = await ask(t("New album"), [node], t("Make it"), () => change("POST", "/api/albums", { name: input.value }));
+  const made = await ask(t("New album"), [node], t("Create"), () => change("POST", "/api/albums", { name: input.value }));
   if (made) location.assign(address("/album", { album: made.album }));
 }
 

@@ -99,7 +99,7 @@ function network(books, pairs) {
 start(async () => {
   const { books, pairs, total, grouped } = await json("/api/books");
   at("said").textContent = books.length ? tn(books.length, "{n} book has pictures in common", "{n} books have pictures in common") : t("No books share pictures, as far as is known.");
-  advise(at("note"), !grouped && t("Groups were not looked for: they tell what books share besides what you searched for."), t("Find groups"), "group");
+  advise(at("note"), !grouped && t("Groups have not been searched for yet: they show what books share besides what you searched for."), t("Find groups"), "group");
   at("csv").hidden = at("pages-csv").hidden = at("wide").hidden = !total;
   network(books, pairs);
   matrix(books, pairs);

@@ -64,7 +64,7 @@ const numbers = (photos) => photos.map(({ number }) => number);
 export async function edit(photos, fields) {
   const { changed, kept, before } = await change("PATCH", "/api/photos", { photos: numbers(photos), ...fields });
   const said = [tn(changed, "{n} photo changed.", "{n} photos changed.")];
-  if (kept) said.push(tn(kept, "{n} photo keeps a tag: its file says it.", "{n} photos keep a tag: their files say it."));
+  if (kept) said.push(tn(kept, "{n} photo keeps a tag that is in its file.", "{n} photos keep a tag that is in their files."));
   return { said: said.join(" "), undo: changed ? () => change("PATCH", "/api/photos", { restore: before }) : null, kind: "edit" };
 }
 
@@ -87,7 +87,7 @@ export async function askAlbum(photos) {
   const hint = el("p", { class: "hint", role: "status" });
   input.addEventListener("input", () => {
     const there = same();
-    hint.textContent = !input.value.trim() ? "" : there ? tn(there.photos, "There is {n} photo in it.", "There are {n} photos in it.") : t("A new album is made.");
+    hint.textContent = !input.value.trim() ? "" : there ? tn(there.photos, "There is {n} photo in it.", "There are {n} photos in it.") : t("A new album will be created.");
   });
   return ask(tn(photos.length, "Add {n} photo to an album", "Add {n} photos to an album"), [node, hint], t("Add"), async () => {
     const there = same();
@@ -142,7 +142,7 @@ export async function askDetails(photos) {
   const [caption, captionInput] = field(t("Caption"), { maxlength: 10000, rows: 3, placeholder: several(captions), dir: "auto" });
   captionInput.value = one(captions);
   const [date, dateInput] = field(t("Taken"), { maxlength: 40, value: one(dates), placeholder: several(dates) ?? "1923-05-17" });
-  const hint = el("p", { class: "hint" }, t("A date such as 1923, 1923-05 or 1923-05-17. What is emptied is again what the photo's file says."));
+  const hint = el("p", { class: "hint" }, t("A date such as 1923, 1923-05 or 1923-05-17. If you empty a field, the value in the photo's file is used again."));
   return ask(tn(photos.length, "Title, caption and date of {n} photo", "Title, caption and date of {n} photos"), [title, caption, date, hint], t("Save"), () => {
     const fields = {};
     if (titleInput.value.trim() !== one(titles)) fields.title = titleInput.value;
@@ -167,7 +167,7 @@ export async function askRemoval(photos) {
   const fields = [
     el("ul", { class: "names" }, ...names),
     el("p", {}, t("Their files stay where they are. Albums and tags of these photos are kept until the collection is compacted.")),
-    el("label", { class: "tick" }, good, t("Leave them out for good, also when photos of their folders are added again")),
+    el("label", { class: "tick" }, good, t("Keep them out for good, even when their folders are added again")),
   ];
   return ask(tn(photos.length, "Remove {n} photo from the collection?", "Remove {n} photos from the collection?"), fields, t("Remove"), async () => {
     const { removed } = await change("POST", "/api/photos/remove", { photos: numbers(photos), for_good: good.checked });

@@ -194,7 +194,7 @@ async function show(next, focus = true, step = 1) {
   at("previous-set").disabled = place === 0;
   at("next-set").disabled = place >= total - 1;
   at("why").textContent = shown?.proposed === "hide" ? reasons(shown.reasons) : "";
-  at("set-title").textContent = shown ? t("Set {place} of {total}", { place: figure(place + 1), total: figure(total) }) : t("All is decided");
+  at("set-title").textContent = shown ? t("Set {place} of {total}", { place: figure(place + 1), total: figure(total) }) : t("Everything is decided");
   chosen = shown?.photos[0].number ?? 0;
   propose();
   at("candidates").replaceChildren(...(shown?.photos ?? []).map(candidate));
@@ -239,7 +239,7 @@ const askAgain = (photos) => change("POST", "/api/duplicates/ask", { photos });
 const keepAll = () => decide(async () => {
   const photos = shown.photos.map(({ number }) => number);
   await keep(photos);
-  return { said: t("All are kept."), undo: () => askAgain(photos) };
+  return { said: t("All photos are kept."), undo: () => askAgain(photos) };
 });
 
 /** Decide by clearing the others away; what stays of them is kept with the chosen one, and not asked about again. */
@@ -312,6 +312,6 @@ start(async () => {
   } catch (error) {
     if (error.status !== 404) throw error;
     // No error: groups were never looked for.
-    advise(at("note"), t("Duplicates are found together with groups, which were not looked for yet."), t("Find groups"), "group");
+    advise(at("note"), t("Duplicates are found together with groups, which have not been searched for yet."), t("Find groups"), "group");
   }
 });

@@ -85,7 +85,7 @@ start(async () => {
       const told = await send("import");
       at("preview").hidden = true;
       at("file").value = "";
-      at("said").textContent = tn(told.photos, "{n} photo has what the table says of it.", "{n} photos have what the table says of them.");
+      at("said").textContent = tn(told.photos, "The table was imported for {n} photo.", "The table was imported for {n} photos.");
       at("title").focus();
     } catch (error) {
       complain(error);

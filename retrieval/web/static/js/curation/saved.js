@@ -44,7 +44,7 @@ function edit(search) {
 }
 
 function forget(search) {
-  const fields = [el("p", {}, t("What it has found is forgotten too; the photos and their tags stay."))];
+  const fields = [el("p", {}, t("Its results are deleted too; the photos and their tags stay."))];
   return ask(t("Delete “{name}”?", { name: search.name }), fields, t("Delete"), async () => {
     await change("DELETE", `/api/saved/${search.id}`);
     return true;

@@ -7,7 +7,7 @@ import { t, taken } from "../language.js";
 const SPANS = [[7, t("a week")], [30, t("30 days")], [92, t("three months")], [365, t("a year")]];
 
 function entry(link, refresh, complain) {
-  const end = el("button", { type: "button", class: "small", "aria-label": t("End the link that holds until {day}", { day: taken(link.expires) }), onclick: async () => {
+  const end = el("button", { type: "button", class: "small", "aria-label": t("End the link that is valid until {day}", { day: taken(link.expires) }), onclick: async () => {
     end.disabled = true;
     try {
       await change("DELETE", `/api/shared/${link.id}`);
@@ -17,7 +17,7 @@ function entry(link, refresh, complain) {
       end.disabled = false;
     }
   } }, t("End it"));
-  const until = link.over ? t("held until {day}", { day: taken(link.expires) }) : t("holds until {day}", { day: taken(link.expires) });
+  const until = link.over ? t("was valid until {day}", { day: taken(link.expires) }) : t("valid until {day}", { day: taken(link.expires) });
   const made = t("made on {day}", { day: taken(link.created.slice(0, 10)) });
   return el("li", { class: "row" }, el("span", {}, [until, made, link.by].filter(Boolean).join(" · ")), end);
 }
@@ -39,7 +39,7 @@ export async function shareAlbum({ album, name }) {
       said.textContent = t("Copy it with Ctrl+C."); // the browser lets no page do so here
     }
   } }, t("Copy"));
-  const shown = el("div", { class: "field", hidden: true }, el("label", { for: "share-link" }, t("The link: it is shown this once")), link, el("div", { class: "row" }, copy));
+  const shown = el("div", { class: "field", hidden: true }, el("label", { for: "share-link" }, t("The link, which is shown only now")), link, el("div", { class: "row" }, copy));
   const complain = (error) => {
     problem.textContent = error?.message ?? "";
   };
@@ -67,9 +67,9 @@ export async function shareAlbum({ album, name }) {
     el("div", { class: "stack" },
       el("h2", { id: "share-title", dir: "auto" }, t("Share “{name}”", { name })),
       el("p", { class: "hint" }, t("Whoever has the link sees the photos of this album at viewing size until its last day: no files, no places, and nothing else of the collection.")),
-      user === null && el("p", { class: "hint" }, t("This server answers this computer alone: whoever runs it lets others in with --password-file.")),
+      user === null && el("p", { class: "hint" }, t("This server only answers this computer: whoever runs it can let others in with --password-file.")),
       list, said,
-      el("div", { class: "field" }, el("label", { for: "share-span" }, t("It holds for")), span),
+      el("div", { class: "field" }, el("label", { for: "share-span" }, t("Valid for")), span),
       shown, problem,
       el("div", { class: "row" }, make, close)));
   dialog.addEventListener("close", () => dialog.remove());

@@ -163,7 +163,7 @@ function choosing({ roots, films }, progress, complain) {
     place = chosen;
     button.hidden = !chosen.usable;
   }, complain);
-  return el("div", { class: "stack" }, chooser, el("label", { class: "tick" }, tick, t("Films, too: a photo of each shot")), button);
+  return el("div", { class: "stack" }, chooser, el("label", { class: "tick" }, tick, t("Films too: a photo of each shot")), button);
 }
 
 /** A field for the address of a manifest, whose pages the server fetches. */
@@ -204,7 +204,7 @@ export async function adding(node) {
     ways.append(el("section", { class: "panel", "aria-label": t("Folders of the server") },
       el("h3", {}, t("From a folder of the server")), choosing({ roots, films }, progress, complain)));
   } else {
-    files.append(el("p", { class: "hint" }, t("No folder of the server can be chosen: whoever runs this server may name some with --photos.")));
+    files.append(el("p", { class: "hint" }, t("No folder of the server can be chosen: whoever runs this server can allow some with --photos.")));
   }
   ways.append(el("section", { class: "panel", "aria-label": t("Pages of a library") }, el("h3", {}, t("From a library (IIIF)")), fetching(progress, complain)));
   const there = known.filter((one) => one.there);
@@ -222,5 +222,5 @@ export async function adding(node) {
     }
   } }, t("Look for new photos"));
   ways.append(el("section", { class: "panel", "aria-label": t("Folders of the collection") }, el("h3", {}, t("Where photos came from")),
-    el("p", {}, t("Look again for photos that are new, changed or back in: {folders}", { folders: names.slice(0, 5).join(", ") + (names.length > 5 ? " …" : "") })), again));
+    el("p", {}, t("Look for new, changed and restored photos in: {folders}", { folders: names.slice(0, 5).join(", ") + (names.length > 5 ? " …" : "") })), again));
 }

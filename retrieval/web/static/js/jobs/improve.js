@@ -19,16 +19,16 @@ function duration(seconds) {
 
 /** What came of it, in a sentence of the reader's language. */
 function sentence({ verdict, before, searches, switched }) {
-  if (!searches || !searches.queries) return t("It cannot be said whether search would get better: too few of the photos show the same. Nothing was changed.");
+  if (!searches || !searches.queries) return t("It cannot be said whether search would get better: too few of the photos show the same thing. Nothing was changed.");
   const which = (searches.verified.difference ?? 0) >= (searches.words.difference ?? 0) ? searches.verified : searches.words;
   const values = { queries: figure(searches.queries), won: figure(which.won ?? 0), lost: figure(which.lost ?? 0), name: before.descriptor };
   if (verdict === "better" && switched) {
-    return t("Search finds more now: of {queries} searches, {won} find more than before and {lost} less. All photos were read anew with what was learnt.", values);
+    return t("Search finds more now: of {queries} searches, {won} find more than before and {lost} less. All photos were read again with what was learnt.", values);
   }
   if (verdict === "better") return t("Search would find more: of {queries} searches, {won} find more and {lost} less.", values);
   if (verdict === "worse") return t("What was learnt finds less: of {queries} searches, {won} find more and {lost} less. Everything stays as it was.", values);
   if (verdict === "same") return t("What was learnt finds no more than before: of {queries} searches, {won} find more and {lost} less. Everything stays as it was.", values);
-  return t("It cannot be said whether search would get better: too few of the photos show the same. Nothing was changed.");
+  return t("It cannot be said whether search would get better: too few of the photos show the same thing. Nothing was changed.");
 }
 
 const points = (share) => (share === null || share === undefined ? "–" : figure(100 * share, { maximumFractionDigits: 1, minimumFractionDigits: 1 }));
@@ -39,8 +39,8 @@ function facts({ before, after, searches, seconds, at: when }) {
     [t("Took"), duration(seconds.total ?? 0)],
     [t("Described with before"), before.descriptor],
     [t("Learnt"), after?.descriptor],
-    [t("Scenes that were searched for"), searches && figure(searches.scenes)],
-    [t("Photos that were searched among"), searches && figure(searches.photos)],
+    [t("Scenes searched for"), searches && figure(searches.scenes)],
+    [t("Photos searched"), searches && figure(searches.photos)],
     [t("Mean average precision, verified"), before.map && after?.map && t("{before} before, {after} with what was learnt", { before: points(before.map.verified), after: points(after.map.verified) })],
     [t("Mean average precision, by words"), before.map && after?.map && t("{before} before, {after} with what was learnt", { before: points(before.map.words), after: points(after.map.words) })],
   ];
@@ -74,7 +74,7 @@ async function showGained({ gained, switched }) {
   if (!gained.length) return;
   const numbers = [...new Set(gained.flatMap(({ photo, found }) => [photo, found]))];
   const there = new Map((await photos({ numbers })).photos.map((one) => [one.number, one]));
-  at("gained-title").textContent = switched ? t("Found now, not before") : t("Would be found, is not now");
+  at("gained-title").textContent = switched ? t("Found now, but not before") : t("Would be found, but is not found now");
   const shown = gained.filter(({ photo, found }) => there.has(photo) && there.has(found));
   at("gained-part").hidden = !shown.length;
   at("gained").replaceChildren(...shown.map(({ photo, box, found }) => {
@@ -98,22 +98,22 @@ function promised({ last, photos }, jobs) {
 async function show() {
   const [state, { jobs }] = await Promise.all([json("/api/improve"), json("/api/jobs")]);
   const seconds = promised(state, jobs);
-  at("takes").textContent = t("For {photos} this takes {time}. It may be stopped and goes on where it was.", {
+  at("takes").textContent = t("For {photos} this takes {time}. You can stop it, and continue later where it stopped.", {
     photos: tn(state.photos, "{n} photo", "{n} photos"),
     time: duration(seconds),
   });
   let reason = "";
-  if (state.foreign) reason = t("What is known of these photos was made by another program: Cairn cannot learn to make it anew.");
+  if (state.foreign) reason = t("Another program described the details of these photos: Cairn cannot learn to do it better.");
   else if (state.photos < 2) reason = t("There are no photos to learn from yet.");
   else if (state.missing) {
-    reason = tn(state.missing, "The file of one photo is gone: bring it back, or take it out of the collection first.",
-      "The files of {n} photos are gone: bring them back, or take them out of the collection first.");
+    reason = tn(state.missing, "The file of one photo is missing: restore it, or remove the photo from the collection first.",
+      "The files of {n} photos are missing: restore them, or remove the photos from the collection first.");
   }
   at("why-not").textContent = reason;
   at("why-not").hidden = !reason;
   at("begin").dataset.refused = reason ? "yes" : "";
   at("begin").disabled = Boolean(reason);
-  at("begin").textContent = state.interrupted ? t("Go on improving search") : t("Improve search for these photos");
+  at("begin").textContent = state.interrupted ? t("Continue improving search") : t("Improve search for these photos");
   at("verdict").hidden = !state.last;
   if (state.last) {
     const said = sentence(state.last);

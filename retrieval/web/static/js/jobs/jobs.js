@@ -121,12 +121,12 @@ function lasting(seconds) {
 
 /** What a job waits for. */
 function waiting(ahead) {
-  if (!ahead) return t("It begins as soon as what is before it has ended.");
+  if (!ahead) return t("It starts as soon as the jobs before it have ended.");
   const values = { job: titleOf(ahead), collection: ahead.collection };
-  if (ahead.here) return t("It begins when this has ended: {job}.", values);
+  if (ahead.here) return t("It starts when this has ended: {job}.", values);
   return ahead.collection
-    ? t("It begins when this has ended in the collection {collection}: {job}.", values)
-    : t("It begins when this has ended in another collection: {job}.", values);
+    ? t("It starts when this has ended in the collection {collection}: {job}.", values)
+    : t("It starts when this has ended in another collection: {job}.", values);
 }
 
 /** How far a running job is. */
@@ -164,13 +164,13 @@ function outcome({ kind, result }) {
     }
     case "group":
       return [result.groups
-        ? tn(result.groups, "{n} group of photos that show the same was found.", "{n} groups of photos that show the same were found.")
-        : t("No two photos show the same.")];
+        ? tn(result.groups, "{n} group of photos that show the same thing was found.", "{n} groups of photos that show the same thing were found.")
+        : t("No two photos show the same thing.")];
     case "retrain":
       return [tn(result.words?.after ?? 0, "Photos are compared by {n} pattern now.", "Photos are compared by {n} patterns now.")];
     case "compact": {
       const saved = (result.bytes?.before ?? 0) - (result.bytes?.after ?? 0);
-      return [saved > 0 ? t("{size} MB were given back.", { size: figure(saved / 1e6, { maximumFractionDigits: 1 }) }) : t("There was nothing to give back.")];
+      return [saved > 0 ? t("{size} MB were freed.", { size: figure(saved / 1e6, { maximumFractionDigits: 1 }) }) : t("There was no space to free.")];
     }
     case "remove":
       return [lengths.removed ? tn(lengths.removed, "{n} photo was removed.", "{n} photos were removed.") : t("There was nothing to remove.")];
@@ -184,12 +184,12 @@ function outcome({ kind, result }) {
     case "sidecars":
       return [
         tn(result.written ?? 0, "{n} sidecar was written.", "{n} sidecars were written."),
-        result.unchanged > 0 && tn(result.unchanged, "{n} said all of it already.", "{n} said all of it already."),
+        result.unchanged > 0 && tn(result.unchanged, "{n} already had all of it.", "{n} already had all of it."),
         result.missing > 0 && tn(result.missing, "The file of {n} photo is gone.", "The files of {n} photos are gone."),
         lengths.failed > 0 && tn(lengths.failed, "{n} could not be written.", "{n} could not be written."),
       ];
     case "check":
-      return [lengths.damaged ? tn(lengths.damaged, "{n} file is damaged.", "{n} files are damaged.") : t("Everything is sound.")];
+      return [lengths.damaged ? tn(lengths.damaged, "{n} file is damaged.", "{n} files are damaged.") : t("No file is damaged.")];
     case "improve":
       return [result.switched ? t("Searches find more now: what was learnt is in use.") : t("Nothing was changed: what was learnt does not find more beyond chance.")];
     case "searches": {

@@ -20,7 +20,7 @@ start(async () => {
     at("waiting-section").hidden = !waiting.length;
     at("past-section").hidden = !past.length;
     const open = now.length + waiting.length;
-    const text = open ? tn(open, "{n} job", "{n} jobs") : t("Nothing is going on");
+    const text = open ? tn(open, "{n} job", "{n} jobs") : t("Nothing is running");
     if (at("said").textContent !== text) at("said").textContent = text;
     if (!begun) at("add").open = !open && !past.length;
     begun = true;

@@ -9,15 +9,15 @@ export const awayFolders = async () => (await json("/api/away")).folders;
 
 /** What is the matter with one, in a sentence. */
 export const awaySentence = ({ name, photos }) => tn(photos,
-  "The folder {folder} is not there: its {n} photo is still found, but cannot be looked at.",
-  "The folder {folder} is not there: its {n} photos are still found, but cannot be looked at.", { folder: name });
+  "The folder {folder} cannot be found: searches still find its {n} photo, but it cannot be shown.",
+  "The folder {folder} cannot be found: searches still find its {n} photos, but they cannot be shown.", { folder: name });
 
 /** Choose where a folder is now, and have its photos looked for there. */
 async function ask(node, folder, complain) {
   const [{ folderChooser }, { begin, ended, jobCard, watch }] = await Promise.all([import("../jobs/folders.js"), import("../jobs/jobs.js")]);
   const { roots } = await json("/api/roots");
   if (!roots.length) {
-    throw new Error(t("No folder of the server can be chosen: whoever runs this server may name some with --photos."));
+    throw new Error(t("No folder of the server can be chosen: whoever runs this server can allow some with --photos."));
   }
   let place = null;
   const here = el("button", { type: "button", class: "small primary", disabled: true, onclick: async () => {
@@ -67,7 +67,7 @@ export async function tellAway() {
   const folders = await awayFolders();
   if (!folders.length) return;
   const bar = document.querySelector(".viewer-bar");
-  const notes = el("section", { class: "away", id: "away", "aria-label": t("Folders that are not there") }, ...folders.map(note));
+  const notes = el("section", { class: "away", id: "away", "aria-label": t("Missing folders") }, ...folders.map(note));
   if (bar) bar.after(notes);
   else at("main").prepend(notes);
 }

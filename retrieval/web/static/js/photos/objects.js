@@ -35,7 +35,7 @@ function offerGroups() {
       try {
         const { begin } = await import("../jobs/jobs.js");
         await begin("group", {});
-        said.replaceChildren(t("The photos are compared now."), " ", el("a", { href: address("/work") }, t("See how far it is")));
+        said.replaceChildren(t("The photos are being compared."), " ", el("a", { href: address("/work") }, t("See the progress")));
       } catch (error) {
         said.textContent = error.message;
         button.disabled = false;
@@ -59,7 +59,7 @@ export async function objects(node, photo, panel) {
     return;
   }
   if (!found.objects.length) {
-    panel.replaceChildren(el("p", { class: "hint" }, t("No other photo is known to show anything of this one.")));
+    panel.replaceChildren(el("p", { class: "hint" }, t("No other photo is known to show a part of this one.")));
     return;
   }
 

@@ -52,7 +52,7 @@ export function beginning(node, shown) {
 
   const stop = watch((jobs) => {
     const work = jobs.filter((job) => job.kind === "index" && isOpen(job));
-    title.textContent = work.length ? t("Your photos are being read. Look at the first of them meanwhile: searching begins as soon as they are known.") : t("Add your photos");
+    title.textContent = work.length ? t("Your photos are being read. You can look at the first of them meanwhile, and search as soon as they are indexed.") : t("Add your photos");
     const first = work.find((job) => job.state === "running") ?? work[0];
     if (first && seen.id !== first.id) {
       seen = { id: first.id, most: 0 };

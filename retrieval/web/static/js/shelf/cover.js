@@ -13,7 +13,7 @@ export function offerCover(current) {
     try {
       complain(null);
       await change("PUT", new URL(`${server}/api/collections/${name}/cover`, location.href).href, { photo: current().number });
-      at("cover-said").textContent = t("This photo stands for the collection now.");
+      at("cover-said").textContent = t("This photo is the cover of the collection now.");
     } catch (error) {
       complain(error);
     }

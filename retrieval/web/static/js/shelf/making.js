@@ -24,7 +24,7 @@ export async function making(section, first, leave) {
     el("input", { type: "radio", name: "way", value, checked }), el("span", {}, el("strong", {}, text), el("span", { class: "hint" }, hint)));
   const here = roots.length > 0;
   const ways = el("fieldset", { class: "ways" }, el("legend", {}, t("Photos")),
-    here && way("folder", t("From a folder of this computer"), t("They stay where they are, and as they are."), true),
+    here && way("folder", t("From a folder of this computer"), t("They stay where they are, and are not changed."), true),
     way("upload", t("Upload them"), t("Drop photos or folders in the next step: copies are kept in the collection."), !here));
   const chooser = here && folderChooser(roots, (chosen) => {
     folder = chosen;
@@ -36,8 +36,8 @@ export async function making(section, first, leave) {
   const films = el("input", { id: "films", type: "checkbox" });
   const ignored = el("input", { id: "ignored", type: "checkbox" });
   const options = el("details", { class: "options" }, el("summary", {}, t("Options")),
-    el("div", { class: "stack" }, el("label", { class: "tick" }, fine, t("Find smaller things, too: takes twice the time and room")),
-      el("label", { class: "tick" }, films, t("Films, too: a photo of each shot")),
+    el("div", { class: "stack" }, el("label", { class: "tick" }, fine, t("Find smaller things too: takes twice the time and space")),
+      el("label", { class: "tick" }, films, t("Films too: a photo of each shot")),
       el("label", { class: "tick" }, ignored, t("Pages of books: leave out printed text, so that pictures match and type does not"))));
   const yes = el("button", { type: "submit", class: "primary" }, t("Make the collection"));
   const no = el("button", { type: "button", hidden: first, onclick: leave }, t("Cancel"));

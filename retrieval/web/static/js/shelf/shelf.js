@@ -27,7 +27,7 @@ async function rename({ name, title }) {
 }
 
 async function discard({ name, title }) {
-  const what = el("p", {}, t("“{title}” is moved to the folder bin, beside your collections. Photos of your folders stay where they are; uploaded ones go with it.", { title }));
+  const what = el("p", {}, t("“{title}” will be moved to the folder bin, next to your collections. Photos in your folders stay where they are; uploaded photos move with it.", { title }));
   const gone = await ask(t("Move to the bin?"), [what], t("Move to the bin"), () => change("DELETE", `/api/collections/${encodeURIComponent(name)}`));
   if (!gone) return;
   await load();
