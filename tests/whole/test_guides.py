@@ -44,6 +44,7 @@ ELSEWHERE = {
     "Search with this box",  # once there is one: test_newcomer.py
     *("The same text?", "Play from"),  # of printed pages, and of films
     *("Keep these decisions", "Take all decisions back"),  # a print clock
+    "Likeness of whole photos",  # where a collection has global descriptors
     "Perhaps",  # the command line
 }
 """Names that are on a page in some moment alone."""
