@@ -175,7 +175,7 @@ def __dir__() -> list[str]:
 
 COMMANDS = {
     "index": ("retrieval.commands.collection:index", EVERYDAY),
-    "query": ("retrieval.commands.collection:query", EVERYDAY),
+    "query": ("retrieval.commands.query:query", EVERYDAY),
     "open": ("retrieval.web.shelf.open_command:open_collections", EVERYDAY),
     "serve": ("retrieval.web.serve_command:serve", EVERYDAY),
     "password": ("retrieval.web.access.commands:password", EVERYDAY),

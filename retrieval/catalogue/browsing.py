@@ -20,36 +20,23 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from index.text import printable
+from retrieval.catalogue.conditions import is_indexed, passing_conditions
 from retrieval.catalogue.database import chunks, connect_for_reading
 from retrieval.catalogue.filters import EVERY, SHOWN, PhotoFilter
 from retrieval.catalogue.metadata_store import (
     COLUMNS,
-    TAG,
-    column_key,
     counts_of_values,
-    folded_key,
     has_any_tag,
-    has_such,
-    has_value,
-    lacks_tags,
 )
 from retrieval.catalogue.photos import count_indexed
-from retrieval.catalogue.schema import IMPORTED, INDEXED, AlbumPhotoRow, HiddenRow, ImageRow, MetadataRow
+from retrieval.catalogue.schema import AlbumPhotoRow, HiddenRow, ImageRow
 from retrieval.catalogue.settings import revision_of
-from retrieval.catalogue.words import have_words, numbers_with_words
-from retrieval.metadata.columns import ORDER
-from retrieval.metadata.dates import after, beginnings
-from retrieval.metadata.fields import FIELDS, Field
-from retrieval.metadata.kinds import MOST_STARS
-from retrieval.metadata.pages import read_pages
-from retrieval.metadata.places import EARTH_RADIUS, Near
+from retrieval.catalogue.words import numbers_with_words
+from retrieval.metadata.fields import FIELDS
 
 NAME, NEWEST, OLDEST, ADDED, ALBUM = "name", "newest", "oldest", "added", "album"
 """Orders of photos: by name; by when they were taken, undated ones last; by when they were added, the last first; as in
 the album that they are of."""
-LONGEST_FILTER = 1024
-"""Characters; no name has more."""
 _MOST_FILTERS = 64  # filters whose pages are cached
 _MOST_ENDS = 256  # ends of pages cached for each
 
@@ -177,7 +164,7 @@ def numbers_of(session: Session, wanted: PhotoFilter = EVERY) -> NDArray[np.int6
     if (with_words := _with_words_alone(session, wanted)) is not None:
         return np.sort(_columns(session, with_words, np.int64)[0])
     others, having = _without_tags(wanted)
-    passing = [_is_indexed(others), *passing_conditions(session, others)]
+    passing = [is_indexed(others), *passing_conditions(session, others)]
     numbers = _numbers(session, passing)
     return np.setdiff1d(numbers, _numbers(session, [*passing, *having]), assume_unique=True) if having else numbers
 
@@ -289,7 +276,7 @@ def _count(session: Session, wanted: PhotoFilter) -> int:
     if (with_words := _with_words_alone(session, wanted)) is not None:
         return int(session.scalar(sa.select(sa.func.count()).select_from(with_words.subquery())) or 0)
     others, having = _without_tags(wanted)
-    passing = [_is_indexed(others), *passing_conditions(session, others)]
+    passing = [is_indexed(others), *passing_conditions(session, others)]
     query = sa.select(sa.func.count()).select_from(ImageRow).where(*passing)
     count = int(session.scalar(query) or 0) if len(passing) > 1 else count_indexed(session)
     return count - int(session.scalar(query.where(*having)) or 0) if having else count
@@ -322,130 +309,6 @@ def folders_of(session: Session) -> list[tuple[str, int]]:
     Photos in subfolders and hidden photos do not count.
     """
     return sorted(_counted(session, ImageRow.folder).items())
-
-
-def _is_indexed(wanted: PhotoFilter) -> sa.ColumnElement[bool]:
-    """Condition that a photo is indexed, in a form that an index can answer: only indexed photos have names.
-
-    The index of numbers includes the states; those of names, dates, cameras and places are limited to photos with
-    names.
-    """
-    by_number = replace(wanted, words="", tags=(), without_tags=(), where=(), album=None)
-    return ImageRow.name.is_not(None) if by_number else ImageRow.state == INDEXED
-
-
-def passing_conditions(session: Session, wanted: PhotoFilter, by_name: bool = False) -> list[sa.ColumnElement[bool]]:
-    """Conditions on the row of an indexed photo; `by_name`: see `have_words`."""
-    name, folder = wanted.name, wanted.folder.strip("/")
-    if any(len(text) > LONGEST_FILTER or printable(text) != text for text in (name, folder)):
-        return [sa.false()]  # no such name is stored, and databases reject it
-    passing: list[sa.ColumnElement[bool]] = []
-    if folder:
-        # From "folder/" to the character after the slash: a range of the index, without wildcards.
-        passing += [ImageRow.name >= f"{folder}/", ImageRow.name < f"{folder}0"]
-    if name:
-        passing += [ImageRow.name.is_not(None), _contains(session, ImageRow.name, name)]
-    for row in FIELDS.values():
-        if row.key != TAG and (asked := getattr(wanted, row.name, None)):
-            passing += _of_field(session, row, asked)
-    if wanted.words:
-        passing += have_words(session, wanted.words, by_name)
-    if wanted.pages:
-        passing.append(_page_number().between(*read_pages(wanted.pages)))
-    passing += _taken(wanted.taken_from, wanted.taken_to)
-    passing += [has_value(TAG, tag) for tag in wanted.tags]
-    if wanted.without_tags:
-        passing.append(lacks_tags(session, wanted.without_tags))
-    # A column with the name of a field may be stored as text, if another column was for the field.
-    for called, value in wanted.where:
-        passing.append(sa.or_(*(has_value(key, value) for key in sorted({called, column_key(called)}))))
-    if wanted.near is not None:
-        passing += _near(session, wanted.near)
-    if wanted.within is not None:
-        passing.append(ImageRow.latitude.between(wanted.within.south, wanted.within.north))
-        passing.append(ImageRow.longitude.between(wanted.within.west, wanted.within.east))
-    if wanted.album is not None:
-        passing.append(ImageRow.number.in_(sa.select(AlbumPhotoRow.number).where(AlbumPhotoRow.album == wanted.album)))
-    hidden = sa.select(HiddenRow.number)
-    if wanted.hidden:
-        passing.append(ImageRow.number.in_(hidden))
-    elif wanted.hidden is False and session.scalar(hidden.limit(1)) is not None:
-        passing.append(ImageRow.number.not_in(hidden))
-    return passing
-
-
-def _page_number() -> sa.ColumnElement[int]:
-    """The number of a page in its book: by its column, else by its path (see `retrieval.metadata.pages`), else 1."""
-    one = sa.orm.aliased(MetadataRow)
-    own = sa.select(_number_at_end(one.value, "")).where(
-        one.number == ImageRow.number, one.source == IMPORTED, one.key == folded_key(ORDER), one.position == 0
-    )
-    return sa.func.coalesce(own.scalar_subquery(), _number_at_end(ImageRow.path, "%#"), 1)
-
-
-def _number_at_end(text: sa.SQLColumnExpression[str], before: str) -> sa.ColumnElement[int]:
-    """The whole number at the end of a text, after a part that is like `before`; NULL without one."""
-    head = sa.func.rtrim(text, "0123456789")
-    digits = sa.func.substr(text, sa.func.length(head) + 1)
-    return sa.case((head.like(before) & sa.func.length(digits).between(1, 7), sa.cast(digits, sa.Integer)))
-
-
-def _of_field(session: Session, row: Field, wanted: Any) -> list[sa.ColumnElement[bool]]:
-    """Condition on a field: a part of a text, the least number of stars, or a mark that is set."""
-    if isinstance(wanted, str) and row.key in COLUMNS:
-        column = getattr(ImageRow, row.key)
-        return [column.is_not(None), _contains(session, column, wanted)]
-    if isinstance(wanted, str):
-        return [has_such(row.key, lambda value: _contains(session, value, wanted))]
-    values = [wanted] if isinstance(wanted, bool) else range(wanted, MOST_STARS + 1)
-    return [has_value(row.key, *(text for value in values for text in row.kind.write(value)))]
-
-
-def _contains(session: Session, column: sa.SQLColumnExpression[Any], part: str) -> sa.ColumnElement[bool]:
-    if _is_sqlite(session) and not part.isascii():
-        # SQLite's own functions fold only ASCII letters: `casefold` is Python's (see `database`).
-        return sa.func.casefold(column).contains(part.casefold(), autoescape=True)
-    if session.get_bind().dialect.name == "postgresql":
-        column = column.collate("default")  # in byte order only ASCII letters would have a lower case
-    return column.icontains(part, autoescape=True)
-
-
-def _taken(first: str, last: str) -> list[sa.ColumnElement[bool]]:
-    """Condition that a photo may have been taken in a period, which contains its date or overlaps an incomplete one."""
-    passing: list[sa.ColumnElement[bool]] = []
-    if first:
-        begun = beginnings(first)
-        # All of them are in one range of an index.
-        passing += [ImageRow.taken >= min([first, *begun]), sa.or_(ImageRow.taken >= first, ImageRow.taken.in_(begun))]
-    if last:
-        passing.append(ImageRow.taken < after(last))
-    return passing
-
-
-def _near(session: Session, near: Near) -> list[sa.ColumnElement[bool]]:
-    """Condition that a photo was taken near a place: in a box, for the index, and within the distance."""
-    ranges = [ImageRow.longitude.between(*one) for one in near.longitudes]
-    return [
-        ImageRow.latitude.between(*near.latitudes),
-        sa.or_(*ranges),
-        _distance(session, near) <= near.kilometres,
-    ]
-
-
-def _distance(session: Session, near: Near) -> sa.ColumnElement[float]:
-    """Kilometres from a place to a photo's."""
-    if _is_sqlite(session):
-        # Python's, as SQLite may be built without sines (see `database`).
-        return sa.func.great_circle_km(near.latitude, near.longitude, ImageRow.latitude, ImageRow.longitude)
-    here, there = sa.func.radians(near.latitude), sa.func.radians(ImageRow.latitude)
-    across = sa.func.sin(sa.func.radians(ImageRow.longitude - near.longitude) / 2)
-    along = sa.func.sin((there - here) / 2)
-    haversine = along * along + sa.func.cos(here) * sa.func.cos(there) * across * across
-    return 2 * EARTH_RADIUS * sa.func.asin(sa.func.sqrt(sa.func.least(1.0, haversine)))
-
-
-def _is_sqlite(session: Session) -> bool:
-    return session.get_bind().dialect.name == "sqlite"
 
 
 @dataclass(frozen=True)

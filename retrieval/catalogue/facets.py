@@ -11,7 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from retrieval.catalogue.browsing import folders_of, months_of, passing_conditions, values_of
+from retrieval.catalogue.browsing import folders_of, months_of, values_of
+from retrieval.catalogue.conditions import passing_conditions
 from retrieval.catalogue.filters import SHOWN, PhotoFilter
 from retrieval.catalogue.metadata_store import COLUMNS, TAG, counts_of_values, tag_counts
 from retrieval.catalogue.schema import AlbumPhotoRow, AlbumRow, ImageRow, MetadataRow

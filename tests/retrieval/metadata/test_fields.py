@@ -7,7 +7,7 @@ import pytest
 
 import cairn
 from retrieval.catalogue.headers import is_doubtful, rank_of
-from retrieval.commands.collection import query
+from retrieval.commands.query import query
 from retrieval.library.photos import Photo
 from retrieval.metadata.fields import FIELDS, WORDS, Field, FieldFilter, Metadata
 from retrieval.metadata.xmp import SPACES
