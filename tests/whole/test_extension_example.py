@@ -62,17 +62,18 @@ def test_it_keeps_the_contract_with_networks_of_several_shapes(
 
 
 def test_keypoints_and_rows_that_a_network_gives_are_taken(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cairn_onnx_features import OnnxFeatures
+    import cairn_onnx_features
 
-    made = OnnxFeatures(example)
+    made = cairn_onnx_features.OnnxFeatures(example)
     rows = np.eye(3, 8, dtype=np.float32)
     points = np.array([[10, 20], [30, 5], [200, 5]], np.float32)  # the last is where the image was filled up
-    made.__dict__["_run"] = lambda blob: [points[None], rows[None], np.array([[0.1, 0.9, 0.5]], np.float32)]
+    outputs = [points[None], rows[None], np.array([[0.1, 0.9, 0.5]], np.float32)]
+    monkeypatch.setattr(cairn_onnx_features, "_load", lambda path: lambda blob: outputs)
     found = made.extract(np.zeros((40, 60), np.uint8))
     np.testing.assert_array_equal(found["keypoints"], points[[1, 0]])
     np.testing.assert_array_equal(found["descriptors"], rows[[1, 0]])
     # ALIKED gives parts of what it sees, which is 64 by 64 here.
-    made.__dict__["_run"] = lambda blob: [np.array([[-1, -1], [0, 0.2]], np.float32), rows[:2], np.ones(2, np.float32)]
+    outputs = [np.array([[-1, -1], [0, 0.2]], np.float32), rows[:2], np.ones(2, np.float32)]
     np.testing.assert_allclose(made.extract(np.zeros((41, 61), np.uint8))["keypoints"], [[0, 0], [31.5, 37.8]])
 
 
