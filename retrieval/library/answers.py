@@ -98,6 +98,8 @@ class Result:
         file.
     mirrored : bool
         Whether it shows the mirror image of the query.
+    full : bool
+        Whether all features of the query were looked up at that turn, as they are upright.
     """
 
     rank: int
@@ -117,6 +119,7 @@ class Result:
     region: list[list[float]] | None = field(hash=False)
     page: int | None = None
     mirrored: bool = False
+    full: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes, as ``cairn query --json`` prints them."""
@@ -419,6 +422,7 @@ def _result(
         region=found_region(query, matrix, row.width, row.height),
         page=page,
         mirrored=query.mirrored,
+        full=query.is_full_at(hit.view),
     )
 
 

@@ -26,6 +26,7 @@ from retrieval.search.options import NO_GLOBAL, SearchOptions
 from retrieval.search.photos import NotHere
 from retrieval.search.query import Query
 from retrieval.search.searcher import Searcher
+from retrieval.search.views import PlacedViews
 
 if TYPE_CHECKING:
     from retrieval.library.cluster import ClusterWork
@@ -164,7 +165,9 @@ class Searches:
             rejected=rejected,
         )
 
-    def match(self, asked: QueryImage, row: ImageRow, options: SearchOptions, turn: float | None = None) -> Match:
+    def match(
+        self, asked: QueryImage, row: ImageRow, options: SearchOptions, turn: float | None = None, full: bool = True
+    ) -> Match:
         """Match a photo with one of the collection, with the geometry that some engines do without.
 
         Parameters
@@ -177,6 +180,8 @@ class Searches:
             Options of matching; all turns are tried, and the query is not expanded.
         turn : float, optional
             Radians at which a search found the query, as in a search this also depends on other photos.
+        full : bool
+            Whether the search looked up all features at that turn.
 
         Raises
         ------
@@ -200,6 +205,9 @@ class Searches:
             if turn is not None:
                 turns = np.array([view.turn for view in query.views])
                 view = int(np.abs((turns - turn + np.pi) % (2 * np.pi) - np.pi).argmin())
+                query = query.tried_at(options.turns)
+                if full and isinstance(query.views, PlacedViews):
+                    query.views.complete(view)
                 hit = searcher.verified_at(query.views, ranking, replace(hit, view=view))
         finally:
             query.rest()

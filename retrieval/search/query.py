@@ -95,6 +95,10 @@ class Query:
             self.source.path = path
         return replace(self, path=path)
 
+    def is_full_at(self, view: int) -> bool:
+        """Whether all features are in a view, as upright."""
+        return not isinstance(self.views, LazyViews) or self.views.is_complete(view)
+
     def tried_at(self, turns: int) -> "Query":
         """The same query at another number of turns; computed views are reused."""
         if self.source is None or not isinstance(self.views, LazyViews):

@@ -218,7 +218,10 @@ class _Search:
         self._look([own])
         self._known = {pair: one for pair, one in self._known.items() if pair[1] != own}
         self._weights = self._weigh_turns(self._options.turned)
-        return _better(self._verify_best({}), results)
+        fuller = self._verify_best({})
+        again = [number for number, one in results.items() if one.view == own and number not in fuller]
+        self._try({number: [own] for number in again}, fuller)
+        return _better(fuller, {number: one for number, one in results.items() if one.view != own})
 
     def _weigh_turns(self, turned: float) -> NDArray[np.float32]:
         """Weights of the views, `turned` for those that are neither upright nor at the query's own turn."""

@@ -112,6 +112,10 @@ class LazyViews(PlacedViews):
         if turns:
             self._made.update(zip(turns, self._describe(turns), strict=True))
 
+    def is_complete(self, place: int) -> bool:
+        """Whether a view is described as fully as upright."""
+        return not self._turns[place] or place in self._whole
+
     def complete(self, place: int) -> None:
         """Describe a view fully: see `PlacedViews.complete`."""
         if place in self._whole:

@@ -194,7 +194,7 @@ class SearchJobs:
         row = photo_row(searches.collection, request["photo"])
         image = self._ask(searches.collection, request["queries"][0])
         with _refusing([image]):
-            return searches.match(image, row, options, request["turn"])
+            return searches.match(image, row, options, request["turn"], request.get("full", True))
 
     def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Align a photo with another one, and return the differences and four pictures."""
@@ -213,7 +213,7 @@ class SearchJobs:
                 align_photos(
                     image,
                     [row],
-                    lambda other: searches.match(image, other, options, request["turn"]),
+                    lambda other: searches.match(image, other, options, request["turn"], request.get("full", True)),
                     most_pixels=most,
                     checked=True,
                 )

@@ -135,6 +135,7 @@ class HowToExplain(HowToMatch):  # type: ignore[misc, valid-type]
         lt=7,
         description="Turn at which the photo was found, as a search says; the likeliest where it is left out.",
     )
+    full: bool = Field(True, description="Whether the search looked up all features at that turn, as it says.")
 
 
 _HowToRank = create_model("_HowToRank", __base__=HowToMatch, **_parameters(*_RANKED))
@@ -398,6 +399,7 @@ class Result(BaseModel):
         description="Of a file of several, from 1, or of a film its time in ms; null for the one that stands for it.",
     )
     mirrored: bool = Field(False, description="Whether it shows the mirror image of the query.")
+    full: bool = Field(True, description="Whether all features of the query were looked up at that turn, as upright.")
 
 
 class QueryRemark(BaseModel):

@@ -230,7 +230,10 @@ def test_requests_have_the_option_too_and_find_photos_by_words(
         assert 400 <= refused.status_code < 500 and "come from a file, which has none of" in refused.text
         assert client.get("/api/search", params={"q": 1, "global_descriptors": "some"}).status_code == 422
         refused = client.get("/api/like", params={"like": "a red door"})
-        assert refused.status_code == 400 and "Nothing that describes words" in refused.json()["detail"]
+        assert (
+            refused.status_code == 400
+            and "no global descriptors that can also describe words" in refused.json()["detail"]
+        )
         assert str(made.folder) not in refused.text
         made.add_global_descriptors("colours", workers=1)
         asked = {"like": "a red door", "name": names[0][:3], "top": 3}
@@ -260,7 +263,7 @@ def test_the_page_lets_choose_where_there_are_some(made: library.Collection, tmp
         page.get_by_label("Likeness of whole photos").select_option("alone")
         page.wait_for_url("**global_descriptors=alone*")
         assert wait_for_results(page)[0] == names[0]
-        assert "Where things lie in the photos was not checked." in page.locator("#facts").text_content()
+        assert "The positions of things in the photos were not checked." in page.locator("#facts").text_content()
 
 
 @pytest.mark.slow

@@ -199,7 +199,9 @@ def test_regions_stay_in_their_photos(client: httpx.Client, numbers: dict[str, i
     shown = []
     for name in ("coffee_001.jpg", "page_002.jpg"):
         for entry in _get(client, "/api/search", q=numbers[name], top=500)["results"]:
-            matched = _get(client, "/api/match", q=numbers[name], photo=entry["number"], turn=entry["turn"])
+            matched = _get(
+                client, "/api/match", q=numbers[name], photo=entry["number"], turn=entry["turn"], full=entry["full"]
+            )
             assert matched["region"] == entry["region"]
             if entry["region"] is None:
                 continue
@@ -298,7 +300,15 @@ def test_a_match_is_what_the_search_verified(client: httpx.Client, numbers: dict
     assert [answer["turned"] for answer in answers] == [False, True]
     shown = [(4 if answer["turned"] else 1, entry) for answer in answers for entry in answer["results"][:6]]
     for turns, entry in shown:
-        found = _get(client, "/api/match", q=numbers[QUERY], photo=entry["number"], turns=turns, turn=entry["turn"])
+        found = _get(
+            client,
+            "/api/match",
+            q=numbers[QUERY],
+            photo=entry["number"],
+            turns=turns,
+            turn=entry["turn"],
+            full=entry["full"],
+        )
         for key in ("score", "inliers", "probability", "found", "homography", "turn"):
             assert found[key] == entry[key], (entry["name"], key)
 

@@ -345,7 +345,7 @@ start(async () => {
   const [text, number] = [fields.get("q"), fields.get("photo")];
   if (!text || !/^\d+$/.test(number ?? "")) throw new Error(t("The address names no match: search first, then follow a result."));
   at("back").href = `${address("/search")}?${fields.get("from") ?? address("", { q: text }).slice(1)}`;
-  const asked = Object.fromEntries(["engine", "turns", "turn", "similarity", "augmented", "mirrored"].map((name) => [name, fields.get(name) ?? undefined]));
+  const asked = Object.fromEntries(["engine", "turns", "turn", "full", "similarity", "augmented", "mirrored"].map((name) => [name, fields.get(name) ?? undefined]));
   const query = await resolve(parse(text));
   const photo = await read(number);
   entitle(t("{query} and {photo}", { query: query.name, photo: photo.name }));

@@ -72,7 +72,7 @@ function tile(entry, turned, { queries, said, here }) {
   const turns = turned ? said.turns : "1";
   const box = surround(entry.region, entry);
   const own = format({ photo: entry.number, upload: null, box });
-  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, augmented, mirrored: entry.mirrored || undefined, from: here.split("?")[1] });
+  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, full: entry.full ? undefined : false, similarity, augmented, mirrored: entry.mirrored || undefined, from: here.split("?")[1] });
   const photo = { href: address("/photo", { number: entry.number, q: queries.map(format) }) };
   const { name, title } = entry;
   const look = { region: entry.region, alt: name, eager: entry.rank <= 12, source: thumbnail(entry.number, isShown(entry) ? 512 : 256) };
