@@ -135,7 +135,7 @@ class Journey:
     def begin(self, photos: Path) -> None:
         """Make the first collection of a folder, and wait until its photos are there."""
         self.firefox.open(self.base)
-        self.wait("document.activeElement.id === 'title'")
+        self.wait("document.activeElement?.id === 'title'")
         self.press(".folder-list button", photos.name)
         self.wait(f"document.querySelector('.folders [aria-current]').textContent === {photos.name!r}")
         self.press(".make .primary", "Make the collection")

@@ -115,6 +115,10 @@ async function load() {
 }
 
 start(async () => {
+  if (!asked.q) {
+    at("said").textContent = t("Open the print clock from an album, or from the occurrences of a saved search.");
+    return;
+  }
   const { photo: number } = parse(asked.q);
   names = new Map(await Promise.all([...new Set([number, ...asked.photo.map(Number)])].map(async (one) => [one, (await read(one)).name])));
   await load();
