@@ -67,13 +67,13 @@ ViewRows = dict[str, NDArray[Any]]
 
 
 class KeptViews(PlacedViews):
-    """The views of a query stored by `save_views`, read on first use. `whole`: returns the row of the view at a turn
+    """The views of a query stored by `save_views`, read on first use. `full`: returns the row of the view at a turn
     described fully; `seconds`: processor time of making the views used.
     """
 
-    def __init__(self, rows: ViewRows, turns: int, whole: Callable[[float], ViewRows]) -> None:
+    def __init__(self, rows: ViewRows, turns: int, full: Callable[[float], ViewRows]) -> None:
         self._rows = rows
-        self._whole = whole
+        self._full = full
         step, rest = divmod(len(rows["turns"]), turns)
         if rest:
             raise CairnError(
@@ -92,12 +92,13 @@ class KeptViews(PlacedViews):
             self._made[place] = self._read(self._rows, self._places[place])
         return self._made[place]
 
-    def complete(self, place: int) -> None:
+    def complete(self, place: int) -> bool:
         """As `PlacedViews.complete`."""
         start = time.process_time()
-        rows = self._whole(float(self._rows["turns"][self._places[place]]))
+        rows = self._full(float(self._rows["turns"][self._places[place]]))
         self.seconds -= time.process_time() - start  # a query would have its photo at hand
         self._made[place] = self._read(rows, 0)
+        return True
 
     def _read(self, rows: ViewRows, which: int) -> View:
         ends = np.cumsum(rows["counts"])
@@ -191,14 +192,15 @@ def _file_of(query: PanelQuery, folder: Path) -> Iterator[Path]:
     path.unlink()
 
 
-def _whole_view(searcher: Searcher, folder: Path, query: PanelQuery, turn: float) -> ViewRows:
+def _full_view(searcher: Searcher, folder: Path, query: PanelQuery, turn: float) -> ViewRows:
     """The view of a query at a turn, described fully; stored on first use."""
     path = folder / f"{query.name}-{round(np.degrees(turn))}.npz"
     if not path.exists():
         with _file_of(query, folder) as photo:
             made = make_query(searcher, ask_with_file(searcher.collection, query.name, photo, query.box)).views
             place = next(one for one in range(len(made)) if np.isclose(made[one].turn, turn))
-            assert isinstance(made, PlacedViews) and made[-1].words is not None  # other turns need the photo too
+            assert isinstance(made, PlacedViews)
+            made.made(len(made) - 1)  # the photo is read for other turns anyway: that is not counted
             start = time.process_time()
             made.complete(place)
             seconds = time.process_time() - start
@@ -257,7 +259,7 @@ def _ask(
 
 def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: PanelQuery) -> QueryOutcome:
     rows = _read_rows(folder / f"{query.name}.npz")
-    views = KeptViews(rows, searcher.options.turns, partial(_whole_view, searcher, folder, query))
+    views = KeptViews(rows, searcher.options.turns, partial(_full_view, searcher, folder, query))
     start = time.process_time()
     answer = searcher.search(views, region=rows["region"])
     seconds = time.process_time() - start + views.seconds

@@ -34,10 +34,9 @@ class ChargedViews(PlacedViews):
         self._seen.add(place)
         return view
 
-    def complete(self, place: int) -> None:
+    def complete(self, place: int) -> bool:
         """As `PlacedViews.complete`; each search does it for itself."""
-        if isinstance(self._views, PlacedViews):
-            self._views.complete(place)
+        return isinstance(self._views, PlacedViews) and self._views.complete(place)
 
 
 class SharedQuery:

@@ -2,7 +2,7 @@
 
 - ``http`` and ``https`` alone, without user names in addresses; no proxy is asked.
 - A host is contacted only at public addresses, unless it is allowed by name. The connection goes to the address that
-was checked, even if the name resolves to another one a moment later (DNS rebinding); TLS verifies the name.
+  was checked, even if the name resolves to another one a moment later (DNS rebinding); TLS verifies the name.
 - A redirect is an address like any other, and checked again.
 - Sizes, times, redirects, attempts and waits are bounded.
 - One host gets few requests at a time, and none for as long as it asks (``Retry-After``).

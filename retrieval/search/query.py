@@ -97,7 +97,7 @@ class Query:
 
     def is_full_at(self, view: int) -> bool:
         """Whether all features are in a view, as upright."""
-        return not isinstance(self.views, LazyViews) or self.views.is_complete(view)
+        return not isinstance(self.views, LazyViews) or self.views.is_full(view)
 
     def tried_at(self, turns: int) -> "Query":
         """The same query at another number of turns; computed views are reused."""
@@ -153,10 +153,10 @@ class QuerySource:
         self._read = None
         self._rows.clear()
 
-    def describe(self, turn: float, whole: bool = False) -> DescribedView:
-        """Describe the photo at a turn; if not upright, with `TURNED_REGIONS` regions at most unless `whole`."""
+    def describe(self, turn: float, full: bool = False) -> DescribedView:
+        """Describe the photo at a turn; if not upright, with `TURNED_REGIONS` regions at most unless `full`."""
         photo, _, regions = self.read()
-        if turn and not whole:
+        if turn and not full:
             regions = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
         rows = self._rows.pop(_key(turn), None)
         if rows is None or len(rows) < len(regions):
@@ -257,13 +257,13 @@ def recall_query(
         view = replace(view, signed=_recall(collection.vocabulary, signatures, view.signed, signed))
     describe = partial(_views_at, collection.vocabulary, source, signatures, signed=signed, keep_descriptors=False)
 
-    def whole() -> View:
-        (fresh,) = describe([0.0], whole=True)
+    def full() -> View:
+        (fresh,) = describe([0.0], full=True)
         if fresh.signed is None or len(fresh.words) != len(view.words):
             return view
         return replace(view, signed=fresh.signed.at(np.argsort(_spread(len(view.words)))))
 
-    views = LazyViews(view, turns_of(source.extractor, turns), describe, whole)
+    views = LazyViews(view, turns_of(source.extractor, turns), describe, full)
     return Query(source.path, width, height, clipped, views, source)
 
 
@@ -292,14 +292,14 @@ def quantise_views(
     soft: int = 1,
     source: SignatureSource | None = None,
     signed: int = 0,
-    whole: bool = False,
+    full: bool = False,
 ) -> list[View]:
-    """Assign words to the features of some views, by a quick search for turned views unless `whole`: see
+    """Assign words to the features of some views, by a quick search for turned views unless `full`: see
     `extract_query`.
     """
     quantised: dict[int, View] = {}
     for quick in (False, True):
-        places = [place for place, view in enumerate(views) if (view.turn != 0 and not whole) == quick]
+        places = [place for place, view in enumerate(views) if (view.turn != 0 and not full) == quick]
         if not places:
             continue
         # All together: the search then reads each part of the vocabulary once.
@@ -333,11 +333,11 @@ def _views_at(
     soft: int = 1,
     signed: int = 0,
     keep_descriptors: bool = True,
-    whole: bool = False,
+    full: bool = False,
 ) -> list[View]:
     """Describe a query at some turns, with words and signatures for each feature."""
-    described = [source.describe(turn, whole) for turn in turns]
-    views = quantise_views(described, vocabulary, soft, signatures, signed, whole)
+    described = [source.describe(turn, full) for turn in turns]
+    views = quantise_views(described, vocabulary, soft, signatures, signed, full)
     if keep_descriptors:
         return views
     return [replace(view, descriptors=np.zeros((len(view.words), 0), np.float16)) for view in views]

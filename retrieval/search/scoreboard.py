@@ -214,10 +214,10 @@ class LocalScoreboard(Scoreboard):
         return [board.at(places) for board in boards]
 
 
-def turned_weights(views: int, turned: float) -> Weights:
-    """Weigh the scores of all views but the upright one, the first."""
+def turned_weights(views: int, turned: float, own: int = 0) -> Weights:
+    """Weigh the scores of all views but the upright one, the first, and the one at the query's own turn."""
     weights = np.full(views, turned, np.float32)
-    weights[:1] = 1
+    weights[:1] = weights[own : own + 1] = 1
     return weights
 
 

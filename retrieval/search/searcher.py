@@ -168,8 +168,8 @@ class _Search:
         self._views = views
         self._top = top
         self._board = engine.scoreboard(len(views), among)
-        self._own = 0  # the turn of the query, as far as photos tell
-        self._weights = self._weigh_turns(self._options.turned)
+        self._own = 0  # the view at the query's own turn, as far as photos tell
+        self._weights = turned_weights(len(views), self._options.turned)
         # Scores by signatures are reliable: once several photos in a row fail verification, so do all after them.
         self._ranks_well = find_engine(searcher.options.engine).signed
         self._turned = False  # whether views at other turns were searched
@@ -190,9 +190,8 @@ class _Search:
             sure = in_stages and self._is_sure(results)
             others = range(1, len(self._views))
             if in_stages and others and (self._options.every_turn or not sure):
-                if isinstance(self._views, PlacedViews):
-                    self._views.complete(0)
-                self._look(range(len(self._views)))
+                is_fuller = isinstance(self._views, PlacedViews) and self._views.complete(0)
+                self._look(range(len(self._views)) if is_fuller else others)
                 upright, results = results, self._verify_best({})
                 # The best of all views may leave no room among the candidates for what upright has found.
                 results = _better(results, upright)
@@ -210,24 +209,17 @@ class _Search:
         surest = max(results.values(), key=lambda one: one.verification.inliers, default=None)
         if surest is None or not surest.view or surest.verification.inliers < self._options.sure_turn:
             return results
-        own = surest.view
         if not isinstance(self._views, PlacedViews):
             return results
+        self._own = own = surest.view
         self._views.complete(own)
-        self._own = own
+        self._weights = turned_weights(len(self._views), self._options.turned, own)
         self._look([own])
         self._known = {pair: one for pair, one in self._known.items() if pair[1] != own}
-        self._weights = self._weigh_turns(self._options.turned)
         fuller = self._verify_best({})
         again = [number for number, one in results.items() if one.view == own and number not in fuller]
         self._try({number: [own] for number in again}, fuller)
         return _better(fuller, {number: one for number, one in results.items() if one.view != own})
-
-    def _weigh_turns(self, turned: float) -> NDArray[np.float32]:
-        """Weights of the views, `turned` for those that are neither upright nor at the query's own turn."""
-        weights = turned_weights(len(self._views), turned)
-        weights[self._own : self._own + 1] = 1
-        return weights
 
     def _took(self, step: str) -> None:
         """Add the time since the last call to a step."""
@@ -324,7 +316,7 @@ class _Search:
         tried with the view of its best score; both upright and a turn are tried if their scores are close. If one photo
         is found beyond doubt, its view is tried with all.
         """
-        weights = self._weigh_turns(self._options.turned_candidate)
+        weights = turned_weights(len(self._views), self._options.turned_candidate, self._own)
         options = self._options.verification
         depth = options.depth
         candidates = self._board.best(weights, depth)

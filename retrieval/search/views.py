@@ -55,8 +55,11 @@ class PlacedViews(Sequence[View], ABC):
         """The view at a place, counted from 0."""
 
     @abstractmethod
-    def complete(self, place: int) -> None:
-        """Describe the view at a place as fully as the upright one: by more features, which come last."""
+    def complete(self, place: int) -> bool:
+        """Describe the view at a place in full: by more features, which come last, or by more words of each.
+
+        Return whether that changed it.
+        """
 
     @overload
     def __getitem__(self, which: int) -> View: ...
@@ -70,8 +73,8 @@ class PlacedViews(Sequence[View], ABC):
 class DescribeViews(Protocol):
     """What computes the views of a query."""
 
-    def __call__(self, turns: Sequence[float], /, *, whole: bool = False) -> Sequence[View]:
-        """Describe a query at some turns, radians; `whole`: as fully as upright, see `PlacedViews.complete`."""
+    def __call__(self, turns: Sequence[float], /, *, full: bool = False) -> Sequence[View]:
+        """Describe a query at some turns, radians; `full`: as fully as upright, see `PlacedViews.complete`."""
 
 
 class LazyViews(PlacedViews):
@@ -82,17 +85,17 @@ class LazyViews(PlacedViews):
         upright: View,
         turns: NDArray[np.float64],
         describe: DescribeViews,
-        whole_upright: Callable[[], View] | None = None,
+        full_upright: Callable[[], View] | None = None,
     ) -> None:
         self._turns: list[float] = turns.tolist()
         self._made = {0.0: upright}  # by turn
-        self._whole: dict[int, View] = {}  # those described fully, by place
+        self._full: dict[int, View] = {}  # those described fully, by place
         self._describe = describe
-        self._whole_upright = whole_upright  # for an upright view from less than the photo
+        self._full_upright = full_upright  # for an upright view from less than the photo
 
     def at(self, turns: NDArray[np.float64]) -> "LazyViews":
         """Views at other turns; computed views of equal turns are reused, but none that was described fully."""
-        other = LazyViews(self._made[0.0], turns, self._describe, self._whole_upright)
+        other = LazyViews(self._made[0.0], turns, self._describe, self._full_upright)
         other._made = self._made
         return other
 
@@ -101,8 +104,8 @@ class LazyViews(PlacedViews):
 
     def made(self, place: int) -> View:
         """The view at a place: see `PlacedViews.made`."""
-        if place in self._whole:
-            return self._whole[place]
+        if place in self._full:
+            return self._full[place]
         self.make([place])
         return self._made[self._turns[place]]
 
@@ -112,18 +115,19 @@ class LazyViews(PlacedViews):
         if turns:
             self._made.update(zip(turns, self._describe(turns), strict=True))
 
-    def is_complete(self, place: int) -> bool:
+    def is_full(self, place: int) -> bool:
         """Whether a view is described as fully as upright."""
-        return not self._turns[place] or place in self._whole
+        return not self._turns[place] or place in self._full
 
-    def complete(self, place: int) -> None:
-        """Describe a view fully: see `PlacedViews.complete`."""
-        if place in self._whole:
-            return
+    def complete(self, place: int) -> bool:
+        """Describe a view in full: see `PlacedViews.complete`."""
+        if place in self._full:
+            return False
         if self._turns[place]:
-            (self._whole[place],) = self._describe([self._turns[place]], whole=True)
-        elif self._whole_upright is not None:
-            self._whole[place] = self._whole_upright()
+            (self._full[place],) = self._describe([self._turns[place]], full=True)
+        elif self._full_upright is not None:
+            self._full[place] = self._full_upright()
+        return place in self._full
 
 
 def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:

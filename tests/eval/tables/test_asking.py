@@ -36,7 +36,7 @@ class Clock:
         """A query that takes 1,000 seconds to make."""
         self.now += 1000
         turns = 2 * np.pi * np.arange(TURNS) / TURNS
-        views = LazyViews(self.describe(0.0), turns, lambda some, whole=False: [self.describe(turn) for turn in some])
+        views = LazyViews(self.describe(0.0), turns, lambda some, full=False: [self.describe(turn) for turn in some])
         return Query(Path("photo.jpg"), 100, 100, None, views)
 
 

@@ -285,7 +285,7 @@ def _watched(query: Query, seen: list[float]) -> LazyViews:
             return super().__getitem__(which)
 
     turns = np.array([0.0, np.pi / 2])
-    return Watched(query.views[0], turns, lambda some, whole=False: [query.views[0] for _ in some])
+    return Watched(query.views[0], turns, lambda some, full=False: [query.views[0] for _ in some])
 
 
 def test_turned_views_are_made_only_where_they_can_change_the_answer(collection: Collection, ask: Ask) -> None:
@@ -513,7 +513,7 @@ def test_what_upright_found_stays_where_turned_views_crowd_it_out(collection: Co
     upright = Searcher(collection, replace(few, turns=1)).search(query.views[:1])
     others = indexed_view(collection.index.images.features(int(upright.hits[-1].number)))
     crowd = LazyViews(
-        query.views[0], np.array([0.0, 1.0]), lambda turns, whole=False: [replace(others, turn=turn) for turn in turns]
+        query.views[0], np.array([0.0, 1.0]), lambda turns, full=False: [replace(others, turn=turn) for turn in turns]
     )
     both = Searcher(collection, replace(few, turned_candidate=10.0)).search(crowd)
     assert {hit.number for hit in upright.hits if hit.verification.inliers} <= {
