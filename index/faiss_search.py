@@ -47,7 +47,7 @@ class FaissSearch(NearestNeighbours):
     are split into inverted lists and only those near the query are scanned.
     """
 
-    name = clustered_by = "faiss"
+    name = "faiss"
     options: FaissOptions
     options_type = FaissOptions
     draft = FaissOptions(lists_from=0, probes=8, code_dims=4, candidates=6)

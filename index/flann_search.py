@@ -32,7 +32,7 @@ class FlannSearch(NearestNeighbours):
     No index is stored: FLANN trusts its files, pointers included, and rebuilding 100,000 points takes 1.3 s.
     """
 
-    name = clustered_by = "flann"
+    name = "flann"
     options_type = FlannOptions
     draft = FlannOptions(checks=256)
 
@@ -58,7 +58,7 @@ class PyflannSearch(NearestNeighbours):
     array without holding a reference.
     """
 
-    name = clustered_by = "pyflann"
+    name = "pyflann"
     options_type = FlannOptions
     draft = FlannOptions(checks=256)
     seeded = False

@@ -41,8 +41,6 @@ class NearestNeighbours(abc.ABC):
     options_type: ClassVar[type[NeighbourOptions]]
     # Faster, less accurate settings for passes of k-means that later passes correct.
     draft: ClassVar[NeighbourOptions]
-    # The back-end of k-means for a vocabulary that is searched by this one.
-    clustered_by: ClassVar[str]
     # Whether the same seed gives the same index.
     seeded: ClassVar[bool] = True
     # Queries per batch: the work arrays of a batch stay in the processor's cache.

@@ -173,7 +173,7 @@ class Vocabulary:
             words=default_words(len(source)) if options.words is None else options.words,
             iterations=options.iterations,
             seed=options.seed,
-            backend=backend.clustered_by,
+            backend=options.backend,
             sample_per_word=options.sample_per_word,
         )
         last = 1

@@ -153,9 +153,10 @@ def digest() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         demo = synthetic.build_demo_collection(Path(scratch) / "photos", views=3, distractors=1)
         steps["photos"] = checksum(path.read_bytes() for path in sorted(demo.images.iterdir()))
-        # A word has three features: many coincide with their word's centre, on no side of it.
+        # A word has three features: many coincide with their word's centre, on no side of it. From 2,000 words on,
+        # they are looked for by codes.
         options = CollectionOptions(
-            keep_descriptors=True, signature="hamming-64", words=1_500, image=ImageOptions(max_side=400)
+            keep_descriptors=True, signature="hamming-64", words=2_300, image=ImageOptions(max_side=500)
         )
         with Collection.create(Path(scratch) / "c.cairn", options) as collection:
             index_photos(collection, [demo.images], workers=1)
