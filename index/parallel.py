@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache, partial
 from itertools import chain, islice
@@ -77,8 +78,9 @@ def run(
     With one worker, or tasks for one only, they run lazily in this process. Raises BrokenProcessPool if a process was
     killed, for example for lack of memory; errors of tasks are raised here too. After an error no process is running.
     `tasks`: functions without arguments, pickled for processes; large arrays in them are shared, not copied. `threads`:
-    threads of this process in place of processes, for work that releases the interpreter lock; in order, and one task
-    at a time. `batch`: tasks per process at a time; by default more if they are quick.
+    threads of this process in place of processes, for work that releases the interpreter lock; in order, one task at a
+    time, and few of them ahead of the results that are read. `batch`: tasks per process at a time; by default more if
+    they are quick.
     """
     if not isinstance(workers, int) and threads:
         workers = os.cpu_count() or 1
@@ -94,10 +96,15 @@ def run(
         yield from (task() for task in todo)
         return
     if threads:
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import Future, ThreadPoolExecutor
 
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(lambda task: task(), todo)
+            waiting: deque[Future[T]] = deque()
+            for task in todo:
+                waiting.append(pool.submit(task))
+                if len(waiting) == 2 * workers:
+                    yield waiting.popleft().result()
+            yield from (one.result() for one in waiting)
         return
     from joblib import Parallel, delayed
 
