@@ -319,8 +319,7 @@ def _add_segment(
         return
     prepared_photos, errors = [], []
     with report.timed("assign"):
-        for file, one in good:
-            features, error = preparer.quantised(file, one)
+        for features, error in preparer.quantised(good):
             prepared_photos.append(features)
             errors.append(error)
             tell(len(failures) + len(prepared_photos))

@@ -111,10 +111,9 @@ class ClusterPreparer:
             _check_seen(file, one.staged)
             yield one
 
-    def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
-        """Return the result of a worker: see `Preparer.quantised`."""
-        assert one.quantised is not None
-        return one.quantised
+    def quantised(self, photos: Sequence[tuple[FoundFile, Prepared]]) -> Iterator[tuple[ImageFeatures, float]]:
+        """Return the results of workers: see `Preparer.quantised`."""
+        return (one.quantised for _, one in photos if one.quantised is not None)
 
     def publish(self) -> None:
         """Send vocabulary and segments: see `Preparer.publish`."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
 from index.clustering.sources import FileSource
 from index.errors import CairnError, Unreadable
-from index.parallel import Workers
+from index.parallel import Workers, run
 from index.progress import Step
 from index.segments.segment import ImageFeatures
 from index.vocabulary import Vocabulary, VocabularyOptions
@@ -48,8 +48,8 @@ class Preparer(Protocol):
     def prepare(self, files: Sequence[FoundFile]) -> Iterator[Prepared]:
         """Extract the features of photos and read their metadata, in order."""
 
-    def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
-        """Assign words to the features of a prepared photo: see `quantise`."""
+    def quantised(self, photos: Sequence[tuple[FoundFile, Prepared]]) -> Iterator[tuple[ImageFeatures, float]]:
+        """Assign words to the features of prepared photos, in order: see `quantise`."""
 
     def publish(self) -> None:
         """Let all machines reach the vocabulary and the segments as they are now."""
@@ -99,10 +99,14 @@ class LocalPreparer:
         for file, one in zip(files, self.stage(files), strict=True):
             yield described(file.path, one)
 
-    def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
-        """Assign words: see `Preparer.quantised`."""
-        size = one.staged.width, one.staged.height
-        return quantise(self._collection, self._staging.read(self._key(file)), size)
+    def quantised(self, photos: Sequence[tuple[FoundFile, Prepared]]) -> Iterator[tuple[ImageFeatures, float]]:
+        """Assign words, in threads: see `Preparer.quantised`."""
+
+        def assign(file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
+            size = one.staged.width, one.staged.height
+            return quantise(self._collection, self._staging.read(self._key(file)), size)
+
+        return run((partial(assign, file, one) for file, one in photos), self._workers, threads=True)
 
     def publish(self) -> None:
         """Do nothing: there are no other machines."""
