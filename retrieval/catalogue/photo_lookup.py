@@ -107,13 +107,7 @@ class PhotoLookup:
 
 
 def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
-    """Find a photo by its name, else by its path or file name, as in tables; None if there is no such photo.
-
-    Raises
-    ------
-    CairnError
-        Several photos have this name.
-    """
+    """Find a photo by its name, else by its path or file name, as in tables; raises CairnError if several have it."""
     row = catalogue.read(photo_of_name, called)
     if row is not None:
         return row
