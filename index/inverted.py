@@ -23,13 +23,7 @@ _SAMPLE = 200  # images that the mean idf is measured on
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Images and their scores: all by ascending number from `InvertedIndex.score`, best first from `rank`.
-
-    Attributes
-    ----------
-    image_numbers : ndarray, shape (n,), uint32
-    scores : ndarray, shape (n,), float32
-    """
+    """Images (n,) and their scores (n,): all by ascending number from `InvertedIndex.score`, best first from `rank`."""
 
     image_numbers: NDArray[np.uint32]
     scores: NDArray[np.float32]

@@ -90,7 +90,6 @@ def write_curves(path: Path, protocols: Mapping[str, Curves]) -> None:
 
 
 def _rows(protocols: Mapping[str, Curves]) -> Iterator[tuple[str, ...]]:
-    """The rows of a table of curves, its header first."""
     yield HEADER
     for protocol, curves in protocols.items():
         for query, curve in {MEAN: curves.mean, **curves.queries}.items():

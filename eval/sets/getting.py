@@ -89,7 +89,6 @@ class _Getting:
     wait: float
 
     def get(self, name: str, parts: set[str]) -> Got:
-        """Get some parts of a set."""
         manifest = read_manifest(name, self.manifests)
         got = Got(check(name, self.root, self.manifests), parts)
         lacking = [one for one in manifest.downloads if one.brings in parts and got.finding.lacks(one.brings)]

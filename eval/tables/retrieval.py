@@ -194,8 +194,6 @@ def _missing(cell: Measurement, work: Path) -> set[str]:
 
 
 class _Meter:
-    """Counts the searches of a run."""
-
     def __init__(self, total: int, tell: Progress) -> None:
         self._done, self._total, self._tell = 0, total, tell
 

@@ -40,11 +40,8 @@ LearnAsPublished = Annotated[
 def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command with a parameter `as_published`: options not set by the user take a paper's choices.
 
-    Parameters
-    ----------
-    choices : callable
-        Called with the values of all options; returns those of the paper by the parameters' names. It may raise a
-        CairnError if the user's options contradict the paper.
+    `choices` takes the values of all options, and returns those of the paper by the parameters' names, or raises a
+    CairnError if the user's options contradict the paper.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

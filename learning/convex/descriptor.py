@@ -103,8 +103,6 @@ def learn_descriptor(
 
 
 class _WithLabels(Learner[Record]):
-    """The stages of one run."""
-
     def __init__(
         self, sources: Sequence[PatchFolder], work: Path, options: LearningOptions, workers: int, tell: Progress
     ) -> None:
@@ -123,7 +121,6 @@ class _WithLabels(Learner[Record]):
         )
 
     def learn_pooling(self) -> tuple[Pooling, Record]:
-        """Select pooling regions."""
         options = self.options
         pool = candidate_pool(options.pool)
         train, validation = self._ranked("train", pool), self._ranked("validation", pool)
@@ -145,7 +142,6 @@ class _WithLabels(Learner[Record]):
         return pooling_of(pool, self.records.parameters(record), options.channels), record
 
     def learn_projection(self, model: LearntModel) -> tuple[LearntModel, Record]:
-        """Learn a projection of a descriptor's rows."""
         options = self.options.projection
         train, validation = self._differences(model)
         with one_thread():
@@ -180,7 +176,6 @@ class _WithLabels(Learner[Record]):
         return replace(model, projection=projection), record
 
     def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, Record]:
-        """Learn a whitening of a descriptor's rows."""
         train, validation = self._differences(model)
         moments = RowMoments.of(train.positive.descriptors)
         with one_thread():

@@ -141,8 +141,6 @@ def _is_there(path: str) -> bool:
 
 
 class _Improving:
-    """One run of `improve`."""
-
     def __init__(
         self,
         collection: Collection,
@@ -162,7 +160,6 @@ class _Improving:
         self.seconds = {"learn": 0.0, "switch": 0.0, "total": 0.0}
 
     def run(self) -> Improvement:
-        """Run all steps, or those that an earlier run has left."""
         judged = self._stored_verdict()
         if judged is None:
             judged = self._learn()
@@ -206,7 +203,6 @@ class _Improving:
         return None
 
     def _learn(self) -> dict[str, Any]:
-        """Mine, learn and judge."""
         (self.work / _JUDGED).unlink(missing_ok=True)
         state, used = self._state(), self.collection.descriptor
         before: dict[str, Any] = {"descriptor": used.name, "fingerprint": used.fingerprint, "map": None}

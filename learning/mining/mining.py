@@ -242,7 +242,6 @@ def _mine(
 def _refuse_too_few(
     photos: dict[int, MinedPhoto], failed: list[tuple[str, str]], source: PhotoSource, options: MiningOptions
 ) -> None:
-    """Raise CairnError if too few photos can be read."""
     if len(photos) < (1 if options.geometry == "views" else 2) and failed:
         path, reason = failed[0]
         few = "no photo" if options.geometry == "views" else "not two photos"
@@ -250,7 +249,6 @@ def _refuse_too_few(
 
 
 def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, pairs_tried: int) -> None:
-    """Raise `TooLittle` if too little was mined."""
     if options.geometry == "views":
         advice = "add photos with more to see, or make more views (cairn mine --views)"
     else:

@@ -193,5 +193,4 @@ def _figure(drawn: "Figure", kind: str, alternative: str, caption: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape text for HTML."""
     return escape(printable(text))

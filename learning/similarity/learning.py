@@ -122,8 +122,6 @@ def _provenance(
 
 
 class _Tested:
-    """Measures test queries, and the time spent on it."""
-
     def __init__(self, index: InvertedIndex, test: MeasuredQueries, pairs: WordPairs, workers: int) -> None:
         began = perf_counter()
         self._measure = CollectionMeasure(index, test, pairs, workers)

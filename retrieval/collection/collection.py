@@ -72,8 +72,6 @@ class CollectionChanged(CairnError):
 
 @dataclass
 class _Read:
-    """Cached contents of a collection."""
-
     descriptor: Descriptor | None = None
     described_by: str | None = None  # the name or file that `descriptor` was found by
     extractor: "Extractor | None" = None

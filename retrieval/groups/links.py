@@ -164,13 +164,11 @@ class _LinkFile:
                 yield number, found
 
     def add(self, number: int, found: Iterable[Link]) -> None:
-        """Store the links of a photo."""
         self._new[number] = encode_links(found)
         if time.monotonic() - self._written >= _PAUSE:
             self.write()
 
     def write(self) -> None:
-        """Write additions."""
         if self._new:
             self._catalogue.write(keep_links, self._kind, self._new)
         self._new = {}
@@ -268,7 +266,6 @@ def linking_engine(collection: Collection) -> Engine:
 
 
 def _ask(engine: Engine, number: int) -> list[Link]:
-    """Query with the indexed features of a photo."""
     view = indexed_view(engine.index.images.features(number))
     depth = engine.options.verification.depth
     links: list[Link] = []

@@ -282,7 +282,6 @@ def _fetch_pages(
     counted: list[int],
     tell: Progress,
 ) -> None:
-    """Fetch the missing pictures of a manifest."""
     assert download.folder is not None
     _remove_leftovers(download.folder)
     state = _DownloadState.read(download.folder)

@@ -25,14 +25,10 @@ Values = dict[str, tuple[str, ...]]
 
 
 def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
-    """Store metadata of manifests for the photos of their pages. Title, date and tags are set once, when a page is
-    added, because people may edit them. Other columns follow the manifest.
+    """Store metadata of fetched manifests for the photos of their pages.
 
-    Parameters
-    ----------
-    collection : Collection
-    folders : iterable of Path
-        Of manifests that were fetched.
+    Title, date and tags are set once, when a page is added, because people may edit them. Other columns follow the
+    manifest.
     """
     known = collection.catalogue.known()
     for folder in folders:
@@ -51,17 +47,8 @@ def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
 
 
 def keep_values(collection: Collection, of_photo: Mapping[int, Values], labels: dict[str, str], mark: str) -> None:
-    """Store values of photos, except fields of photos that have the marking column: those were stored before.
-
-    Parameters
-    ----------
-    collection : Collection
-    of_photo : mapping of int to dict
-        Values by number, and by key.
-    labels : dict of str to str
-        How columns are written.
-    mark : str
-        The marking column, which all photos of manifests have.
+    """Store values of photos by number and key, except fields of photos with the marking column: those were stored
+    before.
     """
     earlier = collection.catalogue.read(values_by_number, list(of_photo), None)
     changed: dict[int, Values] = {}

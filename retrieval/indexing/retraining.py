@@ -103,8 +103,6 @@ def retrain(
 
 
 class _Retraining:
-    """One run of `retrain`."""
-
     def __init__(
         self, collection: Collection, options: RetrainOptions, workers: int, tell: Progress, report: RetrainReport
     ) -> None:
@@ -130,7 +128,6 @@ class _Retraining:
         self.report.images = len(self.images)
 
     def run(self) -> None:
-        """Retrain, resuming an earlier run."""
         # Results of an earlier run are valid while the collection has the vocabulary that it had then.
         before = self.collection.vocabulary_folder.name
         plan = {

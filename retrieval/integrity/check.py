@@ -90,8 +90,6 @@ def check_collection(folder: Path, *, catalogue: str | None = None, progress: Pr
 
 
 class _Check:
-    """One run of `check_collection`."""
-
     def __init__(self, findings: Findings, address: str | None) -> None:
         self.findings = findings
         self.folder = findings.folder
@@ -101,7 +99,6 @@ class _Check:
         self.database: Database | None = None
 
     def run(self) -> None:
-        """Check everything."""
         self._read_seal()
         self._check_catalogue()
         if self.address is None:
@@ -123,7 +120,6 @@ class _Check:
         self._note_others(vocabulary)
 
     def close(self) -> None:
-        """Close the connections."""
         if self.catalogue is not None:
             self.catalogue.close()
         if self.database is not None:

@@ -115,8 +115,6 @@ _MADE_AGAIN = {
 
 
 class _Repair:
-    """One run of `repair_collection`."""
-
     def __init__(self, folder: Path, address: str | None, report: RepairReport, features: Path | None) -> None:
         self.folder = folder
         self.address = address

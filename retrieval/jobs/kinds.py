@@ -81,19 +81,8 @@ class JobKind(BaseModel):
         return ""
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
-        """Arguments after the collection in the command line.
-
-        Parameters
-        ----------
-        collection : Path
-            Its folder.
-        roots : sequence of Path
-            Folders below which photos may be taken.
-
-        Raises
-        ------
-        OutsideError
-            Photos would be taken from elsewhere.
+        """Arguments after the collection in the command line; raises OutsideError for photos that are not below the
+        roots.
         """
         return []
 

@@ -54,19 +54,8 @@ class Child:
     server's terminal. The group stays in the session of the server: if that dies, the system wakes paused processes,
     and ends them. Others notice that their parent is gone.
 
-    Parameters
-    ----------
-    command : sequence of str
-        Arguments of ``cairn``.
-    told : callable
-        Called, in another thread, whenever the command reports progress.
-    parts : mapping of str to float
-        Steps of the command in order, and their approximate parts of its time; empty: unknown.
-
-    Raises
-    ------
-    OSError
-        No process can be begun.
+    `told` is called, in another thread, when the command reports progress. `parts` are the command's steps in order,
+    and their approximate parts of its time.
     """
 
     def __init__(

@@ -328,31 +328,9 @@ def make_answer(
 ) -> Answer:
     """Make the answer to some queries: the photos that have something in common with them, the best first.
 
-    Parameters
-    ----------
-    searcher : Searcher
-        Searcher of the queries.
-    asked, found : sequences
-        The query photos, and the result of each, optionally followed by the results of their mirror images.
-    top : int
-        Most photos to report.
-    match_all : bool
-        Whether these must match all queries.
-    wanted : PhotoFilter, optional
-        The filter.
-    passing : ndarray, optional
-        Numbers of the photos that pass it.
-    rejected : sequence of int
-        Numbers of photos marked as no match.
-
-    Returns
-    -------
-    Answer
-
-    Raises
-    ------
-    KeyError
-        A photo was removed from the collection since it was opened.
+    `found` has the result of each query, optionally followed by those of their mirror images. `passing` are the photos
+    that pass the filter `wanted`; `rejected` are marked as no match. Raises KeyError if a photo was removed from the
+    collection since it was opened.
     """
     rankings = searcher.aligned([one.answer for one in found], match_all=match_all, top=top)
     ranked = [

@@ -27,13 +27,7 @@ COMPILED = (
 
 
 def compile_all(tell: Progress | None = None) -> None:
-    """Load all compiled functions; compile missing ones, which takes about a minute on a new machine.
-
-    Parameters
-    ----------
-    tell : callable, optional
-        Called with the step ``compile``, the number of modules done, and their total.
-    """
+    """Load all compiled functions; compile missing ones, which takes about a minute on a new machine."""
     for done, module in enumerate(COMPILED):
         if tell is not None:
             tell("compile", done, len(COMPILED))

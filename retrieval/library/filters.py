@@ -15,18 +15,7 @@ Filter = PhotoFilter
 
 
 def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | None:
-    """Make a filter of its fields.
-
-    Parameters
-    ----------
-    where : PhotoFilter or mapping, optional
-        The fields of a `PhotoFilter`; None leaves a field out.
-
-    Raises
-    ------
-    CairnError
-        A field is unknown, or its value is not understood.
-    """
+    """Make a filter of the fields of a `PhotoFilter`; None leaves a field out."""
     if where is None or isinstance(where, PhotoFilter):
         return where
     if not isinstance(where, Mapping):
@@ -43,17 +32,9 @@ def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | 
 def filter_of(asked: Mapping[str, Any]) -> PhotoFilter:
     """Make a filter from the fields of an address or form.
 
-    Parameters
-    ----------
-    asked : mapping
-        Options of `FieldFilter`, by name; where (KEY=VALUE), as a list of texts; near, as LATITUDE,LONGITUDE,KM;
-        within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and empty values, and other keys,
-        are ignored.
-
-    Raises
-    ------
-    CairnError
-        One of them is not understood.
+    These are options of `FieldFilter`, by name; where (KEY=VALUE), as a list of texts; near, as LATITUDE,LONGITUDE,KM;
+    within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and empty values, and other keys, are
+    ignored.
     """
     values = {name: asked[name] for name in options_of(FieldFilter) if asked.get(name)}
     near = asked.get("near")

@@ -254,12 +254,7 @@ def save_files(
 def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any]) -> list[ImageRow]:
     """Return the photos to compare with a reference, each once; the reference may be among the given photos.
 
-    Raises
-    ------
-    PhotoNotFound
-        There is no such photo.
-    CairnError
-        They are too few or too many.
+    Raises CairnError if they are too few or too many.
     """
     own = asked.row.number if asked.row is not None else None
     rows = {}
@@ -297,33 +292,9 @@ def align_photos(
     checked: bool = False,
     progress: Progress | None = None,
 ) -> AlignedPhotos:
-    """Align photos with a reference.
+    """Align photos with a reference, which may have a box; `match` matches the reference with one of them.
 
-    Parameters
-    ----------
-    asked : QueryImage
-        The reference, with a box in it, or without.
-    rows : sequence of ImageRow
-        The other photos.
-    match : callable
-        Matches the reference with one of them.
-    most_pixels : int
-        Of a photo that is read.
-    checked : bool
-        Whether the files of the photos are known to be those that were indexed.
-    progress : callable, optional
-        Told step, done and total.
-
-    Returns
-    -------
-    AlignedPhotos
-
-    Raises
-    ------
-    CairnError
-        The reference cannot be read.
-    NotComparable
-        None of the photos matches it.
+    `checked` says that the files are known to be those that were indexed. Raises NotComparable if no photo matches.
     """
     options = ImageOptions(max_side=_READ, max_pixels=most_pixels)
     try:

@@ -180,25 +180,7 @@ class Match(_Drawn):
 
 
 def make_match(searcher: "Searcher", asked: "QueryImage", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
-    """Make the match of a query and a photo from a hit.
-
-    Parameters
-    ----------
-    searcher : Searcher
-        Searcher that made the hit.
-    asked : QueryImage
-        The query photo.
-    query : Query
-        Its features.
-    row : ImageRow
-        The other photo.
-    hit : Hit
-        Result for the other photo.
-
-    Returns
-    -------
-    Match
-    """
+    """Make the match of a query and a photo from a hit of the searcher."""
     image = searcher.index.images.features(hit.number)
     matches = hit.verification.matches
     frames = decode_geometry(image.columns, matches[:, 1])

@@ -235,15 +235,10 @@ class PhotoDate(NamedTuple):
 
 
 def read_clock(found: AlignedPhotos, decisions: ClockDecisions, dates: Mapping[int, PhotoDate]) -> PrintClock:
-    """Read the print clock of photos in one frame, with their dates by numbers.
+    """Read the print clock of photos in one frame, with their dates by numbers; decisions about other photos are
+    ignored.
 
-    Decisions about other photos are ignored.
-
-    Raises
-    ------
-    CairnError
-        Fewer than two are left, they have too few lines in common, or decisions about their order contradict each
-        other.
+    Raises CairnError if fewer than two are left, they have too few lines in common, or decisions contradict each other.
     """
     every = range(len(found.photos))
     out = {place for one in decisions.leave_out for place in _meant(found.photos, one)}
@@ -326,13 +321,7 @@ def decisions_of(told: Any) -> ClockDecisions:
 
 
 def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
-    """Replace the names of impressions in decisions by their numbers, as names may change.
-
-    Raises
-    ------
-    CairnError
-        An impression is not among those that are compared.
-    """
+    """Replace the names of impressions in decisions by their numbers, as names may change."""
     numbers: dict[int | str, int | str] = {
         one.name: one.number if one.number is not None else one.name for one in found.photos
     }
@@ -354,13 +343,7 @@ def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
 
 
 def keep_decisions(session: Session, key: str | None, decisions: ClockDecisions) -> None:
-    """Store decisions under a key; the defaults are not stored.
-
-    Raises
-    ------
-    CairnError
-        There is no key.
-    """
+    """Store decisions under a key; the defaults are not stored."""
     if key is None:
         raise CairnError(
             "Decisions are stored with a reference photo that is in the collection: choose one of its photos."

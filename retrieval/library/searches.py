@@ -37,14 +37,8 @@ _SEARCHERS, _QUERIES = 16, 8  # sizes of caches
 class Searches:
     """Searches one collection, and matches its photos, with cached searchers and queries.
 
-    It sees the collection as of the last `renew`. It is not thread-safe.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open.
-    cluster : ClusterWork, optional
-        Whose workers search it; this process otherwise.
+    It sees the collection as of the last `renew`. It is not thread-safe. The workers of a cluster, if there is one,
+    search.
     """
 
     def __init__(self, collection: Collection, cluster: "ClusterWork | None" = None) -> None:
@@ -111,28 +105,11 @@ class Searches:
         match_all: bool = False,
         within: NDArray[np.integer] | None = None,
     ) -> Answer:
-        """Search for one photo or several, among all photos or those that pass a filter.
+        """Search for one photo or several, among all photos or those that pass a filter, and are `within` some numbers.
 
-        Parameters
-        ----------
-        asked : sequence of QueryImage
-            Query photos. Photos marked as no match of one of them are left out of the answer.
-        options : SearchOptions
-        wanted : PhotoFilter, optional
-            Photos that may be found.
-        top : int
-            Most results.
-        match_all : bool
-            Whether results must match all queries.
-        within : ndarray, shape (n,), integer, optional
-            Numbers of photos that the search is limited to, in addition to the filter.
-
-        Raises
-        ------
-        CairnError
-            A photo cannot be read, or the collection lacks data that the engine needs.
-        CollectionChanged, KeyError
-            The collection has changed: renew, and search again.
+        With `match_all`, results must match all queries. Photos marked as no match of one of them are left out. Raises
+        CairnError if a photo cannot be read, or the collection lacks data that the engine needs; CollectionChanged or
+        KeyError if the collection has changed: renew, and search again.
         """
         if options.mirrored and match_all:
             raise CairnError("{--mirrored} looks for photos that match any of several, and not all.")
@@ -170,25 +147,9 @@ class Searches:
     ) -> Match:
         """Match a photo with one of the collection, with the geometry that some engines do without.
 
-        Parameters
-        ----------
-        asked : QueryImage
-            The query photo.
-        row : ImageRow
-            The photo of the collection.
-        options : SearchOptions
-            Options of matching; all turns are tried, and the query is not expanded.
-        turn : float, optional
-            Radians at which a search found the query, as in a search this also depends on other photos.
-        full : bool
-            Whether the search looked up all features at that turn.
-
-        Raises
-        ------
-        CairnError
-            The photo cannot be read, or the collection lacks data that the engine needs.
-        CollectionChanged, KeyError
-            The collection has changed: renew, and try again.
+        All turns are tried, and the query is not expanded. `turn` (radians) is that at which a search found the query,
+        as in a search this also depends on other photos, and `full` whether the search looked up all features at that
+        turn. Raises like `search`.
         """
         named = options.engine
         geometric = named if named == BEST else find_engine(named).explained_by or named

@@ -103,12 +103,8 @@ class SharedBooks(Report):
 def shared_books(collection: Collection, category: str | None = None) -> SharedBooks:
     """Find out which books share pictures.
 
-    Parameters
-    ----------
-    collection : Collection
-    category : str, optional
-        Count only finds of saved searches in this category, and their query photos. By default groups count too, and
-        finds that are sure or in any category other than "not related".
+    With a category, only finds of saved searches in it, and their query photos, count. By default groups count too, and
+    finds that are sure or in any category other than "not related".
     """
     catalogue = collection.catalogue
     linked, grouped = ([], True) if category is not None else _linked(collection)

@@ -43,23 +43,12 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Asking:
-    """Result of one saved search among new photos, or all.
-
-    Attributes
-    ----------
-    search : StoredSearch
-    asked : int
-        Number of photos searched.
-    found : tuple of int
-        Numbers of the photos found, the best first.
-    problem : str
-        Error of the search; "" if it succeeded. It is tried again with the same photos.
-    """
+    """Result of one saved search among new photos, or all."""
 
     search: StoredSearch
-    asked: int
-    found: tuple[int, ...] = ()
-    problem: str = ""
+    asked: int  # number of photos searched
+    found: tuple[int, ...] = ()  # numbers of the photos found, the best first
+    problem: str = ""  # error of the search; "" if it succeeded. It is tried again with the same photos
 
 
 SENT_SIDE = 2048
@@ -68,21 +57,11 @@ SENT_SIDE = 2048
 
 @dataclass(frozen=True)
 class SentPhoto:
-    """A query photo that is not in the collection.
+    """A query photo that is not in the collection."""
 
-    Attributes
-    ----------
-    sha256 : str
-        Of the original file.
-    picture : bytes
-        The stored JPEG copy.
-    factor : float
-        Ratio of pixels of the copy to those of the original.
-    """
-
-    sha256: str
-    picture: bytes
-    factor: float
+    sha256: str  # of the original file
+    picture: bytes  # the stored JPEG copy
+    factor: float  # ratio of pixels of the copy to those of the original
 
 
 def keep_search(
@@ -93,30 +72,10 @@ def keep_search(
     sent: SentPhoto | None = None,
     **more: Any,
 ) -> int:
-    """Save a search, with its query photo if that is not in the collection.
+    """Save a search, with its query photo if that is not in the collection; return its number.
 
-    Parameters
-    ----------
-    session : Session
-    name : str
-    queries : sequence of mapping
-        Query photos, each with ``photo``, a number, missing for a photo outside the collection; and ``box``.
-    options : mapping
-        Options of the search.
-    sent : SentPhoto, optional
-        Photo outside the collection. Boxes are in its pixels; its rejections are copied to the stored copy.
-    **more
-        See `retrieval.catalogue.curation.saved.save_search`.
-
-    Returns
-    -------
-    int
-        Its number.
-
-    Raises
-    ------
-    CairnError
-        The name is empty or taken; or there are too many searches.
+    Each query has ``photo``, a number, missing for a photo outside the collection; and ``box``. For `more` see
+    `save_search`. Boxes are in pixels of `sent`, the photo outside; its rejections are copied to the stored copy.
     """
     stored, picture = [dict(one) for one in queries], None
     if sent is not None:
@@ -138,23 +97,6 @@ def ask_standing(
 
     Each is one search restricted to new photos: they are scored as in a search of the whole collection, and the best of
     them are verified. Photos found get the tag of the search, if it has one.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open.
-    progress : callable, optional
-        Called with the number of searches done.
-
-    Returns
-    -------
-    list of Asking
-        One for each standing search.
-
-    Raises
-    ------
-    CairnError
-        The catalogue cannot be read or written.
     """
     standing = [one for one in collection.catalogue.read(saved_searches) if one.standing]
     tell = progress or (lambda step, done, of: None)
@@ -183,13 +125,7 @@ def ask_standing(
 
 
 def ask_all(collection: Collection, search: StoredSearch) -> Asking:
-    """Run a saved search on all photos, and store its finds: see `keep_finds`.
-
-    Raises
-    ------
-    CairnError
-        It cannot be run.
-    """
+    """Run a saved search on all photos, and store its finds: see `keep_finds`."""
     finds = find_everywhere(Searches(collection), search.id)
     collection.catalogue.write(keep_finds, search.id, finds, None)
     return Asking(search, len(collection.catalogue.read(numbers_of)), tuple(one.number for one in finds))
@@ -203,12 +139,8 @@ def find_everywhere(searches: Searches, search: int) -> list[Find]:
 def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.integer] | None) -> list[Find]:
     """Run a saved search on some photos, or on all; return its finds, the best first.
 
-    Among some photos, only sure finds; among all, at most `MOST`, including likely ones, as a user reviews them.
-
-    Raises
-    ------
-    CairnError
-        It cannot be run: a query photo is missing, or the collection lacks data that the search needs.
+    Among some photos, only sure finds; among all, at most `MOST`, including likely ones, as a user reviews them. Raises
+    CairnError if a query photo is missing, or the collection lacks data that the search needs.
     """
     collection = searches.collection
     how = search.query.get("options", {})

@@ -63,14 +63,7 @@ class TeiFile:
 
 
 def matches_text(page: Mapping[str, Any], title: str = "Matches") -> str:
-    """Write annotations of matches as links between zones, with the probability of each as its certainty.
-
-    Parameters
-    ----------
-    page : dict
-        An ``AnnotationPage``, as `retrieval.library.annotations` makes it.
-    title : str
-    """
+    """Write annotations of matches as links between zones, with the probability of each as its certainty."""
     file = TeiFile(title)
     links = [(file.zone(one["target"]), file.zone(one["body"][0]), one["probability"]) for one in page["items"]]
     if links:
@@ -85,15 +78,7 @@ def occurrences_text(
     photos: Mapping[int, "Photo"],
     title: str,
 ) -> str:
-    """Write occurrences of a motif as a list of books and pages, each of which points to a zone by its ``facs``.
-
-    Parameters
-    ----------
-    occurrences : iterable of Occurrence
-    photos : mapping of int to Photo
-        By number.
-    title : str
-    """
+    """Write occurrences of a motif as a list of books and pages, each of which points to a zone by its ``facs``."""
     file = TeiFile(title)
     listed = None
     for one in occurrences:

@@ -42,13 +42,7 @@ class TextRegions:
 
 
 def find_text_regions(photo: Path) -> TextRegions | None:
-    """Read the ALTO or PAGE XML of a photo: that of its name, next to it or in a folder page or alto, or by METS.
-
-    Returns
-    -------
-    TextRegions or None
-        None if there is no such file, or it cannot be read.
-    """
+    """Read the ALTO or PAGE XML of a photo: that of its name, next to it or in a folder page or alto, or by METS."""
     for path in _candidates(photo):
         content = read_own(path)
         found = None if content is None else read_text_regions(content)
