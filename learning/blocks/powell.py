@@ -94,10 +94,10 @@ def maximise_area(
     progress: Step | None = None,
 ) -> list[Trial]:
     """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and return all
-    evaluations. The best one is the result: the method may end elsewhere. `area` must be deterministic.
+    trials.
 
-    `parameters`: the parameters to learn and their limits. Positive ones are searched on a logarithmic scale, so that
-    one step suits small and large values. `trials`: evaluations recorded earlier; new ones are added.
+    The best one is the result: the method may end elsewhere. `area` must be deterministic. Positive parameters are
+    searched on a logarithmic scale, so that one step suits small and large values. Trials recorded earlier are reused.
     """
     options, trials = options or PowellOptions(), trials or Trials()
     evaluated: list[Trial] = []

@@ -107,9 +107,7 @@ def learn_boosted(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntBoosted:
-    """Learn a boosted descriptor. `learners`: existing ones to use instead of a search: the first ``options.learners``
-    of them.
-    """
+    """Learn a boosted descriptor, from a search or from the first of existing weak learners."""
     tell = progress or (lambda step, done, of: None)
     rng = np.random.default_rng(options.seed)
     rounds: list[Round] = []

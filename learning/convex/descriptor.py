@@ -91,9 +91,10 @@ def learn_descriptor(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Learnt:
-    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2). `pooling`: for the stage "projection", the pooling
-    regions whose descriptor is projected. `tests`: folders of labelled patches on which all models tried are measured
-    in the end; they do not affect the choice.
+    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2).
+
+    `pooling` are the regions whose descriptor the stage "projection" projects. All models tried are measured on the
+    folders of `tests` in the end, which do not affect the choice.
     """
     check_pooling(options.stage, options.base, pooling)
     learner = _WithLabels(sources, work, options, workers, progress or (lambda step, done, of: None))

@@ -63,8 +63,8 @@ class Learner(ABC, Generic[Kind]):
 def learn_stages(
     learner: Learner[Kind], stage: str, base: str, pooling: Pooling | None
 ) -> tuple[LearntModel, Kind | None, Kind | None]:
-    """Learn the requested stages in turn. Returns the descriptor, and the chosen model of the pooling and of the
-    projection or whitening; None for one that was not learnt.
+    """Learn the requested stages; return the descriptor, and the models of pooling and projection or whitening, if
+    learnt.
     """
     chosen: Kind | None = None
     projected: Kind | None = None

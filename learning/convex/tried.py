@@ -98,8 +98,9 @@ def measure_tried(
     workers: int = 1,
     progress: Progress,
 ) -> list[Tested]:
-    """Measure models on test pairs, folder by folder, reusing the results of a stopped run. `model_of` returns None for
-    a model that describes nothing.
+    """Measure models on test pairs, folder by folder, reusing the results of a stopped run.
+
+    `model_of` returns None for a model that describes nothing.
     """
     check_tests(folders)
     measured = _read(work / TESTED)

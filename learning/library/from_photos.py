@@ -212,10 +212,7 @@ def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:
 def _mine(
     source: PhotoSource, folder: Path, options: MiningOptions, workers: int, progress: Progress
 ) -> tuple[Path, list[dict[str, str]]]:
-    """Mine the photos of a collection, unless already done.
-
-    Returns the file, named by photos and settings, and the unusable photos.
-    """
+    """Mine the photos of a collection, unless already done; return the file, and the unusable photos."""
     assert source.collection is not None
     own = source.collection.options
     mining = replace(options, features=own.features, image=own.image)

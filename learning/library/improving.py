@@ -1,7 +1,6 @@
 """Improve the search of a collection: learn from its own photos, judge, and index again if searches find more.
 
-The collection can be searched as before until all photos are indexed again. The next run resumes a stopped one: results
-are stored in the folder `improve` of the collection.
+The collection can be searched until all photos are indexed again. The next run resumes a stopped one from `improve`.
 """
 
 import datetime
@@ -95,8 +94,9 @@ def improve(
     catalogue: str | None = None,
     progress: Telling = None,
 ) -> Improvement:
-    """Learn a descriptor from a collection's own photos, without labels, and use it if searches find more. Raises
-    CollectionLocked while another process improves the collection, or changes it.
+    """Learn a descriptor from a collection's own photos, without labels, and use it if searches find more.
+
+    Raises CollectionLocked while another process improves the collection, or changes it.
     """
     options = options or ImproveOptions()
     with telling(progress, TITLES) as tell, Collection.open(folder, catalogue=catalogue) as collection:

@@ -100,9 +100,10 @@ def mine_matches(
     workers: Workers = 1,
     progress: Progress = lambda step, done, of: None,
 ) -> MiningReport:
-    """Mine matches from photos, and write them to a file (see `learning.mining.matches`). Homographies are estimated
-    from matches of descriptors, or known from rendering views. Then P(x) and N(x) of each feature x of a first photo
-    follow from the overlap of measurement regions alone.
+    """Mine matches from photos, and write them to a file (see `learning.mining.matches`).
+
+    Homographies are estimated from matches of descriptors, or known from rendering views. Then P(x) and N(x) of each
+    feature x of a first photo follow from the overlap of measurement regions alone.
     """
     folder = work or out.with_name(f"{out.name}.mining")
     how, proposed, viewed = _propose(source, options)
