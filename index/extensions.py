@@ -198,9 +198,7 @@ def extensions(kind: str) -> list[Extension]:
 
 
 def find(kind: str, name: str) -> Extension | None:
-    """Find an extension by its place or name, None if there is no such extension; raises CairnError if two have that
-    name.
-    """
+    """Find an extension by its place or name, None if there is none; raises CairnError if two have that name."""
     every = extensions(kind)
     by_place = [one for one in every if one.place == name]
     matches = by_place or [one for one in every if one.name == name]

@@ -268,9 +268,7 @@ class InvertedIndex(WordWeights):
 
     @cached_property
     def word_norms(self) -> NDArray[np.float64]:
-        """Euclidean norm of the idf of each image's distinct words, (N,), in the order of `image_numbers`. It takes a
-        pass over the words of all images.
-        """
+        """Euclidean norms (N,) of the idf of each image's distinct words; takes a pass over all words."""
         squares = np.square(self.idf)
         parts: list[NDArray[np.float64]] = [np.zeros(0)]
         for segment in self.segments:

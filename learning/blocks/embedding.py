@@ -107,9 +107,7 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
 
 
 def regularised(eigenvalues: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-    """Raise the smallest eigenvalues (n,) of B, up to a share `alpha` of their sum, to the largest of them (equations
-    20, 21).
-    """
+    """Raise the smallest eigenvalues (n,) of B, a share `alpha` of their sum, to their largest (equations 20, 21)."""
     tails = np.cumsum(eigenvalues[::-1])[::-1]
     noise = np.flatnonzero(tails <= alpha * tails[0])
     floor = eigenvalues[noise[0]] if len(noise) else 0.0

@@ -72,9 +72,7 @@ def load_pairs(
     seed: int = 0,
     progress: Step | None = None,
 ) -> BlockPairs:
-    """Read the patches, resampled to `size`, of at most `limit` pairs (0: all), equally many of each source, half
-    matches.
-    """
+    """Read patches, resampled to `size`, of at most `limit` pairs (0: all), equally of each source, half matches."""
     most = pairs_of_each(limit, len(sources))
     chosen = [_draw(getattr(source, split), most, seed) for source in sources]
     used, first, second, match = patches_used(chosen)

@@ -23,9 +23,7 @@ class Anchors:
 
     @classmethod
     def of(cls, matches: MinedMatches, features: NDArray[np.int64], hardest: NDArray[np.int32]) -> "Anchors":
-        """Make them of features and negatives (F, k), possibly repeated, padded with -1; features without any are left
-        out.
-        """
+        """Make them of features and negatives (F, k), padded with -1; features without any are left out."""
         some = (hardest >= 0).any(axis=1)
         features, hardest = features[some], np.sort(hardest[some], axis=1)
         new = hardest >= 0

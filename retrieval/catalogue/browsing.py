@@ -164,9 +164,7 @@ def _columns(session: Session, query: sa.Select[*tuple[Any, ...]], *kinds: type[
 
 
 def shapes_of(session: Session, wanted: PhotoFilter = SHOWN, order: str = NAME) -> NDArray[np.int64]:
-    """Return number, width and height (pixels; 0: unknown), (N, 3), of the indexed photos that pass a filter, in an
-    order.
-    """
+    """Return number, width and height (0: unknown), (N, 3), of indexed photos that pass a filter, in an order."""
     query = sa.select(
         ImageRow.number, *(sa.func.coalesce(side, 0).label(side.key) for side in (ImageRow.width, ImageRow.height))
     ).where(ImageRow.name.is_not(None), *passing_conditions(session, wanted))

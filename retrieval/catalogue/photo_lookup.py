@@ -30,9 +30,7 @@ class PhotoLookup:
     near: Sequence[Path] = ()  # folders that paths may begin in, in addition to the working folder
 
     def find(self, called: str) -> int | str:
-        """Number of a photo by its name, path or file name: exact, ignoring case, or without extension. Otherwise a
-        reason.
-        """
+        """Number of a photo by name, path or file name: exact, ignoring case, or without extension; or a reason."""
         numbers = self.find_all(called)
         if len(numbers) == 1:
             return numbers[0]

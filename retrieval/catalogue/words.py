@@ -54,9 +54,7 @@ def lacks_words(session: Session) -> bool:
 
 
 def write_words(session: Session, numbers: Sequence[int]) -> None:
-    """Replace the stored words of indexed photos by the current ones; the first call in a catalogue stores those of
-    all.
-    """
+    """Replace the stored words of indexed photos by the current ones; at the first call, of all photos."""
     session.flush()
     if not numbers:
         return

@@ -128,8 +128,6 @@ def given(context: typer.Context, *names: str) -> list[str]:
 
 
 def option_flag(context: typer.Context, name: str) -> str:
-    """Return the option of a parameter as written on the command line, such as ``--max-side`` or
-    ``--upright/--rotated``.
-    """
+    """Return the option of a parameter as typed, such as ``--max-side`` or ``--upright/--rotated``."""
     (one,) = (one for one in context.command.params if one.name == name)
     return "/".join([*one.opts[:1], *one.secondary_opts[:1]])

@@ -29,9 +29,7 @@ class BinReport:
 
 
 def take_out(session: Session, numbers: Sequence[int], *, for_good: bool = False) -> int:
-    """Remove photos from the collection, return how many; `for_good` excludes them when their folders are indexed
-    again.
-    """
+    """Remove photos, return how many; `for_good` excludes them when their folders are indexed again."""
     present = sorted(names_of(session, numbers))
     make_tombstones(session, present, for_good=for_good)
     return len(present)

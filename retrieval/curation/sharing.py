@@ -84,9 +84,7 @@ def last_day(days: int | None = None, expires: str | None = None) -> str:
 
 
 def share(folder: Path, album: int, expires: str, by: str | None = None) -> tuple[str, ShareLink]:
-    """Make a link to an existing album, until a day from `last_day`; return its token, which is not stored, and the
-    link.
-    """
+    """Make a link to an existing album until a day; return its token, which is not stored, and the link."""
     token, hashed = new_token()
     created = datetime.now(UTC).isoformat(timespec="seconds")
     link = ShareLink(hashed, *_place(folder), album, created, expires, by)

@@ -233,9 +233,7 @@ def found_numbers(
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:
-    """Connected components of a graph of numbers, by their smallest numbers. `numbers`: further nodes; those without
-    edges are separate components.
-    """
+    """Connected components of a graph of numbers, and of further nodes without edges, by their smallest numbers."""
     ends = np.array(list(pairs), np.int64).reshape(-1, 2)
     nodes, places = np.unique(np.concatenate([ends.ravel(), np.array(list(numbers), np.int64)]), return_inverse=True)
     one, other = places[: ends.size].reshape(-1, 2).T

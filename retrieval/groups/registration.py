@@ -81,9 +81,7 @@ def register_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[tuple[int, int], Registered]:
-    """Find linked photos that are one picture, a part of one, or one with a rim, by their thumbnails. Photos that
-    cannot be read are ignored.
-    """
+    """Find linked photos that are one picture, a part of one, or one with a rim, by their readable thumbnails."""
     wanted = []
     for link in links:
         shares = shown_shares(link, rows[link.asked], rows[link.found], options)

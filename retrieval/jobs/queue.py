@@ -131,9 +131,7 @@ class Queue:
             return self.job(number)
 
     def jobs(self, collection: str | None = None, ended: int | None = None) -> list[QueuedJob]:
-        """List the jobs of a collection, or of all, in the order in which they were added, with only the last `ended`
-        ones.
-        """
+        """List the jobs of a collection, or of all, as they were added, with only the last `ended` ones."""
         return [self._job(row) for row in self._store.rows(collection, ended)]
 
     def job(self, number: int) -> QueuedJob:

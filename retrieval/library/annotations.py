@@ -82,9 +82,7 @@ def answer_page(
     photo_of: Callable[[str], "Photo | None"],
     address_of: Callable[["Photo"], str] | None = None,
 ) -> dict[str, Any]:
-    """Make annotations of the results of a search, from the query or its box to its region in a photo: see
-    `annotation_page`.
-    """
+    """Make annotations of results, from the query or its box to its region in a photo: see `annotation_page`."""
     items, photo_of = [], cache(photo_of)
     for result in answer:
         query = answer.queries[result.query_index]

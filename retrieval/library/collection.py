@@ -446,7 +446,7 @@ class Collection(Decisions):
         Returns
         -------
         Impressions
-            Photos that do not match the reference are told in `left_out`.
+            Photos that do not match the reference are in `left_out`.
 
         Raises
         ------
@@ -502,7 +502,7 @@ class Collection(Decisions):
         Returns
         -------
         PrintClock
-            Photos that do not match the reference are told in `left_out`.
+            Photos that do not match the reference are in `left_out`.
 
         Raises
         ------

@@ -76,9 +76,7 @@ def open(
 
 
 def open_named(folder: Path, *, catalogue: str | None = None, cluster: "ClusterWork | None" = None) -> Collection:
-    """Open a collection without making its path absolute, so that messages name it as the user did. The working folder
-    must not change.
-    """
+    """Open a collection without making its path absolute, for messages; the working folder must not change."""
     refuse_mixture()
     return Collection(Opened.open(folder, catalogue=catalogue), cluster)
 

@@ -114,9 +114,7 @@ def cut_tiles(picture: NDArray[np.uint8]) -> bytes:
 def encode_part(
     part: NDArray[np.uint8], quality: int, *, mirrored: bool, degrees: int, colours: str, format: str
 ) -> bytes:
-    """Encode a part of a photo, (height, width, 3) uint8: mirrored, then rotated clockwise, in colours of the IIIF
-    image API.
-    """
+    """Encode a part of a photo, (height, width, 3) uint8, mirrored, then rotated clockwise, as in IIIF."""
     turned = np.rot90(part[:, ::-1] if mirrored else part, -degrees // 90)
     picture = Image.fromarray(np.ascontiguousarray(turned))
     if colours != "color":

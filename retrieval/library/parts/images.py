@@ -94,9 +94,7 @@ def as_photo(image: ArrayLike | Image.Image, options: ImageOptions | None = None
 
 
 def as_colour(image: ArrayLike | Image.Image, max_side: int = 0) -> NDArray[np.uint8]:
-    """Convert an image in memory (see `as_image`) for display: RGB (H, W, 3) uint8, reduced to `max_side` (0: no
-    limit).
-    """
+    """Convert an image in memory (see `as_image`) for display: RGB (H, W, 3) uint8, at most `max_side` (0: any)."""
     return colour_of_image(_as_bytes(image), ImageOptions(max_side=max_side))
 
 
