@@ -90,8 +90,8 @@ class Ran:
         if not self.wants_json:
             assert self.out == ""
         else:
-            told = json.loads(self.out)
-            assert told["error"] == sentence and told.keys() <= {"error", "kind"}
+            reported = json.loads(self.out)
+            assert reported["error"] == sentence and reported.keys() <= {"error", "kind"}
         return sentence
 
 

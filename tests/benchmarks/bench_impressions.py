@@ -143,11 +143,11 @@ def main() -> None:
             began = time.perf_counter()
             pair = compare(block, make(block, seed), seed, 0.5 if arguments.coarse else 1.0)
             figures.note(pair, time.perf_counter() - began)
-        told = " | ".join(str(figures.verdicts[verdict]) for verdict in VERDICTS)
+        reported = " | ".join(str(figures.verdicts[verdict]) for verdict in VERDICTS)
         low, middle, high = np.nanquantile(figures.displacements, [0, 0.5, 1])
         first, second = np.median(figures.missing, axis=0)
         print(
-            f"{kind} | {told} | {low:.3f}, {middle:.3f}, {high:.3f} | {first:.1%}, {second:.1%} | "
+            f"{kind} | {reported} | {low:.3f}, {middle:.3f}, {high:.3f} | {first:.1%}, {second:.1%} | "
             f"{np.median(figures.seconds):.1f}",
             flush=True,
         )

@@ -206,9 +206,9 @@ def private_memory(server: int) -> list[float]:
     found = []
     for process in psutil.Process(server).children(recursive=True):
         with contextlib.suppress(OSError):
-            told = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+            reported = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
             # Without pages of files, which others share as soon as they read them too.
-            found.append(sum(int(kilobytes) for kilobytes in re.findall(r"Private_Dirty:\s+(\d+)", told)) / 1e6)
+            found.append(sum(int(kilobytes) for kilobytes in re.findall(r"Private_Dirty:\s+(\d+)", reported)) / 1e6)
     return sorted((round(size, 3) for size in found), reverse=True)
 
 

@@ -141,13 +141,13 @@ def ask(searcher: Searcher, rows: Sequence[ImageRow], top: int, costs: Costs, cl
     found = []
     for row in rows:
         before, front, start, messages = clock.others(), time.process_time(), time.perf_counter(), clock.messages()
-        told = answer(searcher, row, top)
+        reported = answer(searcher, row, top)
         costs.wall.append(1000 * (time.perf_counter() - start))
         costs.front.append(1000 * (time.process_time() - front))
         costs.messages.append(clock.messages() - messages)
         costs.cpu.append(costs.front[-1] + 1000 * (clock.others() - before))
-        assert not told["missing_shards"]
-        found.append(told["results"])
+        assert not reported["missing_shards"]
+        found.append(reported["results"])
     return found
 
 

@@ -144,12 +144,12 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print("SQLite")
-        for told in measure(folder, arguments.photos, arguments.rounds):
-            print(*told, sep="\t", flush=True)
+        for reported in measure(folder, arguments.photos, arguments.rounds):
+            print(*reported, sep="\t", flush=True)
     with contextlib.suppress(pytest.skip.Exception), Server() as server:
         print("PostgreSQL")
-        for told in measure(server.new_database(), arguments.photos, arguments.rounds):
-            print(*told, sep="\t", flush=True)
+        for reported in measure(server.new_database(), arguments.photos, arguments.rounds):
+            print(*reported, sep="\t", flush=True)
 
 
 if __name__ == "__main__":

@@ -108,9 +108,9 @@ def test_the_wheels_need_only_libraries_that_the_image_has() -> None:
     # OpenCV, faiss and NumPy are those with most libraries; what lies beside a wheel's own came with it.
     files = [path for name in ("cv2", "faiss", "numpy") for path in (folder / name).rglob("*.so*")]
     english = os.environ | {"LC_ALL": "C"}
-    told = subprocess.run(["ldd", *map(str, files)], capture_output=True, text=True, env=english).stdout
-    needed = {Path(path).name for path in re.findall(r"=> (/.+) \(0x", told) if "site-packages" not in path}
-    assert "libc.so.6" in needed and "not found" not in told
+    reported = subprocess.run(["ldd", *map(str, files)], capture_output=True, text=True, env=english).stdout
+    needed = {Path(path).name for path in re.findall(r"=> (/.+) \(0x", reported) if "site-packages" not in path}
+    assert "libc.so.6" in needed and "not found" not in reported
     # Of libc6, libgcc-s1, libstdc++6 and zlib1g, without which Debian's apt does not run.
     has = r"lib(c|m|mvec|dl|pthread|rt|util|resolv|gcc_s|stdc\+\+|z)\.so\.\d+"
     assert [name for name in needed if not re.fullmatch(has, name)] == []

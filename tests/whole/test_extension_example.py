@@ -81,8 +81,8 @@ def test_a_collection_made_with_it_is_searched_by_photos_files_and_boxes(
     example: Path, photos: Path, tmp_path: Path, cairn: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tmp_path / "c.cairn"
-    told = cairn("index", made, photos, "--features-from", "onnx", "--words", 200, "--workers", 1, "--json").json
-    assert (told["added"], told["failed"]) == (4, [])
+    reported = cairn("index", made, photos, "--features-from", "onnx", "--words", 200, "--workers", 1, "--json").json
+    assert (reported["added"], reported["failed"]) == (4, [])
     kept = read_options(made / "collection.toml")
     assert kept.extensions == (f"{PLACE} 0.1.0",) and kept.features.extractor == PLACE
     assert kept.descriptor == "foreign:tiny:32"

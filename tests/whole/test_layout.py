@@ -231,8 +231,8 @@ def test_functions_have_at_most_eight_parameters_and_sixty_lines_and_classes_nam
             if len(taken) - (taken[:1] in (["self"], ["cls"])) > 8:
                 many.append(f"{module}.{node.name}")
             said = node.body[0] if ast.get_docstring(node) is not None else None
-            told = int(said.end_lineno or 0) - said.lineno + 1 if said is not None else 0
-            if int(node.end_lineno or 0) - node.lineno + 1 - told > 60:
+            reported = int(said.end_lineno or 0) - said.lineno + 1 if said is not None else 0
+            if int(node.end_lineno or 0) - node.lineno + 1 - reported > 60:
                 long.append(f"{module}.{node.name}")
     shared = [name for name, count in names.items() if count > 1]
     assert len(many) <= MANY_PARAMETERS and len(long) <= LONG_FUNCTIONS and len(shared) <= SHARED_NAMES, (many, long)

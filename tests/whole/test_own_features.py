@@ -86,8 +86,8 @@ def test_objects_are_found_where_they_are(scenes: Scenes, cairn: Cairn, tmp_path
     collection = make(cairn, tmp_path / "own.cairn", scenes, "sift", "--keep-descriptors")
     facts = cairn("info", collection, "--json").json
     assert (facts["descriptor"]["name"], facts["descriptor"]["dim"]) == ("foreign:sift:128", 128)
-    told = cairn("info", collection).out
-    assert "foreign:sift:128" in told and "places, scales and angles, another program's" in told
+    reported = cairn("info", collection).out
+    assert "foreign:sift:128" in reported and "places, scales and angles, another program's" in reported
     for engine in ("tf-idf-sp", "raw"):
         result = cairn("query", collection, "coffee/0.png", "--box", *BOX, "--engine", engine, "--json").json
         check_answer(scenes, result, most=5)

@@ -58,7 +58,7 @@ def served_site(site: Path) -> Iterator[str]:
     """Its address on a server of this machine: of files alone, a browser lets scripts read nothing."""
 
     class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *told: object) -> None:
+        def log_message(self, *reported: object) -> None:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:

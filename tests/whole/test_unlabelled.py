@@ -198,11 +198,11 @@ def test_from_a_collection_of_which_nothing_overlaps_views_of_its_photos_are_lea
 ) -> None:
     of = index(cairn, tmp_path / "apart", *(made.photos / f"{name}0.png" for name in SHOWN))
     file, page = tmp_path / "d.npz", tmp_path / "r.html"
-    told = cairn("learn", "descriptor", of, "--out", file, "--report", page, "--workers", 1, "--json").json
+    reported = cairn("learn", "descriptor", of, "--out", file, "--report", page, "--workers", 1, "--json").json
     model = load_model(file)
     assert model.name == "rootsift-white" and model.provenance["matches"]["proposals"] == "views"
-    assert told["image_pairs"]["training"] + told["image_pairs"]["validation"] == len(SHOWN)
-    assert told["verdict"]["outcome"] == "cannot say"
+    assert reported["image_pairs"]["training"] + reported["image_pairs"]["validation"] == len(SHOWN)
+    assert reported["verdict"]["outcome"] == "cannot say"
     shown = re.findall(r'alt="Close-up of (\w+) and (\w+)-view-\w+" src="data:image/jpeg;base64,', page.read_text())
     assert shown and all(one == other for one, other in shown)
     assert "was rendered" in page.read_text() and str(tmp_path) not in page.read_text()

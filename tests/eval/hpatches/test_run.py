@@ -322,8 +322,8 @@ def test_files_that_do_not_fit_are_said(root: Path, folder: Path, tasks: Path, t
 def test_python_measures_what_the_command_prints(root: Path, folder: Path, cairn: Cairn) -> None:
     printed = cairn("evaluate", "hpatches", root, "--descriptions", folder, "--l1", "--seed", 3, "--json").json
     found = library.evaluate_hpatches(root, descriptions=folder, distance="l1", seed=3)
-    told = found.to_dict()
-    assert {key: one for key, one in told.items() if key != "seconds"} == {
+    reported = found.to_dict()
+    assert {key: one for key, one in reported.items() if key != "seconds"} == {
         key: one for key, one in printed.items() if key != "seconds"
     }
     for task in ("verification", "matching", "retrieval"):

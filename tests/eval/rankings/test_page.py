@@ -56,7 +56,9 @@ def report() -> RankingReport:
 def test_the_page_shows_the_worst_first_with_right_wrong_and_junk(tmp_path: Path, photos: PhotoFiles) -> None:
     path = tmp_path / "page.html"
     seen: list[tuple[str, int, int]] = []
-    write_page(path, report(), photos, title=NASTY, facts={NASTY: NASTY}, progress=lambda *told: seen.append(told))
+    write_page(
+        path, report(), photos, title=NASTY, facts={NASTY: NASTY}, progress=lambda *reported: seen.append(reported)
+    )
     text = path.read_text(encoding="utf-8")
     assert seen == [("page", 1, 2), ("page", 2, 2)]
     bad, good = text.split("<article>")[1:]

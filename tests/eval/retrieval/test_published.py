@@ -22,8 +22,8 @@ def test_each_paper_has_its_detector_its_words_and_one_turn() -> None:
     assert {(one["words"], one["turns"], one["soft"], one["vocabulary_photos"]) for one in found.values()} == {
         (500_000, 1, 1, "all")
     }
-    told = ("detector", "measurement_scale", "upright", "descriptor", "engine", "expand")
-    assert {name: tuple(one[option] for option in told) for name, one in found.items()} == {
+    reported = ("detector", "measurement_scale", "upright", "descriptor", "engine", "expand")
+    assert {name: tuple(one[option] for option in reported) for name, one in found.items()} == {
         "simonyan14": ("dog-affine", 12.5, True, "rootsift", "tf-idf-sp", "none"),
         "simonyan14/table5": ("hessian-affine", 3**0.5, False, "sift", "tf-idf-sp", "none"),
         "yan13": ("hessian-affine", None, False, "rootsift", "tf-idf", "none"),

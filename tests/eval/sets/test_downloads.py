@@ -46,11 +46,11 @@ def get(folder: Path, *addresses: Address) -> bytes:
 
 def test_a_cut_connection_goes_on_where_it_ended(server: FileServer, tmp_path: Path) -> None:
     url = server.add("a", CONTENT, cuts=[100_000, 100_000, 200_000], refusals=[503])
-    told: list[tuple[int, int]] = []
-    got = fetch("set.tgz", (address(url),), tmp_path, lambda done, of: told.append((done, of)), wait=0)
+    reported: list[tuple[int, int]] = []
+    got = fetch("set.tgz", (address(url),), tmp_path, lambda done, of: reported.append((done, of)), wait=0)
     assert got.path.read_bytes() == CONTENT and got.address == url
     assert [asked for _, asked in server.asked] == [None, None, *["bytes=100000-"] * 2, "bytes=200000-"]
-    assert told[-1] == (len(CONTENT), len(CONTENT)) and told == sorted(told)
+    assert reported[-1] == (len(CONTENT), len(CONTENT)) and reported == sorted(reported)
     assert fetch("set.tgz", (address(url),), tmp_path).address is None  # it exists: no request
     assert len(server.asked) == 5
 

@@ -185,10 +185,10 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
         firsts = np.searchsorted(photo.words, photo.words)
         for j, word, i, distance in matches_of(photo, query, most, of_a_word):
             expected_matches.append((place, j, word, i - int(firsts[i]), distance))
-    told = zip(
+    reported = zip(
         *(getattr(found, name).tolist() for name in ("photos", "query", "words", "ranks", "distances")), strict=True
     )
-    assert list(told) == expected_matches
+    assert list(reported) == expected_matches
     # So are the scores.
     assert scores.dtype == np.float32 and (scores >= 0).all()
     np.testing.assert_allclose(scores, scores_of(there, query, bits, options, of_a_word), rtol=1e-5, atol=1e-7)

@@ -46,13 +46,13 @@ def test_lists_are_read_back_one_by_one_some_and_all(data, case, block, long) ->
         lengths, values = found.decode(np.array(asked, np.int64))
         assert lengths.tolist() == [len(lists[k]) for k in asked]
         assert values.tolist() == [value for k in asked for value in lists[k]]
-        following, told = 0, []
+        following, reported = 0, []
         for first, lengths, values in found.blocks():
             assert first == following
             assert lengths.tolist() == [len(some) for some in lists[first : first + len(lengths)]]
             following += len(lengths)
-            told += values.tolist()
-        assert following == len(lists) and told == joined(lists).tolist()
+            reported += values.tolist()
+        assert following == len(lists) and reported == joined(lists).tolist()
 
 
 @pytest.mark.slow

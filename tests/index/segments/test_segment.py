@@ -474,8 +474,8 @@ def test_near_entries_are_all_those_that_differ_in_few_bits(
                 if distance <= most:
                     expected.add((k, image, rank, distance))
     columns = (found.rows, found.images, found.ranks, found.distances)
-    told = list(zip(*(column.tolist() for column in columns), strict=True))
-    assert len(told) == len(set(told)) and set(told) == expected and (expected or vocabulary == 10**6)
+    reported = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert len(reported) == len(set(reported)) and set(reported) == expected and (expected or vocabulary == 10**6)
 
 
 def test_what_rots_in_lists_is_refused_or_a_place_in_the_segment(tmp_path: Path) -> None:

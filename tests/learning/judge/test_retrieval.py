@@ -49,10 +49,10 @@ def queries_of(collection: Collection) -> tuple[list[BoxQuery], dict[int, str]]:
 
 def test_the_figures_are_those_of_searches_by_hand(pictures: Collection, sift: Path) -> None:
     queries, paths = queries_of(pictures)
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     shown: list[frozenset[int]] = []
-    found = search_boxes(sift, queries, paths, shown=shown, progress=lambda *step: told.append(step))
-    assert told == [(STEP, done, len(queries)) for done in range(1, len(queries) + 1)]
+    found = search_boxes(sift, queries, paths, shown=shown, progress=lambda *step: reported.append(step))
+    assert reported == [(STEP, done, len(queries)) for done in range(1, len(queries) + 1)]
     with Collection.open(sift) as collection:
         own = {row.path: row.number for row in collection.catalogue.read(all_indexed)}
         for which, engine in enumerate(ENGINES):

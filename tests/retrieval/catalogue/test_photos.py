@@ -49,14 +49,14 @@ def catalogue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 @pytest.fixture
 def expected(catalogue: Catalogue) -> dict[str, Known]:
     """By path: what a dictionary of all rows would tell."""
-    told = {
+    reported = {
         failure.path: Known(-1, "failed", failure.size, failure.mtime_ns, failure.sha256)
         for failure in catalogue.read(failures_in)
     }
     missing = {row.number for row in catalogue.read(missing_photos)}
     for row in catalogue.read(all_indexed):
-        told[row.path] = Known(row.number, "indexed", row.size, row.mtime_ns, row.sha256, row.number in missing)
-    return told
+        reported[row.path] = Known(row.number, "indexed", row.size, row.mtime_ns, row.sha256, row.number in missing)
+    return reported
 
 
 def unnumbered(known: Known) -> Known:

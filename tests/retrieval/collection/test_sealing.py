@@ -75,8 +75,8 @@ def test_where_the_disk_is_too_full_for_a_snapshot_the_earlier_one_stays(
             collection.catalogue.write(keep_setting, "some", how)
             made = seal(collection)
             assert made.revision == collection.catalogue.revision() and made.catalogue is not None
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "disk is too full" in told
+    reported = capsys.readouterr().err
+    assert reported.count("\n") == 1 and "disk is too full" in reported
     assert made.snapshot == before and hash_file(folder / SNAPSHOT) == digest
     assert read_seal(folder / SEAL) == made
     report = check_collection(folder)

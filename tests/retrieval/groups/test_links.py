@@ -56,10 +56,10 @@ def shown(name: str) -> str:
 
 
 def test_photos_are_linked_where_they_show_the_same(photos: Collection) -> None:
-    told: list[tuple[str, int, int]] = []
-    found = link_photos(photos, min_inliers=20, progress=lambda *step: told.append(step))
+    reported: list[tuple[str, int, int]] = []
+    found = link_photos(photos, min_inliers=20, progress=lambda *step: reported.append(step))
     names = {row.number: row.name or "" for row in photos.catalogue.read(all_indexed)}
-    assert told == [("verify", done, len(names)) for done in range(1, len(names) + 1)]
+    assert reported == [("verify", done, len(names)) for done in range(1, len(names) + 1)]
     expected = {
         (one, other) for one in names for other in names if one < other and shown(names[one]) == shown(names[other])
     }
@@ -127,10 +127,10 @@ def test_a_run_that_was_stopped_goes_on_and_finds_the_same(
 
     monkeypatch.setattr(links, "ask_photos", ask_and_tell)
     numbers = copy.index.image_numbers.tolist()
-    told: list[int] = []
-    again = link_photos(copy, min_inliers=5, keep=True, workers=2, progress=lambda *step: told.append(step[1]))
+    reported: list[int] = []
+    again = link_photos(copy, min_inliers=5, keep=True, workers=2, progress=lambda *step: reported.append(step[1]))
     assert again == undisturbed
-    assert asked == numbers[4:] and told == list(range(5, len(numbers) + 1))
+    assert asked == numbers[4:] and reported == list(range(5, len(numbers) + 1))
     asked.clear()
     assert link_photos(copy, min_inliers=5, keep=True) == undisturbed
     strong = {pair: link for pair, link in undisturbed.items() if link.inliers >= 40}

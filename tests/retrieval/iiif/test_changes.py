@@ -151,9 +151,9 @@ def test_a_collection_follows_a_stream(server: IiifServer, tmp_path: Path) -> No
         server.add_json("/a", server.manifest("/a", {"a": "another"}), ETag='"2"')
         server.asked.clear()
         added = collection.add(address, allow_hosts=HOSTS, workers=1)
-        told = {one["manifest"].removeprefix(server.address): one for one in added.manifests}
-        assert told["/c"]["reason"] == "its library has withdrawn it, its pages stay"
-        assert (told["/b"]["fetched"], told["/a"]["unchanged"], len(collection)) == (1, 1, 3)
+        reported = {one["manifest"].removeprefix(server.address): one for one in added.manifests}
+        assert reported["/c"]["reason"] == "its library has withdrawn it, its pages stay"
+        assert (reported["/b"]["fetched"], reported["/a"]["unchanged"], len(collection)) == (1, 1, 3)
         assert server.count("/c") == 0
         assert [photo.others["Page"] for photo in collection.photos(where={"words": "another"})] == [("another",)]
 

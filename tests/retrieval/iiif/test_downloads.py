@@ -176,8 +176,8 @@ def test_a_folder_that_came_along_is_not_trusted(server: IiifServer, tmp_path: P
     (found.folder / state["pages"][third]["file"]).symlink_to(outside)
     (again,) = _fetch(top, address)
     assert again.fetched == 3 and outside.read_bytes() == b"mine"
-    told = manifest_in(found.folder)
-    assert told is not None and sorted(told[2]) == ["0001-f._0r.jpg", "0002-f._1r.jpg", "0003-f._2r.jpg"]
+    reported = manifest_in(found.folder)
+    assert reported is not None and sorted(reported[2]) == ["0001-f._0r.jpg", "0002-f._1r.jpg", "0003-f._2r.jpg"]
     for content in ("[]", "{", '{"format": 1, "pages": 5, "address": 7}', "[" * 100_000):
         (found.folder / ".iiif.json").write_text(content)
         assert _fetch(top, address)[0].pages == 3

@@ -70,17 +70,17 @@ def test_what_a_host_forbids_is_told_and_not_asked(server: IiifServer, tmp_path:
     server.files["/robots.txt"] = Reply(b"User-agent: *\nDisallow: /image/p1/\n")
     server.pictures |= {f"p{number}": Image.new("RGB", (80, 100)) for number in range(3)}
     address = server.add_json("/m", server.manifest("/m", {"p0": "1r", "p1": "1v", "p2": "2r"}))
-    (told,) = _fetch(tmp_path, address)
+    (reported,) = _fetch(tmp_path, address)
     reason = (
         "the robots.txt of 127.0.0.1 forbids programs to fetch /image/p1/info.json: if you have the "
         "library's permission, ignore_robots 127.0.0.1 fetches it anyway"
     )
-    assert (told.fetched, told.failed) == (2, [{"page": "1v", "reason": reason}])
+    assert (reported.fetched, reported.failed) == (2, [{"page": "1v", "reason": reason}])
     assert server.count("/image/p1") == 0 and server.robots == 1
     server.files["/robots.txt"] = Reply(b"User-agent: cairn\nDisallow: /m\n")
     server.asked.clear()
-    (told,) = _fetch(tmp_path, address)
-    assert "forbids programs to fetch /m:" in told.reason and not server.asked
+    (reported,) = _fetch(tmp_path, address)
+    assert "forbids programs to fetch /m:" in reported.reason and not server.asked
 
 
 def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
@@ -89,11 +89,11 @@ def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
     server.files["/robots.txt"] = Reply(b"User-agent: *\nDisallow: /image/\n")
     server.pictures["p0"] = Image.new("RGB", (80, 100))
     address = server.add_json("/m", server.manifest("/m", {"p0": "1r"}))
-    told = ["index", tmp_path / "c", address, "--allow-host", "127.0.0.1", "--ignore-robots", "example.org"]
-    ran = cairn(*told)
+    reported = ["index", tmp_path / "c", address, "--allow-host", "127.0.0.1", "--ignore-robots", "example.org"]
+    ran = cairn(*reported)
     assert server.count("/image") == 0 and server.robots == 1
     assert "if you have the library's permission, --ignore-robots 127.0.0.1 fetches it anyway" in ran.out + ran.err
-    cairn(*told, "--ignore-robots", "127.0.0.1")
+    cairn(*reported, "--ignore-robots", "127.0.0.1")
     assert server.count("/image") == 2 and server.robots == 1
 
 

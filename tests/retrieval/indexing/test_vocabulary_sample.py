@@ -76,8 +76,8 @@ def test_the_command_takes_them(cairn: Callable[..., Ran], album: Album, tmp_pat
     assert (kept.sample, kept.sample_from, kept.iterations) == (4, str(own), 3)
     # What a later run asks for does not count, and that is said; the same again is not.
     assert "options" not in cairn(*command, *asked).err
-    told = cairn(*command, "--vocabulary-photos", "all", "--kmeans-passes", 4).err
-    assert "--vocabulary-photos" in told and "--kmeans-passes" in told and "--vocabulary-folder" not in told
+    reported = cairn(*command, "--vocabulary-photos", "all", "--kmeans-passes", 4).err
+    assert "--vocabulary-photos" in reported and "--kmeans-passes" in reported and "--vocabulary-folder" not in reported
     assert cairn("retrain", folder, "--words", 12, "--vocabulary-photos", "all", "--workers", 1).code == 0
     with Collection.open(folder) as collection:
         assert collection.vocabulary.trained_on == "6 photos of c.cairn"

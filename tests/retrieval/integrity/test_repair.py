@@ -294,12 +294,12 @@ def test_a_new_catalogue_knows_the_signatures_of_the_segments(folder: Path, opti
     report = repair_collection(folder)
     assert not report.damaged
     with Collection.open(folder) as collection:
-        told = [note for note in report.notes if "ignatures" in note]
+        reported = [note for note in report.notes if "ignatures" in note]
         if options == "none":
             assert collection.signature == SignatureKind("hamming", 64)
-            assert told == ["Signatures of features are taken to be hamming-64: give them anew with cairn retrain."]
+            assert reported == ["Signatures of features are taken to be hamming-64: give them anew with cairn retrain."]
         else:
-            assert collection.signature == parse_signature(options) and not told
+            assert collection.signature == parse_signature(options) and not reported
 
 
 def damage_an_index(folder: Path) -> None:

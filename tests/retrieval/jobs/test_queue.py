@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are not pa
 class PretendChild:
     """Takes the place of a process: a test says what becomes of it."""
 
-    def __init__(self, command: list[str], told: Callable[[], None], parts: object = None) -> None:
+    def __init__(self, command: list[str], reported: Callable[[], None], parts: object = None) -> None:
         from retrieval.jobs.running import Reached
 
         self.command, self.reached, self.share, self.seconds_left = command, Reached(), None, None

@@ -56,10 +56,10 @@ def test_a_search_is_asked_of_all_photos_and_its_finds_are_categorised(
     with library.open(folder) as collection:
         motif = collection.save_search("Face", "astronaut_0.png", (150, 30, 330, 260), standing=True, tag="x", turns=1)
         assert collection.occurrences("Face") == []
-        (told,) = collection.ask_searches("Face")
+        (reported,) = collection.ask_searches("Face")
         everything = collection.search("astronaut_0.png", (150, 30, 330, 260), top=100, turns=1)
         expected = {one.name: one for one in everything if one.probability >= 0.8}
-        assert set(told.found) == set(expected) >= {"astronaut_0.png", "astronaut_1.png", "astronaut_2.png"}
+        assert set(reported.found) == set(expected) >= {"astronaut_0.png", "astronaut_1.png", "astronaut_2.png"}
         found = {one.name: one for one in collection.occurrences(motif.id)}
         assert found.keys() == expected.keys()
         assert found["astronaut_1.png"].region == [list(point) for point in expected["astronaut_1.png"].region]

@@ -61,8 +61,8 @@ def test_order_and_years(aligned: AlignedPhotos, tmp_path: Path) -> None:
     rows = list(csv.DictReader(written[-1].read_text("utf-8-sig").splitlines()))
     assert [row["photo"] for row in rows] == ["old.png", "middle.png", "late.png"]
     assert float(rows[0]["before late.png"]) == pytest.approx(found.earlier[0, 2], abs=1e-4)
-    told = json.loads(written[-2].read_text())
-    assert [one["broken"] for one in told["breaks"]].count([1, 2]) == 3 and len(told["breaks"]) == len(BREAKS)
+    reported = json.loads(written[-2].read_text())
+    assert [one["broken"] for one in reported["breaks"]].count([1, 2]) == 3 and len(reported["breaks"]) == len(BREAKS)
     assert len(written) == 5 and (found.picture(2) != found.picture(0)).any()
 
 
@@ -91,8 +91,8 @@ def test_decisions_are_followed_and_taken_back(aligned: AlignedPhotos) -> None:
 def test_dates_of_files_count_only_where_somebody_says_so(aligned: AlignedPhotos) -> None:
     scanned = {number: PhotoDate(date, from_file=number == 3) for number, (date, _) in DATES.items()}
     found = read_clock(aligned, ClockDecisions(), scanned)
-    told = [(one.year, one.counts, one.from_file, one.read) for one in found.photos]
-    assert told == [(1500, True, False, None), (None, False, False, None), (1550.5, False, True, None)]
+    reported = [(one.year, one.counts, one.from_file, one.read) for one in found.photos]
+    assert reported == [(1500, True, False, None), (None, False, False, None), (1550.5, False, True, None)]
     assert [tuple(row[6:8]) for row in found.rows()] == [
         ("year", "counts"),
         ("1500.0", "yes"),

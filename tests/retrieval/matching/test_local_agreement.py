@@ -126,9 +126,9 @@ def plain_pieces(query: Frames, image: Frames, options: LocalOptions) -> NDArray
     areas = np.abs(np.linalg.det(linear))
     here, there = (side.centres[None] - side.centres[:, None] for side in (query, image))
     apart, apart_there = np.linalg.norm(here, axis=2), np.linalg.norm(there, axis=2)
-    told = np.einsum("iab,ijb->ija", linear, here)
-    error = np.linalg.norm(told - there, axis=2)
-    agrees = error <= np.maximum(options.error * np.linalg.norm(told, axis=2), options.least_error)
+    reported = np.einsum("iab,ijb->ija", linear, here)
+    error = np.linalg.norm(reported - there, axis=2)
+    agrees = error <= np.maximum(options.error * np.linalg.norm(reported, axis=2), options.least_error)
     agrees &= (apart >= options.near) & (apart <= options.reach) & (apart_there >= options.near)
     agrees &= np.abs(np.log(areas[:, None] / areas[None])) <= 2 * options.log_scale
     linked = coo_array(agrees & agrees.T)

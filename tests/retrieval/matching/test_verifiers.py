@@ -76,8 +76,10 @@ def test_agreement_without_odds_is_weighed_by_its_places() -> None:
     options = VerificationOptions()
 
     def weighed(number: int) -> float:
-        told = SimpleNamespace(verify=lambda *_: Agreement(pairs[:number], np.array([[0.8, -0.1, 64], [0.1, 0.8, 12]])))
-        return verification_of(told, query, same, options).log_odds
+        reported = SimpleNamespace(
+            verify=lambda *_: Agreement(pairs[:number], np.array([[0.8, -0.1, 64], [0.1, 0.8, 12]]))
+        )
+        return verification_of(reported, query, same, options).log_odds
 
     assert weighed(4) < options.evidence.sure < weighed(60) <= weighed(200)
 
@@ -100,8 +102,8 @@ def test_the_command_and_python_take_another_verifier(
                 middle = np.array([(x0 + x1) / 2, (y0 + y1) / 2, 1])
                 ours, truth = result.homography @ middle, indexed.homography(ASKED, name) @ middle
                 np.testing.assert_allclose(ours[:2] / ours[2], truth[:2] / truth[2], atol=12)
-    told = cairn("query", made, asked, "--verifier", "nearest", "--turns", 1, "--json").json
-    assert told["results"][0]["inliers"] > 10
+    reported = cairn("query", made, asked, "--verifier", "nearest", "--turns", 1, "--json").json
+    assert reported["results"][0]["inliers"] > 10
     assert "no verifier 'magic': choose own or words" in cairn("query", made, asked, "--verifier", "magic").refused()
     said = cairn("query", made, asked, "--verifier", "nearest", "--engine", "tf-idf").refused()
     assert said == "The engine tf-idf does not verify photos: leave out --verifier, or choose another engine."
