@@ -113,7 +113,7 @@ def _read_json(path: Path) -> Rankings:
         raise CairnError(f"{wanted}, with one query at least.")
     for query, photos in value.items():
         if not isinstance(photos, list) or not all(isinstance(photo, str) for photo in photos):
-            raise CairnError(f"{wanted}: what it says of the query {shown(query)} is none.")
+            raise CairnError(f"{wanted}: the query {shown(query)} has something else.")
     return Rankings({query: list(map(sys.intern, photos)) for query, photos in value.items()}, str(path))
 
 

@@ -166,7 +166,7 @@ def _kept_aside(files: list[Path], error: CairnError) -> CairnError:
     for file in files:
         file.replace(file.with_name(f"{file.name}.bad"))
     sentence, aside = str(error).rstrip("."), f"{files[0].name}.bad"
-    return CairnError(f"{sentence}; it is kept as {aside}, and the same command downloads it anew.")
+    return CairnError(f"{sentence}; it is kept as {aside}, and the same command downloads it again.")
 
 
 def fill_up(source: Path, target: Path) -> None:

@@ -77,7 +77,7 @@ def _trial(record: Any) -> Trial:
     if any(isinstance(one, bool) or not isinstance(one, int | float) or not abs(one) < 1e9 for one in numbers):
         raise TypeError("a value is no number")
     if not 0 <= record["area"] <= 1:
-        raise ValueError("an area is none")
+        raise ValueError("an area is no number")
     return Trial({name: float(value) for name, value in values.items()}, float(record["area"]))
 
 

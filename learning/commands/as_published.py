@@ -17,7 +17,7 @@ AsPublished = Annotated[
     typer.Option(
         "--as-published",
         rich_help_panel=MODEL,
-        help="Take all of the paper's choices, where Cairn's own differ; an option given beside it wins.",
+        help="Take all of the paper's choices, where Cairn's own differ; other options take precedence.",
     ),
 ]
 

@@ -84,7 +84,7 @@ def check_tests(folders: Sequence[Path]) -> None:
     """Raise CairnError if models cannot be tested on folders; called before any are learnt."""
     names = [folder.resolve().name for folder in folders]
     if len(set(names)) < len(names):
-        raise CairnError("Two folders to test on have the same name, by which errors are told: rename one.")
+        raise CairnError("Two folders to test on have the same name, by which errors are listed: rename one.")
     for folder in folders:
         _pairs_of(folder)
 

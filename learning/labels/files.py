@@ -30,7 +30,7 @@ def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = Fal
     else:
         raise CairnError(f"There are no labels at {str(source)!r}; check the name.")
     if all(len(labelled.positives) < 2 for labelled in labels.objects):
-        others = " beside those that are asked with" if labels.asked else ""
+        others = " except the query photos" if labels.asked else ""
         raise CairnError(
             f"No object of {source} has two photos in the collection{others}, and pairs are what is learnt from: label "
             "more photos."

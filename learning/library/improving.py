@@ -117,7 +117,7 @@ def _refuse(collection: Collection, options: ImproveOptions) -> None:
     """Refuse, before hours of work, a collection that could not be indexed again in the end."""
     if is_foreign(collection.options.descriptor):
         raise CairnError(
-            f"{collection.folder} has features of another program, which Cairn cannot describe anew: there is nothing "
+            f"{collection.folder} has features of another program, which Cairn cannot describe again: there is nothing "
             "to improve."
         )
     if options.dry_run or options.drop_missing:
@@ -125,7 +125,7 @@ def _refuse(collection: Collection, options: ImproveOptions) -> None:
     gone = [row for row in collection.catalogue.read(all_indexed) if not _is_there(row.path)]
     if gone:
         raise CairnError(
-            "The files of {gone} photos are gone, such as {path}, and what is learnt must describe all photos anew: "
+            "The files of {gone} photos are gone, such as {path}, and what is learnt must describe all photos again: "
             "bring them back, or run {cairn index} with the folder where they are now, or leave them out with "
             "{--drop-missing}.",
             gone=len(gone),

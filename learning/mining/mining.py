@@ -174,7 +174,7 @@ def _stage(
     for at, path in paths.items():
         try:
             if not file_of(path).is_file():
-                raise CairnError("there is no such file, or it is none that can be read")
+                raise CairnError("there is no such file, or it cannot be read")
             keys[at] = hash_photo(path)
         except (CairnError, OSError) as error:
             failed.append((printable(str(path)), str(getattr(error, "strerror", None) or error)))

@@ -151,7 +151,7 @@ class _Fit:
         if not len(self.triplets):
             raise CairnError(
                 "There is nothing to learn from: it takes two photos of one object at least, and photos of something "
-                "else beside them."
+                "else in addition."
             )
         self.problem = TripletProblem(
             self.vectors, pairs, self.triplets, options.objective, workers, lambda done, of: tell("gradients", done, of)

@@ -32,10 +32,10 @@ def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
     """
     known = collection.catalogue.known()
     for folder in folders:
-        told = manifest_in(folder)
-        if told is None:
+        stored = manifest_in(folder)
+        if stored is None:
             continue
-        address, manifest, pages = told
+        address, manifest, pages = stored
         of_photo: dict[int, Values] = {}
         labels: dict[str, str] = {}
         order = {page.canvas: number for number, page in enumerate(manifest.pages, 1)}
@@ -47,9 +47,7 @@ def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
 
 
 def keep_values(collection: Collection, of_photo: Mapping[int, Values], labels: dict[str, str], mark: str) -> None:
-    """Store values of photos by number and key, except fields of photos with the marking column: those were stored
-    before.
-    """
+    """Store values of photos by number and key, except fields of photos that have the marking column."""
     earlier = collection.catalogue.read(values_by_number, list(of_photo), None)
     changed: dict[int, Values] = {}
     for number, values in of_photo.items():

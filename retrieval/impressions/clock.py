@@ -19,7 +19,7 @@ from index.errors import CairnError
 from retrieval.impressions.residual import INKED, bare_around, line_width
 
 CLOCKS = ("breaks", "widths")
-"""What tells the age: breaks, of woodcuts; or widths of lines, of engravings."""
+"""Signs of age: breaks, of woodcuts; or widths of lines, of engravings."""
 LEVEL = 0.9
 """Share of the probability that intervals hold."""
 

@@ -57,7 +57,7 @@ from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.listing import lies_below
 
 SUCCESSOR = {"faiss": "ivf"}
-"""What takes the place of a search that earlier versions took unless they were told otherwise."""
+"""Replaces the default search of earlier versions."""
 
 
 @dataclass

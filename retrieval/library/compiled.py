@@ -39,5 +39,5 @@ def compile_all(tell: Progress | None = None) -> None:
 if __name__ == "__main__":
     from retrieval.library.progress import progress_bars
 
-    with progress_bars(False, {"compile": "Compiling (modules)"}) as told:
-        compile_all(told)
+    with progress_bars(False, {"compile": "Compiling (modules)"}) as tell:
+        compile_all(tell)

@@ -89,7 +89,7 @@ def describe_environment(collection: Path | None = None) -> Environment:
         processor=_processor(),
         linear_algebra=_linear_algebra(),
         cores=_cores(),
-        variables=told_variables(variables),
+        variables=reported_variables(variables),
         caches=_caches(collection),
         process={
             "umask": f"{_umask():03o}",
@@ -102,7 +102,7 @@ def describe_environment(collection: Path | None = None) -> Environment:
     )
 
 
-def told_variables(variables: Mapping[str, str]) -> dict[str, str]:
+def reported_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Select the environment variables for a report, sorted, and hide values that may be secret."""
     return {
         name: HIDDEN if _may_be_secret(name, value) else value

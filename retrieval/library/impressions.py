@@ -235,7 +235,7 @@ class Impressions:
 
 
 def save_files(
-    folder: str | Path, pictures: Mapping[str, NDArray[np.uint8]], name: str, told: Mapping[str, Any], **others: bytes
+    folder: str | Path, pictures: Mapping[str, NDArray[np.uint8]], name: str, facts: Mapping[str, Any], **others: bytes
 ) -> list[Path]:
     """Write pictures, JSON of a name and other files into a folder; raises CairnError if it cannot be written there."""
     into = Path(folder)
@@ -243,7 +243,7 @@ def save_files(
         into.mkdir(parents=True, exist_ok=True)
         for file, pixels in pictures.items():
             save_bytes(into / file, encode_image(pixels))
-        save_json(into / name, dict(told))
+        save_json(into / name, dict(facts))
         for file, content in others.items():
             save_bytes(into / file, content)
     except OSError as error:

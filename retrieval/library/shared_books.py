@@ -126,19 +126,19 @@ def shared_books(collection: Collection, category: str | None = None) -> SharedB
         if place.keys() >= set(pair) and pair not in rejected:
             one, other = sorted(pair, key=place.__getitem__)
             if pages[one].key != pages[other].key:
-                told = shared[pages[one].key, pages[other].key].setdefault((one, other), [])
-                told += [search] if search is not None else []
+                ids = shared[pages[one].key, pages[other].key].setdefault((one, other), [])
+                ids += [search] if search is not None else []
     called = {one.id: one.name for one in searches}
     names = {photo.number: photo.name for photo in photos}
 
-    def page(one: int, other: int, told: list[int]) -> SharedPage:
-        box = _box(found[told[0]][one].region) if told else None
+    def page(one: int, other: int, ids: list[int]) -> SharedPage:
+        box = _box(found[ids[0]][one].region) if ids else None
         ends = names[one], names[other], pages[one].page, pages[other].page
-        return SharedPage(*ends, (one, other), tuple(called[search] for search in told), box)
+        return SharedPage(*ends, (one, other), tuple(called[search] for search in ids), box)
 
     cells = sorted(shared.items(), key=lambda one: [rank[key] for key in one[0]])
     pairs = [
-        BookPair(books[first], books[second], count, tuple(page(*ends, told) for ends, told in sorted(some.items())))
+        BookPair(books[first], books[second], count, tuple(page(*ends, ids) for ends, ids in sorted(some.items())))
         for ((first, second), some), count in zip(cells, _counts([some for _, some in cells]), strict=True)
     ]
     sharing = {key for ends in shared for key in ends}

@@ -103,7 +103,7 @@ def ask_standing(
     if not standing:
         return []
     numbers = collection.catalogue.read(numbers_of)
-    told: list[Asking] = []
+    runs: list[Asking] = []
     searches: Searches | None = None
     for done, search in enumerate(standing, start=1):
         new = numbers[numbers >= search.asked_to]
@@ -119,9 +119,9 @@ def ask_standing(
             except KeyError:  # a photo was removed while it was searched
                 asking = replace(asking, problem=f"{collection.folder} changes while it is searched: try again.")
                 searches = None
-        told.append(asking)
+        runs.append(asking)
         tell(STEP, done, len(standing))
-    return told
+    return runs
 
 
 def ask_all(collection: Collection, search: StoredSearch) -> Asking:

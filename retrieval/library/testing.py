@@ -359,7 +359,7 @@ def check_features(form: Any, path: Path, photo: Path) -> None:
     _expect(Path(source.path) == Path(path), "open(path).path is another")
     entry = source.entry(photo, list(names_of(photo, [photo.parent])))
     count = len(entry.centres)
-    _expect(entry.geometry in GEOMETRIES, f"the geometry {entry.geometry!r} is none of {', '.join(GEOMETRIES)}")
+    _expect(entry.geometry in GEOMETRIES, f"the geometry {entry.geometry!r} is not one of {', '.join(GEOMETRIES)}")
     _expect(entry.centres.shape == (count, 2), f"centres have the shape {entry.centres.shape}")
     known = entry.linear is None or entry.linear.shape == (count, 2, 2)
     _expect(known, "linear is neither None nor of the shape (N, 2, 2)")

@@ -64,9 +64,9 @@ def _candidates(photo: Path) -> Iterator[Path]:
     stem, folder = stem_of(photo.name), photo.parent
     yield from (folder / f"{stem}{ending}" for ending in (".xml", ".alto.xml", ".page.xml"))
     yield from (above / name / f"{stem}.xml" for above in (folder, folder.parent) for name in _FOLDERS)
-    told = find_page(photo)
-    if told is not None:
-        mets, _, page = told
+    page_of_book = find_page(photo)
+    if page_of_book is not None:
+        mets, _, page = page_of_book
         yield from (mets.parent / name for name in page.files if name.lower().endswith(".xml"))
 
 

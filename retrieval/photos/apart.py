@@ -52,7 +52,7 @@ from retrieval.photos.work import PhotoTooLarge
 LEAST_SECONDS = 20
 """Seconds of the processor that decoding any photo may take."""
 PIXELS_A_SECOND = 1_000_000
-"""Pixels for each of which as many seconds more are allowed: the slowest formats take a thirtieth of that."""
+"""Pixels for which one second more is allowed: the slowest formats take a thirtieth of that."""
 PDF_BYTES, PDF_BYTES_A_PIXEL = 1 << 30, 16
 """Memory that a page of a PDF, or a film, may take: what it asks for is not known before it is drawn."""
 FILM_SECONDS = 6 * 3600

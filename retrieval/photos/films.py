@@ -22,7 +22,7 @@ MOST_FRAMES = 2_000_000
 FRAMES_A_PHOTO = 10
 """Frames that may take as long to decode as a photo of their size."""
 MOST_THREADS = 4
-"""Threads that decode a film of which all frames are read."""
+"""Threads that decode a film if all of its frames are read."""
 _LEAST_MISSING = 1_000  # milliseconds, of a film that ends early: it may begin so late, and its length be that of all
 
 
@@ -91,7 +91,7 @@ class Film:
         return round(time) if 0 <= time <= LAST_MOMENT else -1
 
     def _times(self) -> Iterator[int]:
-        """Go through all frames, each of which is there to be retrieved when its time is given."""
+        """Go through all frames; each can be retrieved when its time is returned."""
         last = -1
         for _ in range(MOST_FRAMES):
             if not self._capture.grab():

@@ -17,7 +17,7 @@ from retrieval.photos.passing import PassedOver, Passing
 from retrieval.photos.reasons import system_reason
 
 EVERYTHING = Passing()
-"""Nothing is passed over but what devices and programs keep beside photos."""
+"""Skip only the files that devices and programs keep next to photos."""
 
 COLLECTION_FILE = "collection.toml"
 """A folder with this file in it is a collection, and what lies in it no photo of anybody's."""
@@ -36,7 +36,7 @@ PHOTO_SUFFIXES = frozenset(
 ) | {".bmp", ".gif", ".ppm", ".pgm"}
 
 PAGED_SUFFIXES = frozenset((".tif", ".tiff", ".pdf", *FILMS))
-"""Files of these extensions may have several pages, each of which is a photo."""
+"""Files of these extensions may have several pages, each one a photo."""
 
 
 def is_photo_suffix(suffix: str) -> bool:

@@ -21,7 +21,7 @@ DEVICES = (
 _LIBRARIES = (".photoslibrary", ".photolibrary", ".migratedphotolibrary", ".aplibrary")
 _ORIGINALS = ("originals", "masters")
 SIDECARS = frozenset((".xmp", ".json", ".aae", ".pp3"))
-"""Endings of files that say something of the photo beside them."""
+"""Endings of files about the photo next to them."""
 _OF_FOLDERS = frozenset(("thumbs.db", "ehthumbs.db", "desktop.ini", "zbthumbnail.info"))
 
 

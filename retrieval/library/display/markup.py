@@ -113,7 +113,7 @@ def match_html(match: MatchPicture, query: Picture, photo: Picture, box: Box | N
         parts.append(_outline(right.place(np.asarray(match.region, np.float64))))
     parts += _matches(match, left, right)
     said = said_of(match)
-    label = f"{query.label} beside {photo.label}. {said}" + (
+    label = f"{query.label} next to {photo.label}. {said}" + (
         " What was found is outlined; lines join what matches." if match.inliers else ""
     )
     names = "".join(

@@ -207,7 +207,7 @@ def test_an_archive_that_is_refused_is_kept_aside(
     server.add("ukbench.zip", evil)
     ran = data("get", "ukbench")
     assert ran.code == 2
-    assert "'../evil.jpg'" in ran.err and "kept as ukbench.zip.bad, and the same command downloads it anew" in ran.err
+    assert "'../evil.jpg'" in ran.err and "kept as ukbench.zip.bad, and the same command downloads it again" in ran.err
     root = tmp_path / "root"
     assert not (root / "ukbench").exists() and not list(tmp_path.rglob("evil.jpg"))
     server.add("ukbench.zip", SMALL["ukbench"][1][0])

@@ -174,4 +174,4 @@ def test_a_collection_follows_a_stream(server: IiifServer, tmp_path: Path) -> No
 
         server.add_json("/page/1", {"type": "OrderedCollectionPage", "orderedItems": []})
         (note,) = collection.add(address, allow_hosts=HOSTS, workers=1).notes
-        assert note == f"{address} tells of nothing to fetch since 2024-01-04 00:00:00 UTC."
+        assert note == f"{address} lists nothing to fetch since 2024-01-04 00:00:00 UTC."

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from retrieval.library import environment
-from retrieval.library.environment import HIDDEN, describe_environment, told_variables
+from retrieval.library.environment import HIDDEN, describe_environment, reported_variables
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 
@@ -50,7 +50,7 @@ def test_telling_leaves_the_umask_as_it_is(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_variables_that_change_results_are_told_and_secrets_are_not() -> None:
-    reported = told_variables(
+    reported = reported_variables(
         {
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_CORETYPE": "Haswell",
