@@ -155,7 +155,7 @@ def _candidates(collection: Collection, folders: Sequence[Path], workers: int, t
             links = link_photos(searched, keep=True, workers=workers, progress=linking)
             own = {row.number: numbers.get(row.path) for row in searched.catalogue.read(all_indexed)}
         for link in links.values():
-            one, other = own[link.asked], own[link.found]
+            one, other = own[link.query], own[link.found]
             if one is not None and other is not None:
                 pair = min(one, other), max(one, other)
                 pairs[pair] = max(link.inliers, pairs.get(pair, 0))

@@ -176,8 +176,8 @@ def _neighbours(links: Mapping[tuple[int, int], Link], options: BorrowOptions) -
         if link.inliers < options.inliers:
             continue
         forward = np.vstack([np.reshape(link.transform, (2, 3)), [0.0, 0.0, 1.0]])
-        neighbours[link.found].append(_Neighbour(link.asked, link.inliers, forward))
-        neighbours[link.asked].append(_Neighbour(link.found, link.inliers, np.linalg.inv(forward)))
+        neighbours[link.found].append(_Neighbour(link.query, link.inliers, forward))
+        neighbours[link.query].append(_Neighbour(link.found, link.inliers, np.linalg.inv(forward)))
     return {
         photo: sorted(several, key=lambda one: (-one.inliers, one.number))[: options.neighbours]
         for photo, several in neighbours.items()

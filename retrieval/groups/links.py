@@ -46,7 +46,7 @@ _LINK = np.dtype([("found", "<i8"), ("inliers", "<i4"), ("transform", "<f8", 6)]
 class Link(NamedTuple):
     """Two photos that are verified with each other."""
 
-    asked: int  # image number
+    query: int  # image number
     found: int  # image number
     inliers: int
     transform: tuple[float, ...]  # six: affine map (2, 3) from the query photo to the found one, by rows, in units of
@@ -55,7 +55,7 @@ class Link(NamedTuple):
     @property
     def pair(self) -> tuple[int, int]:
         """The two image numbers, ascending."""
-        return min(self.asked, self.found), max(self.asked, self.found)
+        return min(self.query, self.found), max(self.query, self.found)
 
 
 Asker = Callable[[list[int]], Iterator[tuple[int, list[Link]]]]
@@ -92,7 +92,7 @@ def link_photos(
         for link in found:
             if link.inliers >= min_inliers and there.issuperset(link.pair) and link.pair not in rejected:
                 # Ties: the smaller number, so that the result does not depend on the order.
-                links[link.pair] = max(link, links.get(link.pair, link), key=lambda one: (one.inliers, -one.asked))
+                links[link.pair] = max(link, links.get(link.pair, link), key=lambda one: (one.inliers, -one.query))
 
     with _kept(collection, min_inliers) if keep else nullcontext() as kept:
         asked = set()

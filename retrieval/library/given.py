@@ -142,12 +142,12 @@ def _from_memory(collection: Collection, content: bytes | bytearray | memoryview
     try:
         path = Path(folder, NAME)
         path.write_bytes(content)
-        asked = ask_with_file(collection, NAME, path, box)
+        query_image = ask_with_file(collection, NAME, path, box)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    weakref.finalize(asked, _remove, folder, os.getpid())
-    return asked
+    weakref.finalize(query_image, _remove, folder, os.getpid())
+    return query_image
 
 
 def _remove(folder: str, process: int) -> None:

@@ -157,18 +157,18 @@ def _linked(collection: Collection) -> tuple[list[tuple[int, int]], bool]:
         return [], False
     group_of = {number: group.number for group in groups.groups for number in group.photos}
     links = collection.catalogue.read(links_in, list(group_of))
-    asked, found, _ = found_numbers(links.items(), groups.inliers)
-    pairs = {(min(pair), max(pair)) for pair in zip(asked.tolist(), found.tolist(), strict=True)}
+    query_images, found, _ = found_numbers(links.items(), groups.inliers)
+    pairs = {(min(pair), max(pair)) for pair in zip(query_images.tolist(), found.tolist(), strict=True)}
     return sorted((one, other) for one, other in pairs if group_of.get(one) == group_of.get(other)), True
 
 
 def _counting(collection: Collection, search: StoredSearch, category: str | None) -> Iterator[Find]:
     """The finds of a saved search that count."""
     queries = search.query.get("queries")
-    asked = [one.get("photo") for one in queries if isinstance(one, dict)] if isinstance(queries, list) else []
+    query_images = [one.get("photo") for one in queries if isinstance(one, dict)] if isinstance(queries, list) else []
     for find in collection.catalogue.read(finds_of, search.id):
         likely = find.category != UNRELATED and (find.category is not None or (find.probability or 0) >= FOUND)
-        if find.number in asked or (likely if category is None else find.category == category):
+        if find.number in query_images or (likely if category is None else find.category == category):
             yield find
 
 

@@ -148,9 +148,9 @@ def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.int
     if numbers is None:
         options = replace(options, verification=replace(options.verification, depth=MOST))
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
-        asked = _asked(collection, search, Path(scratch))
+        query_images = _asked(collection, search, Path(scratch))
         answer = searches.search(
-            asked,
+            query_images,
             options,
             wanted=filter_of(how),
             top=MOST if numbers is None else len(numbers),
@@ -166,7 +166,7 @@ def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.int
 
 def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[QueryImage]:
     """The photos of a saved search, the one from elsewhere as a file in a folder."""
-    asked = []
+    query_images = []
     for one in search.query.get("queries", []):
         box = tuple(float(value) for value in one["box"]) if one.get("box") else None
         number = one.get("photo")
@@ -178,7 +178,7 @@ def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[
                 )
             path = scratch / "photo.jpg"
             path.write_bytes(photo)
-            asked.append(ask_with_file(collection, one.get("name") or "photo", path, box))  # type: ignore[arg-type]
+            query_images.append(ask_with_file(collection, one.get("name") or "photo", path, box))  # type: ignore[arg-type]
             continue
         try:
             row = collection.catalogue.read(rows_of, [int(number)])[0]
@@ -187,7 +187,7 @@ def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[
                 "A query photo of the saved search {name} was removed from the collection.",
                 name=repr(search.name),
             ) from None
-        asked.append(ask_with_photo(row, row.name or "", box))  # type: ignore[arg-type]
-    if not asked:
+        query_images.append(ask_with_photo(row, row.name or "", box))  # type: ignore[arg-type]
+    if not query_images:
         raise PhotoNotFound("The saved search {name} has no query: save it again.", name=repr(search.name))
-    return asked
+    return query_images

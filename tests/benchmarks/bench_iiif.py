@@ -97,8 +97,8 @@ def _serve(folder: Path, client: Connection) -> None:
         client.send(server.address)
         while True:
             client.recv()
-            client.send(len(server.asked))
-            server.asked.clear()
+            client.send(len(server.requested))
+            server.requested.clear()
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def test_what_is_borrowed_maps_into_the_photo(copy: Collection) -> None:
         for source in loan.sources:
             link = links[min(source, loan.photo), max(source, loan.photo)]
             transform = np.vstack([np.reshape(link.transform, (2, 3)), [0, 0, 1]])
-            if link.asked != source:
+            if link.query != source:
                 transform = np.linalg.inv(transform)
             image = copy.index.images.features(source)
             centres = decode_centres(image.columns, np.arange(len(image.words)))

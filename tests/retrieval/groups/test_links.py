@@ -77,7 +77,7 @@ def test_a_link_maps_one_photo_to_the_other_as_they_were_made(photos: Collection
     assert len(pairs) == 3 + 1 + 1
     for one, other in pairs:
         link = every[min(numbers[one], numbers[other]), max(numbers[one], numbers[other])]
-        if link.asked != numbers[one]:
+        if link.query != numbers[one]:
             one, other = other, one
         found = np.linalg.inv(into) @ np.vstack([np.reshape(link.transform, (2, 3)), [0, 0, 1]]) @ into
         truth = maps[other] @ np.linalg.inv(maps[one])

@@ -34,7 +34,7 @@ def inverse(link: Link) -> Link:
     """The same, found from the other side."""
     (a, b, x), (c, d, y) = np.array(link.transform).reshape(2, 3).tolist()
     matrix = np.linalg.inv([[a, b, x], [c, d, y], [0, 0, 1]])
-    return Link(link.found, link.asked, link.inliers, tuple(matrix[:2].ravel().tolist()))
+    return Link(link.found, link.query, link.inliers, tuple(matrix[:2].ravel().tolist()))
 
 
 def test_a_photo_s_frame_lies_where_the_map_says_from_either_side() -> None:

@@ -78,9 +78,9 @@ def test_what_a_host_forbids_is_told_and_not_asked(server: IiifServer, tmp_path:
     assert (reported.fetched, reported.failed) == (2, [{"page": "1v", "reason": reason}])
     assert server.count("/image/p1") == 0 and server.robots == 1
     server.files["/robots.txt"] = Reply(b"User-agent: cairn\nDisallow: /m\n")
-    server.asked.clear()
+    server.requested.clear()
     (reported,) = _fetch(tmp_path, address)
-    assert "forbids programs to fetch /m:" in reported.reason and not server.asked
+    assert "forbids programs to fetch /m:" in reported.reason and not server.requested
 
 
 def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
@@ -102,7 +102,7 @@ def test_redirects_keep_to_the_rules_too(server: IiifServer) -> None:
     server.files["/a"] = Reply(status=302, headers={"Location": "/b"})
     with _fetcher() as fetcher, pytest.raises(RefusedError, match="forbids programs to fetch /b:"):
         fetcher.fetch(f"{server.address}/a", 100)
-    assert server.asked == ["/a"]
+    assert server.requested == ["/a"]
 
 
 @pytest.mark.parametrize(
