@@ -67,9 +67,9 @@ def measure_collection(folder: Path, size: int, most: int, workers: int) -> dict
         engine = load_engine("raw")(collection, SearchOptions(engine="raw"))
         images = engine.index.images
         numbers = [int(number) for number in images.numbers[:: max(1, len(images.numbers) // most)]]
-        asked = images.features(int(images.numbers[int(np.argmax(images.lengths))]))
-        view: View = indexed_view(asked)
-        descriptors = np.asarray(asked.columns["descriptor"])
+        requested = images.features(int(images.numbers[int(np.argmax(images.lengths))]))
+        view: View = indexed_view(requested)
+        descriptors = np.asarray(requested.columns["descriptor"])
         size = min(size, len(descriptors))
         some = View(
             0.0, view.frames.at(np.arange(size)), descriptors[:size], view.words[:size], view.terms[:size], None

@@ -131,9 +131,9 @@ class TimedHolder(Holder):
 
 def answer(searcher: Searcher, row: ImageRow, top: int) -> dict[str, Any]:
     """Ask with a photo of the collection, as the server does."""
-    asked = ask_with_photo(row, str(row.name))
-    found = [search_photo(searcher, asked, top=top)]
-    return make_answer(searcher, [asked], found, top=top).to_dict()
+    requested = ask_with_photo(row, str(row.name))
+    found = [search_photo(searcher, requested, top=top)]
+    return make_answer(searcher, [requested], found, top=top).to_dict()
 
 
 def ask(searcher: Searcher, rows: Sequence[ImageRow], top: int, costs: Costs, clock: "Clock") -> list[dict[str, Any]]:

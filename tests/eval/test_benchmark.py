@@ -202,8 +202,8 @@ def test_a_ground_truth_may_write_endings_case_and_accents_otherwise(
     written = {"good": ["Cafe\u0301.JPG"], "ok": ["barn_003.JPG"], "junk": ["barn_001.JPG"]}
     write_truth(gt, "coffee_1", f"barn_001.JPG {box}", **written)
     kept, saved = tmp_path / "kept.cairn", tmp_path / "ranking.csv"
-    asked = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--collection", kept, "--words", 50)
-    reported = cairn(*asked, "--turns", 1, "--save", saved, "--report", tmp_path / "page.html", "--json").json
+    requested = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--collection", kept, "--words", 50)
+    reported = cairn(*requested, "--turns", 1, "--save", saved, "--report", tmp_path / "page.html", "--json").json
     assert (reported["mAP"], reported["missing"], reported["left_out"]) == (1, [], [])
     assert cairn("evaluate", "ranking", saved, "--gt", gt, "--json").json["mAP"] == 1
     with Collection.open(kept) as collection:
@@ -212,9 +212,9 @@ def test_a_ground_truth_may_write_endings_case_and_accents_otherwise(
     shutil.copy(images / "barn_003.jpg", images / "Barn_003.jpg")
     if len(list(images.iterdir())) > 4:
         write_truth(gt, "coffee_1", f"barn_001.JPG {box}", good=["BARN_003"])
-        assert "may be 'Barn_003' or 'barn_003'" in cairn(*asked).refused()
+        assert "may be 'Barn_003' or 'barn_003'" in cairn(*requested).refused()
     write_truth(gt, "coffee_1", f"barn_001.JPG {box}", good=["Caf\u00c9"], junk=["caf\u00e9.jpg"])
-    assert "'coffee_1' and is its junk" in cairn(*asked).refused()
+    assert "'coffee_1' and is its junk" in cairn(*requested).refused()
 
 
 def test_queries_of_which_all_is_missing_are_not_scored(
@@ -229,18 +229,18 @@ def test_queries_of_which_all_is_missing_are_not_scored(
     write_truth(gt, "gone_1", "coffee_001 100 100 500 400", good=["gone"])
     write_truth(gt, "gone_2", "neither 0 0 9 9", good=["gone"])  # nor is its photo there
     write_truth(gt, "page_1", "page_001 0 0 99 99", ok=["page_002"], junk=["page_001"])
-    asked = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--words", 50, "--turns", 1)
-    reported = cairn(*asked, "--work", tmp_path / "work", "--json").json
+    requested = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--words", 50, "--turns", 1)
+    reported = cairn(*requested, "--work", tmp_path / "work", "--json").json
     assert [query["name"] for query in reported["queries"]] == ["coffee_1"] and reported["mAP"] == 0.5
     assert reported["left_out"] == ["gone_1", "gone_2", "page_1"] and reported["missing"] == [
         "gone",
         "lost",
         "page_002",
     ]
-    assert "3 queries, such as 'gone_1', are not scored" in cairn(*asked, "--work", tmp_path / "work").out
+    assert "3 queries, such as 'gone_1', are not scored" in cairn(*requested, "--work", tmp_path / "work").out
     write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["lost"])
     for rest in ("page_1", None):
-        assert "No query can be scored" in cairn(*asked, "--work", tmp_path / "again").refused()
+        assert "No query can be scored" in cairn(*requested, "--work", tmp_path / "again").refused()
         for part in ("query", "good", "ok", "junk") if rest else ():
             (gt / f"{rest}_{part}.txt").unlink()
 

@@ -33,8 +33,8 @@ def one_each(indexed: Indexed, tmp_path: Path) -> Path:
 def mean_of(folder: Path, ground_truth: Path, way: str, file: Path | None = None) -> float:
     """Mean average precision of a ground truth's queries, by ordinary searches."""
     with Collection.open(folder) as collection:
-        asked = read_ground_truth(ground_truth)
-        scores, _ = run_queries(collection, asked, None, replace(WAYS[way], similarity=file))
+        requested = read_ground_truth(ground_truth)
+        scores, _ = run_queries(collection, requested, None, replace(WAYS[way], similarity=file))
     return sum(score.ap for score in scores) / len(scores)
 
 

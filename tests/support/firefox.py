@@ -132,8 +132,8 @@ class Firefox:
 
     def activate(self, selector: str, text: str = "", by_keys: bool = False) -> None:
         """Press an element with a text in it: by Tab and Enter, or by a click."""
-        asked = f"{json.dumps(selector)}, {json.dumps(text)}"
-        found = f"[...document.querySelectorAll('*')].find((one) => ({_SAYS})(one, {asked}))"
+        requested = f"{json.dumps(selector)}, {json.dumps(text)}"
+        found = f"[...document.querySelectorAll('*')].find((one) => ({_SAYS})(one, {requested}))"
         self.wait_for(f"Boolean({found}?.checkVisibility())")
         if by_keys:
             self.tab_to(selector, text)

@@ -191,13 +191,13 @@ ASKED_BY_THE_WEB = {
 
 
 def test_the_web_asks_the_library_and_hardly_the_catalogue() -> None:
-    asked = {
+    requested = {
         (module, other)
         for module in MODULES
         for other in _imported(module)
         if module.startswith("retrieval.web.") and other.startswith("retrieval.catalogue")
     }
-    assert {other for _, other in asked} <= ASKED_BY_THE_WEB and len(asked) <= 11
+    assert {other for _, other in requested} <= ASKED_BY_THE_WEB and len(requested) <= 11
 
 
 @pytest.mark.parametrize("place", ALLOWED)

@@ -56,10 +56,10 @@ def test_an_experiment_becomes_a_page_and_is_not_run_again(root: Path, tmp_path:
 
 
 def test_what_cannot_be_run_is_one_sentence(tmp_path: Path, cairn: Cairn) -> None:
-    asked = ("reproduce", "revisited/table5", "--root", tmp_path, "--out", tmp_path / "out")
-    assert "cairn data get roxford5k" in cairn(*asked).refused()
+    requested = ("reproduce", "revisited/table5", "--root", tmp_path, "--out", tmp_path / "out")
+    assert "cairn data get roxford5k" in cairn(*requested).refused()
     assert "no experiment 'revisited/table9'" in cairn("reproduce", "revisited/table9").refused()
-    assert "above 0 and not above 1" in cairn(*asked, "--scale", "2").refused()
+    assert "above 0 and not above 1" in cairn(*requested, "--scale", "2").refused()
     assert not (tmp_path / "out").exists()
 
 

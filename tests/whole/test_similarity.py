@@ -57,12 +57,12 @@ def test_photos_that_ground_truth_asks_with_are_left_out(cairn: Cairn, indexed: 
     gt.mkdir()
     for path in indexed.gt.glob("*_1_*.txt"):  # one query an object, of which each photo is a query
         shutil.copy(path, gt)
-    asked = read_ground_truth(gt)
+    requested = read_ground_truth(gt)
     out = tmp_path / "s.npz"
     arguments = ("learn", "similarity", indexed.folder, "--gt", gt, "--out", out, "--iterations", 2)
     reported = cairn(*arguments, "--neighbours", 0, "--no-refit", "--json").json
     photos = len(list(indexed.photos.iterdir()))
-    assert reported["photos"] + reported["held_out"]["photos"] == photos - len({query.stem for query in asked})
+    assert reported["photos"] + reported["held_out"]["photos"] == photos - len({query.stem for query in requested})
     assert reported["pairs"] == 0 and reported["neighbours"] == 0
 
 

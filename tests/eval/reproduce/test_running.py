@@ -131,12 +131,12 @@ def test_a_command_that_prints_no_object_is_told_of(root: Path, tmp_path: Path) 
 
 def test_a_number_that_a_step_printed_is_an_argument_of_another(root: Path, tmp_path: Path, commands: Commands) -> None:
     bench = Bench(root, tmp_path / "steps", run=commands)
-    asked = Step("asked", ("plot", "roc", "--footprint", Told(TEST, ("fpr95",), "sift=")), prints=False)
-    assert bench.command(asked) == "cairn plot roc --footprint 'sift=<test>'"
-    assert asked.before == [TEST]
-    run_steps(bench, [*STEPS, asked])
+    requested = Step("asked", ("plot", "roc", "--footprint", Told(TEST, ("fpr95",), "sift=")), prints=False)
+    assert bench.command(requested) == "cairn plot roc --footprint 'sift=<test>'"
+    assert requested.before == [TEST]
+    run_steps(bench, [*STEPS, requested])
     assert commands.ran[-1] == ["plot", "roc", "--footprint", "sift=0.25"]
-    assert bench.result(asked) is not None
+    assert bench.result(requested) is not None
 
 
 def test_the_log_has_a_line_for_each_number(root: Path, tmp_path: Path, commands: Commands) -> None:

@@ -49,7 +49,7 @@ def test_a_cut_connection_goes_on_where_it_ended(server: FileServer, tmp_path: P
     reported: list[tuple[int, int]] = []
     got = fetch("set.tgz", (address(url),), tmp_path, lambda done, of: reported.append((done, of)), wait=0)
     assert got.path.read_bytes() == CONTENT and got.address == url
-    assert [asked for _, asked in server.requested] == [None, None, *["bytes=100000-"] * 2, "bytes=200000-"]
+    assert [wanted for _, wanted in server.requested] == [None, None, *["bytes=100000-"] * 2, "bytes=200000-"]
     assert reported[-1] == (len(CONTENT), len(CONTENT)) and reported == sorted(reported)
     assert fetch("set.tgz", (address(url),), tmp_path).address is None  # it exists: no request
     assert len(server.requested) == 5

@@ -151,10 +151,10 @@ def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, m
 
 
 def test_groups_that_are_interrupted_are_sealed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask, asked = links._ask, itertools.count(1)
+    ask, requested = links._ask, itertools.count(1)
 
     def stop(*rest: Any) -> list[Link]:
-        if next(asked) == 3:
+        if next(requested) == 3:
             raise KeyboardInterrupt
         return ask(*rest)
 

@@ -412,13 +412,13 @@ def test_photos_that_have_lost_their_links_do_not_keep_others_from_borrowing(
         augment_photos(copy, others, ALL)
     kept = copy.augmentation
     assert kept is not None and [one.features > 0 for one in kept.segments] == [True, False]
-    asked = min(linked_numbers(copy) - coffee)
-    apart = borrowed_matches(copy, asked)
+    requested = min(linked_numbers(copy) - coffee)
+    apart = borrowed_matches(copy, requested)
     augment_photos(copy, others, ALL)  # merges
     copy.forget()
     kept = copy.augmentation
     assert kept is not None and len(kept.segments) == 1
-    np.testing.assert_array_equal(borrowed_matches(copy, asked), apart)
+    np.testing.assert_array_equal(borrowed_matches(copy, requested), apart)
     assert len(apart)
 
 

@@ -118,11 +118,11 @@ def test_a_run_that_was_stopped_goes_on_and_finds_the_same(
         with pytest.raises(KeyboardInterrupt):
             link_photos(copy, min_inliers=5, keep=True, progress=stop)
 
-    asked: list[int] = []
+    requested: list[int] = []
     ask = links.ask_photos
 
     def ask_and_tell(collection: Collection, numbers: list[int], **more: int) -> Iterator[tuple[int, list[Link]]]:
-        asked.extend(numbers)
+        requested.extend(numbers)
         return ask(collection, numbers, **more)
 
     monkeypatch.setattr(links, "ask_photos", ask_and_tell)
@@ -130,15 +130,15 @@ def test_a_run_that_was_stopped_goes_on_and_finds_the_same(
     reported: list[int] = []
     again = link_photos(copy, min_inliers=5, keep=True, workers=2, progress=lambda *step: reported.append(step[1]))
     assert again == undisturbed
-    assert asked == numbers[4:] and reported == list(range(5, len(numbers) + 1))
-    asked.clear()
+    assert requested == numbers[4:] and reported == list(range(5, len(numbers) + 1))
+    requested.clear()
     assert link_photos(copy, min_inliers=5, keep=True) == undisturbed
     strong = {pair: link for pair, link in undisturbed.items() if link.inliers >= 40}
     assert link_photos(copy, min_inliers=40, keep=True) == strong
-    assert asked == []
+    assert requested == []
     # Fewer are asked for than are kept: all photos are asked with again.
     weak = link_photos(copy, min_inliers=4, keep=True)
-    assert asked == numbers and undisturbed.items() <= weak.items()
+    assert requested == numbers and undisturbed.items() <= weak.items()
 
 
 def test_the_number_of_workers_changes_nothing(photos: Collection) -> None:
@@ -154,13 +154,13 @@ def test_only_photos_that_were_added_are_asked_with(
     assert gone is not None
     copy.catalogue.write(make_tombstones, [gone.number])
     assert index_photos(copy, [tmp_path / "coffee_2.png"]).added == 1
-    asked: list[int] = []
+    requested: list[int] = []
     ask = links.ask_photos
-    monkeypatch.setattr(links, "ask_photos", lambda c, numbers, workers: asked.extend(numbers) or ask(c, numbers))
+    monkeypatch.setattr(links, "ask_photos", lambda c, numbers, workers: requested.extend(numbers) or ask(c, numbers))
     names = {row.number: row.name for row in copy.catalogue.read(all_indexed)}
     after = link_photos(copy, min_inliers=20, keep=True)
-    assert [names[number] for number in asked] == ["coffee_2.png"]
-    new = {pair for pair in after if asked[0] in pair}
+    assert [names[number] for number in requested] == ["coffee_2.png"]
+    new = {pair for pair in after if requested[0] in pair}
     assert {names[number] for pair in new for number in pair} == {"coffee_0.png", "coffee_1.png", "coffee_2.png"}
     stayed = {pair: link for pair, link in before.items() if gone.number not in pair}
     assert {pair: link for pair, link in after.items() if pair not in new} == stayed and len(stayed) < len(before)

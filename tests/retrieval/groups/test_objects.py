@@ -136,8 +136,8 @@ def test_links_are_found_from_both_sides(collection: Collection, monkeypatch: py
 def test_numbers_are_read_without_the_maps() -> None:
     links = [into(1, 2, 0, 0, 1, 25), Link(2, 7, 19, (0.0,) * 6), Link(2, 2**40, 20, (0.0,) * 6)]
     kept = [(2, encode_links(links)), (5, b""), (6, encode_links([inverse(links[0])]) + b"torn"), (7, b"short")]
-    asked, found, inliers = found_numbers(kept, 20)
-    assert (asked.tolist(), found.tolist(), inliers.tolist()) == ([2, 2, 6], [1, 2**40, 2], [25, 20, 25])
+    requested, found, inliers = found_numbers(kept, 20)
+    assert (requested.tolist(), found.tolist(), inliers.tolist()) == ([2, 2, 6], [1, 2**40, 2], [25, 20, 25])
     assert [values.tolist() for values in found_numbers([], 20)] == [[], [], []]
 
 

@@ -33,9 +33,9 @@ def test_pages_come_at_the_size_that_is_needed_whatever_the_server_gives_at_once
     address = iip.book(["whole"])
     iip.asked()
     (reported,) = _fetch(tmp_path, address, side=side)
-    asked = iip.asked()
-    assert (reported.fetched, reported.failed) == (1, []) and {line.split()[1] for line in asked} == {"200"}
-    assert len([line for line in asked if ".jpg" in line]) == requests
+    requested = iip.asked()
+    assert (reported.fetched, reported.failed) == (1, []) and {line.split()[1] for line in requested} == {"200"}
+    assert len([line for line in requested if ".jpg" in line]) == requests
     with Image.open(next(tmp_path.rglob("0*"))) as found:
         assert found.size == size
         differences = np.abs(

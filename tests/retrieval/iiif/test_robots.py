@@ -140,7 +140,7 @@ def test_a_host_without_rules_is_asked_and_one_that_does_not_tell_them_is_not(
 def test_requests_are_as_far_apart_as_a_host_asks(server: IiifServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.files["/robots.txt"] = Reply(b"User-agent: *\nCrawl-delay: 2.5\nDisallow:")
     server.first["/a"] = [Reply(b"here"), Reply(status=429, headers={"Retry-After": "7"})]
-    clock, asked = [1000.0], []
+    clock, wanted = [1000.0], []
     monkeypatch.setattr(fetching, "monotonic", lambda: clock[0])
 
     def sleep(seconds: float) -> None:
@@ -148,8 +148,8 @@ def test_requests_are_as_far_apart_as_a_host_asks(server: IiifServer, monkeypatc
 
     with _fetcher(sleep=sleep) as fetcher:
         request = fetcher._request
-        monkeypatch.setattr(fetcher, "_request", lambda *given: (asked.append(clock[0]), request(*given))[1])
+        monkeypatch.setattr(fetcher, "_request", lambda *given: (wanted.append(clock[0]), request(*given))[1])
         for path in "aabc":
             with suppress(GoneError):
                 fetcher.fetch(f"{server.address}/{path}", 100)
-    assert [later - first for first, later in pairwise(asked)] == [0, 2.5, 7, 2.5, 2.5]
+    assert [later - first for first, later in pairwise(wanted)] == [0, 2.5, 7, 2.5, 2.5]

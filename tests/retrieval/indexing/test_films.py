@@ -63,8 +63,8 @@ def test_films_are_photos_where_they_are_asked_for(tmp_path: Path, folder: Path,
         assert frame // LENGTH == place
         if place:
             assert first["page"] == 1000 * frame // FPS and first["title"] == "film.mp4 at 00:00:0" + names[place][-5]
-    for asked in (names[2], f"{folder}/film.mp4#00h00m00s"):
-        assert cairn("query", collection, asked, "--json").json["results"][0]["name"] in names[:3:2]
+    for requested in (names[2], f"{folder}/film.mp4#00h00m00s"):
+        assert cairn("query", collection, requested, "--json").json["results"][0]["name"] in names[:3:2]
     # It is remembered, and nothing is added again.
     reported = cairn("index", collection, folder, "--json").json
     assert (reported["added"], reported["unchanged"], reported["reread"]) == (0, 5, 0)

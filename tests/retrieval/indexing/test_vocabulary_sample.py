@@ -70,12 +70,12 @@ def test_the_command_takes_them(cairn: Callable[..., Ran], album: Album, tmp_pat
     album.put(**{f"set__s{i}": i for i in range(6)}, **{f"noise__n{i}": i for i in range(11, 20)})
     folder, own = tmp_path / "c.cairn", album.photos / "set"
     command = ("index", folder, album.photos, "--words", 12, "--workers", 1)
-    asked = ("--vocabulary-folder", own, "--vocabulary-photos", 4, "--kmeans-passes", 3)
-    assert cairn(*command, *asked).code == 0
+    requested = ("--vocabulary-folder", own, "--vocabulary-photos", 4, "--kmeans-passes", 3)
+    assert cairn(*command, *requested).code == 0
     kept = read_options(folder / "collection.toml")
     assert (kept.sample, kept.sample_from, kept.iterations) == (4, str(own), 3)
     # What a later run asks for does not count, and that is said; the same again is not.
-    assert "options" not in cairn(*command, *asked).err
+    assert "options" not in cairn(*command, *requested).err
     reported = cairn(*command, "--vocabulary-photos", "all", "--kmeans-passes", 4).err
     assert "--vocabulary-photos" in reported and "--kmeans-passes" in reported and "--vocabulary-folder" not in reported
     assert cairn("retrain", folder, "--words", 12, "--vocabulary-photos", "all", "--workers", 1).code == 0

@@ -124,8 +124,8 @@ def test_decisions_are_kept_with_the_reference(indexed: Indexed, cairn: Callable
     folder = tmp_path / "c.cairn"
     shutil.copytree(indexed.folder, folder)
     photos = ["page_001.jpg", "page_003.jpg"]
-    asked = ("impressions", folder, *photos, "--clock", "breaks")
-    kept = cairn(*asked, "--leave-region", "0,0,40,40", "--order", photos[1], "--order", photos[0], "--keep")
+    requested = ("impressions", folder, *photos, "--clock", "breaks")
+    kept = cairn(*requested, "--leave-region", "0,0,40,40", "--order", photos[1], "--order", photos[0], "--keep")
     assert kept.code == 0 and kept.out.index("1. page_003.jpg") < kept.out.index("2. page_001.jpg")
     with cairn_library.open(folder) as collection:
         one, other = (collection.photo(name).number for name in photos)
@@ -142,4 +142,4 @@ def test_decisions_are_kept_with_the_reference(indexed: Indexed, cairn: Callable
         catalogue.write(import_values, {other: {"taken": ["1497"]}})
         found: Any = SimpleNamespace(photos=[SimpleNamespace(number=number) for number in (one, other, None)])
         assert dates_of(collection.opened, found) == {one: PhotoDate("2019-05-01", True), other: PhotoDate("1497")}
-    assert "four numbers" in cairn(*asked, "--leave-region", "a,b").refused()
+    assert "four numbers" in cairn(*requested, "--leave-region", "a,b").refused()
