@@ -96,7 +96,7 @@ class Ran:
 
 
 def changed(command: Sequence[object], *options: object) -> list[object]:
-    """A command with options beside its own, or instead of those that it has already."""
+    """A command with options in addition to its own, or instead of those that it has already."""
     kept = list(command)
     for option in {one for one in options if str(one).startswith("--") and one in kept}:
         place = kept.index(option)

@@ -1,10 +1,10 @@
-"""What a query costs beside SIFT: processor time over that of describing the same photo with OpenCV's SIFT.
+"""What a query costs compared with SIFT: processor time over that of describing the same photo with OpenCV's SIFT.
 
 Run as `OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_query --collection DIR [--gt DIR]`; it never gates. R is the
 processor time of `cv2.SIFT_create().detectAndCompute` on the query's photo at the size that the collection works with,
 on one thread, measured beside each query. Queries go through the jobs of the server's workers, with the collection open
 and warm: the default engine, 20 results with homographies, eight turns offered. Each photo, or box in one, is asked
-with twice: as the photo of the collection that it is, and as an upload, encoded anew so that it is not known by its
+with twice: as the photo of the collection that it is, and as an upload, encoded again so that it is not known by its
 content.
 """
 

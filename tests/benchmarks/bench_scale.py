@@ -3,7 +3,7 @@
 Run as `CAIRN_DATASETS=DIR OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_scale --folder DIR`; it never gates. The
 collection is built where it is not there yet, through Cairn's own writer: a vocabulary of real photos' descriptors; 25
 real photos of three objects, indexed as `cairn index` does; all others synthetic, with features of real photos dealt
-out anew and moved, so that words have the frequencies and regions the shapes of real ones. The file of a synthetic
+out again and moved, so that words have the frequencies and regions the shapes of real ones. The file of a synthetic
 photo is a hard link to that of a real one, and the checksum that the catalogue has of it is made up. Features of the
 real photos are kept in the folder too, and are not extracted again; with `--like` the vocabulary and the features are
 those of an earlier collection of this benchmark, and nothing is extracted but the 25.
@@ -352,7 +352,7 @@ def time_report(folder: Path, number: int) -> float:
 def time_engines(folder: Path, requested: Sequence[ImageRow]) -> dict[str, Any]:
     """Processor time, in ms, of ranking all photos by indexed ones, upright: median and mean of each engine.
 
-    What is made at the first search of a collection is told beside it.
+    What is made at the first search of a collection is reported next to it.
     """
     found: dict[str, Any] = {}
     with Collection.open(folder) as collection:

@@ -1,4 +1,4 @@
-"""Search over shards beside search on one machine: the same answers, and what they cost.
+"""Search over shards compared with search on one machine: the same answers, and what they cost.
 
 Run as `OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_shards --collection DIR --folder DIR`; it never gates. The
 collection is one of `bench_scale`, or any other. Where its segments are too few for the shards, a copy with smaller

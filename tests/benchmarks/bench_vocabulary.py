@@ -60,7 +60,7 @@ def extrapolate(steps: dict[str, float], words: int, descriptors: int, options: 
 
 
 def look_up(centres: np.ndarray, queries: np.ndarray) -> list[dict[str, Any]]:
-    """Recall@1 and µs a descriptor, of the default back-end beside faiss alone, quick and thorough."""
+    """Recall@1 and µs a descriptor, of the default back-end next to faiss alone, quick and thorough."""
     nearest = faiss.knn(queries, centres, 1)[1]
     exact = squared_distances(queries, centres, nearest)
     rows = []

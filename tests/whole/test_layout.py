@@ -165,7 +165,7 @@ def test_compiled_functions_are_loaded_where_they_are_called_and_all_can_be_made
     assert not early
 
 
-# Who alone may import a module, or what is below a folder, beside what is below it itself.
+# Who alone may import a module, or what is below a folder, in addition to what is below it.
 ALLOWED = {
     "retrieval/catalogue/changes": (
         *("retrieval/catalogue", "retrieval/collection", "retrieval/indexing"),

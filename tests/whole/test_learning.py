@@ -311,7 +311,7 @@ def test_the_same_request_gives_the_same_file(made: Made, cairn: Cairn, tmp_path
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--pooling", "LEARNT"],  # regions are selected anew
+        ["--pooling", "LEARNT"],  # regions are selected again
         ["--stage", "projection", "--base", "sift", "--pooling", "LEARNT"],
         ["--stage", "projection", "--pooling", "LEARNT", "--smoothing", 1],  # the file's own is what counts
         ["--smoothing", 40],  # such a file is refused once it is read

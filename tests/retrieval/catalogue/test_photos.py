@@ -133,7 +133,7 @@ def test_rows_that_were_read_are_remembered_until_something_is_written(
     assert [row.number for row in catalogue.seen_images(numbers[3::-1])] == numbers[3::-1]
     assert catalogue.seen_images(numbers[:3]) == first
     assert requested == [[numbers[3]]]  # nothing else was to be read
-    # Whoever writes: what another connection changes is read anew.
+    # Whoever writes: what another connection changes is read again.
     address = catalogue.address.render_as_string(hide_password=False)
     with Catalogue.open(address if catalogue.file is None else catalogue.file.parent) as other:
         other.write(move_photos, [PhotoMove(numbers[0], "/elsewhere/1.jpg", "1.jpg", 1, 1)])

@@ -1,4 +1,4 @@
-"""Several processes that write to one catalogue at once; one is killed, or the server starts anew meanwhile."""
+"""Several processes that write to one catalogue at once; one is killed, or the server starts again meanwhile."""
 
 import json
 import signal
@@ -58,7 +58,7 @@ def start_writer(address: str, shard: str, segments: int = SEGMENTS) -> subproce
 
 
 def check_all(address: str, reported: list[dict[str, object]]) -> None:
-    """All that writers were told is in the catalogue, once, and nothing is there in part."""
+    """All that writers had confirmed is in the catalogue, once, and nothing is there in part."""
     with Catalogue.open(address) as catalogue:
         rows, segments = catalogue.read(all_indexed), catalogue.read(segments_in)
         assert len({segment.folder for segment in segments}) == len(segments)

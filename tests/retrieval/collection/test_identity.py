@@ -33,7 +33,7 @@ def forget_identity(folder: Path, address: str | None = None) -> None:
 
 
 def state(folder: Path) -> dict[str, bytes]:
-    """All files but those that SQLite makes anew."""
+    """All files but those that SQLite makes again."""
     paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()

@@ -131,7 +131,7 @@ def test_a_vocabulary_may_be_replaced_while_it_is_sealed(folder: Path, monkeypat
 
 
 def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It seals when the catalogue has been counted and is not yet written anew; then the compaction is killed."""
+    """It seals when the catalogue has been counted and is not yet written again; then the compaction is killed."""
     shrink = Database.shrink
 
     def seal_first(database: Database) -> None:

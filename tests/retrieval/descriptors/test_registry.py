@@ -1,4 +1,4 @@
-"""The contract that every descriptor keeps, and SIFT beside two other computations of it."""
+"""The contract that every descriptor keeps, and SIFT compared with two other computations of it."""
 
 import cv2
 import numpy as np

@@ -52,7 +52,7 @@ def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:  # noqa: F811
 
 
 def grouped(collection: Collection, *, augment: bool | None = None) -> int | None:
-    """Photos that have borrowed anew in a run of `cairn group`."""
+    """Photos that have borrowed again in a run of `cairn group`."""
     return group_photos(collection, GroupOptions(augment=augment)).augmented
 
 

@@ -79,7 +79,7 @@ def test_regions_that_overlap_are_one_object_and_all_of_the_photo_is_told() -> N
     [
         (0.0,) * 6,
         (1e-200, 0.0, 0.0, 0.0, 1e-200, 0.0),
-        (0.5, 0.0, 3.0, 0.0, 0.5, 0.0),  # beside the photo
+        (0.5, 0.0, 3.0, 0.0, 0.5, 0.0),  # next to the photo
         (-0.5, 0.0, 0.5, 0.0, 0.5, 0.0),  # mirrored
         (0.5, 0.0, 0.0, 0.0, 0.001, 0.0),  # a line
         (1e9, 0.0, 0.0, 0.0, 1e9, 0.0),

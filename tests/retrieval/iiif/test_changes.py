@@ -145,7 +145,7 @@ def test_a_collection_follows_a_stream(server: IiifServer, tmp_path: Path) -> No
         assert (added.added, [one["fetched"] for one in added.manifests]) == (2, [1, 0, 1])
         assert "status 403" in added.manifests[1]["reason"]
 
-        # The next run asks for what is left, and for what has changed; what is gone is told, and can be found.
+        # The next run asks for what is left, and for what has changed; what is gone is reported, and can be found.
         server.files["/b"] = held
         address = _stream(server, created, [_change(server, "Delete", "/c", 2), _change(server, "Update", "/a", 3)])
         server.add_json("/a", server.manifest("/a", {"a": "another"}), ETag='"2"')

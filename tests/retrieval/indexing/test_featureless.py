@@ -1,4 +1,4 @@
-"""Photos in which nothing is found are told: they can never be found."""
+"""Photos in which nothing is found are reported: they can never be found."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which photos make a vocabulary, and by how many passes: as it is made, and made anew."""
+"""Which photos make a vocabulary, and by how many passes: as it is made, and made again."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +40,7 @@ def test_distractors_have_no_part_in_the_vocabulary_where_a_folder_is_named(albu
         for name, photos in (("one", [own]), ("two", both))
     ]
     assert by_size[0] == by_size[1]
-    # A collection remembers it, so that the vocabulary that is made anew is of the same photos.
+    # A collection remembers it, so that the vocabulary that is made again is of the same photos.
     assert read_options(tmp_path / "beside.cairn" / "collection.toml") == options
     with Collection.open(tmp_path / "beside.cairn") as collection:
         retrain(collection, RetrainOptions(words=12))

@@ -1,4 +1,4 @@
-"""What a report of a failure is told of the machine: all of it, whatever is broken, and nothing that is secret."""
+"""What the report of a failure says of the machine: all of it, whatever is broken, and nothing that is secret."""
 
 import json
 import os

@@ -120,7 +120,7 @@ def test_books_share_what_groups_link_and_what_searches_have_found(
         def pictures(**how: Any) -> dict[tuple[str, str], int]:
             return {(pair.first, pair.second): pair.pictures for pair in collection.shared_books(**how).pairs}
 
-        # The face is told by a group and a search, and counts once.
+        # The face is found by a group and a search, and counts once.
         assert pictures() == {("Early", "Late"): 2}
         (pair,) = collection.shared_books().pairs
         facts = {page.numbers: (page.searches, page.box) for page in pair.pages}

@@ -1,4 +1,4 @@
-"""Shots are told by their frames, and what stands for each."""
+"""Shots are recognised by their frames, and what stands for each."""
 
 from collections.abc import Iterable
 

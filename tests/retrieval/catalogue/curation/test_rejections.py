@@ -120,7 +120,7 @@ def test_hidden_photos_are_left_out_of_lists_answers_and_groups(copy: Path) -> N
 
 
 def test_what_is_left_out_is_read_once_until_something_changes(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what is read beside the revision: nothing while nobody decided anything of photos."""
+    """By what is read in addition to the revision: nothing while nobody decided anything of photos."""
     with Catalogue.open(copy) as catalogue:
         one, other = catalogue.read(rows_of, catalogue.read(numbers_of)[:2])
         requested = [QueryImage("one", Path(one.path), row=one, content=one.sha256)]
