@@ -250,7 +250,7 @@ def make_app(names: "Collection[str]" = COMMANDS) -> "typer.Typer":
     ) -> None:
         import index.opencv
 
-        if "--environment" not in sys.argv:  # which tells of it
+        if "--environment" not in sys.argv:  # which reports it
             index.opencv.refuse_mixture()
 
     set_up(app)

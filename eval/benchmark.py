@@ -211,7 +211,7 @@ def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None
             raise no_photo_of(lost[0])
     if features is not None and truth.cropped:
         raise CairnError(
-            "Queries of Revisited are cut out of their photos and described anew, which features of another program "
+            "Queries of Revisited are cut out of their photos and described again, which features of another program "
             "are not: leave {--features} out."
         )
 

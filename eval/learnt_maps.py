@@ -28,9 +28,7 @@ def weight_map(model: LearntModel) -> NDArray[np.float64]:
 
 
 def projection_maps(model: LearntModel, number: int) -> NDArray[np.float32]:
-    """The first projections of an E-block on a grid of samples, (K, G, G, C): weight of each channel of the T-block at
-    each sample (Brown11 figures 5 and 12).
-    """
+    """First projections of an E-block, (K, G, G, C): weights of channels at each sample (Brown11 figures 5, 12)."""
     blocks = model.base_model
     if not isinstance(blocks, Blocks) or blocks.projection is None or not is_grid(blocks.spatial):
         raise CairnError(

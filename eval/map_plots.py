@@ -12,9 +12,7 @@ _SIGMAS = (0.25, 0.5)  # of a patch's side: circles at half of SIFT's σ, and at
 
 
 def plot_weight_maps(maps: Mapping[str, NDArray[np.floating]], path: Path) -> None:
-    """Draw weights (S, S) over patches by label (Trzcinski12 figure 2), with circles at σ / 2 and σ of SIFT's
-    weight.
-    """
+    """Draw weights (S, S) over patches by label (Trzcinski12 figure 2), and circles at σ / 2 and σ of SIFT's weight."""
     figure = new_plot(path, 4.2 * len(maps), 3.6)
     from matplotlib.patches import Circle
 
@@ -28,9 +26,7 @@ def plot_weight_maps(maps: Mapping[str, NDArray[np.floating]], path: Path) -> No
 
 
 def plot_projections(maps: Mapping[str, NDArray[np.floating]], path: Path) -> None:
-    """Draw projections (K, G, G, C) of samples on a grid, a row a label (Brown11 figures 5 and 12); for several
-    channels the length is drawn, not the sign.
-    """
+    """Draw projections (K, G, G, C), a row a label (Brown11 figures 5, 12); of several channels, the length."""
     most = max(len(weights) for weights in maps.values())
     figure = new_plot(path, 0.9 * most + 1.2, 1.0 * len(maps) + 0.3)
     grid = figure.subplots(len(maps), most, squeeze=False)

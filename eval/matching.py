@@ -285,9 +285,7 @@ def matching_average_precision(scores: NDArray[np.floating], right: NDArray[np.b
 
 
 def _members(pairs: NDArray[np.integer], part: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
-    """The sorted pairs (K, 2) of some features (ascending): index of each feature among these, and number of the
-    other.
-    """
+    """The sorted pairs (K, 2) of some features (ascending): index of each among these, and number of the other."""
     rows = pairs[np.searchsorted(pairs[:, 0], part[0]) : np.searchsorted(pairs[:, 0], part[-1], side="right")]
     place = np.searchsorted(part, rows[:, 0])
     known = part[place] == rows[:, 0]

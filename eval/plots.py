@@ -37,9 +37,7 @@ _FALSE_POSITIVES = 0.3  # the range of Fig. 7
 
 
 def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]], path: Path) -> None:
-    """Draw ROC curves (Fig. 7) of distances and matches by label, the best at 95% recall first in the legend. `curves`:
-    distances and match labels, by name; see `learning.measures.roc.roc_curve`.
-    """
+    """Draw ROC curves (Fig. 7) of distances and match labels by name, the best at 95% recall first in the legend."""
     figure = new_plot(path, 6, 5)
     axes = figure.add_subplot()
     ranked = sorted((fpr95(*curve), label) for label, curve in curves.items())
@@ -70,9 +68,7 @@ def plot_pr(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating
 
 
 def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path: Path) -> None:
-    """Draw the error (0 to 1) of every model tried against its dimension, and the lower envelope (Fig. 3), a panel a
-    kind.
-    """
+    """Draw the error (0 to 1) of all models tried by dimension, and the lower envelope (Fig. 3), a panel a kind."""
     figure = new_plot(path, 6, 3.4 * len(models))
     for place, (kind, entries) in enumerate(models.items(), start=1):
         axes = figure.add_subplot(len(models), 1, place)
@@ -87,9 +83,7 @@ def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path
 def lower_envelope(
     dims: NDArray[np.floating], errors: NDArray[np.floating]
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """The models with a smaller error than all others of at most their dimension: dimensions strictly rise, errors
-    strictly fall.
-    """
+    """The models of smaller error than all others of at most their dimension; dimensions rise, errors fall."""
     order = np.lexsort((errors, dims))
     ranked = errors[order]
     best = np.minimum.accumulate(np.concatenate([[np.inf], ranked[:-1]]))
@@ -120,9 +114,7 @@ def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
 
 
 def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]], path: Path) -> None:
-    """Draw the errors of binary codes against their lengths by label (Fig. 6), dashed that of the real-valued
-    descriptor.
-    """
+    """Draw errors of binary codes by length and label (Fig. 6), dashed that of the real-valued descriptor."""
     from matplotlib.ticker import ScalarFormatter
 
     figure = new_plot(path, 6.5, 5)

@@ -1,6 +1,4 @@
-"""Repeatability of a detector in another view, by overlap error (Mikolajczyk et al., *A Comparison of Affine Region
-Detectors*, IJCV 2005, sections 4.1 and 4.2).
-"""
+"""Repeatability of a detector in another view, by overlap error (Mikolajczyk et al., IJCV 2005, sections 4.1, 4.2)."""
 
 from dataclasses import dataclass
 

@@ -15,7 +15,7 @@ from retrieval.collection.options import CollectionOptions
 class SimilarityStudy:
     """Options of training data, measurements and work folder. See `eval.similarity.evaluate_similarity`."""
 
-    splits: Annotated[int, Option("Random splits, of which the mean is told.", MEASURED, least=1)] = 10
+    splits: Annotated[int, Option("Random splits; the mean is printed.", MEASURED, least=1)] = 10
     by: Annotated[
         str,
         Option(

@@ -48,9 +48,7 @@ class Archive:
         return value
 
     def array(self, name: str) -> NDArray[Any]:
-        """Array of an entry, by its name without .npy. Arrays of objects, and text that is not valid Unicode, are
-        refused.
-        """
+        """Array of an entry, by its name without .npy; arrays of objects and invalid Unicode are refused."""
         contents = self.read(f"{name}.npy")
         file = io.BytesIO(contents)
         shape, fortran_order, dtype = read_array_header(file, len(contents))
@@ -64,9 +62,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, largest: int | None = None) -> Iterator[Archive]:
-    """Open an archive of at most `largest` bytes, packed and unpacked; to be used within `arrays.reading`, as a damaged
-    one fails in any way.
-    """
+    """Open an archive of at most `largest` bytes, packed and unpacked, for use within `arrays.reading`."""
     if size_of_file(path) > (largest or float("inf")):
         raise ValueError("it is far larger than any should be")
     with zipfile.ZipFile(path) as file:

@@ -126,9 +126,7 @@ def save_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
 
 def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
-    """Write or replace a file atomically. `mode`: permissions of the file, before the umask; 0o600: only its owner may
-    read it.
-    """
+    """Write or replace a file atomically, with the permissions `mode` before the umask."""
     _write_safely(Path(path), lambda file: file.write(contents), mode)
 
 
@@ -229,9 +227,7 @@ def load_json(path: Path) -> Any:
 
 
 def check_format(path: Path, version: object, known: int) -> None:
-    """Check the format version stated in a file. Raises LaterVersion if it is later than `known`, ValueError if it is
-    malformed.
-    """
+    """Check the format version of a file; raises LaterVersion beyond `known`, ValueError if it is malformed."""
     if type(version) is not int or not 0 < version < _MOST_FORMATS:
         raise ValueError("it does not say which format it has")
     if version != known:

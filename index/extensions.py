@@ -20,21 +20,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ExtensionKind:
-    """A kind of extension.
+    """A kind of extension."""
 
-    Attributes
-    ----------
-    group : str
-        Group of its entry points.
-    names : tuple of str
-        Names of attributes that an extension must have.
-    of_class : bool
-        Whether an extension is a class that Cairn instantiates with arguments; otherwise it is an object, or a class or
-        function that makes one when called without arguments.
-    """
-
-    group: str
-    names: tuple[str, ...]
+    group: str  # group of its entry points
+    names: tuple[str, ...]  # names of attributes that an extension must have
+    # whether an extension is a class that Cairn instantiates with arguments; otherwise it is an object, or a class or
+    # function that makes one when called without arguments
     of_class: bool = False
 
 
@@ -63,28 +54,14 @@ class ExtensionMissing(CairnError):
 
 @dataclass(frozen=True)
 class Extension:
-    """One extension.
+    """One extension."""
 
-    Attributes
-    ----------
-    kind : str
-        One of `KINDS`.
-    name : str
-        What users call it.
-    place : str
-        ``module:object``, as a collection stores it.
-    version : str
-        Version of the package that declares it; "" if unknown.
-    is_declared : bool
-        Whether an installed package declares it; otherwise the running program registered it.
-    """
-
-    kind: str
-    name: str
-    place: str
-    version: str
+    kind: str  # one of `KINDS`
+    name: str  # what users call it
+    place: str  # ``module:object``, as a collection stores it
+    version: str  # version of the package that declares it; "" if unknown
     _load: Callable[[], Any]
-    is_declared: bool = False
+    is_declared: bool = False  # whether an installed package declares it; otherwise the running program registered it
 
     def load(self) -> Any:
         """Import it, once for each process. Raises CairnError if that fails or it breaks the contract."""
@@ -221,13 +198,7 @@ def extensions(kind: str) -> list[Extension]:
 
 
 def find(kind: str, name: str) -> Extension | None:
-    """Find an extension by its place or name; None if there is no such extension.
-
-    Raises
-    ------
-    CairnError
-        Two extensions have that name.
-    """
+    """Find an extension by its place or name, None if there is none; raises CairnError if two have that name."""
     every = extensions(kind)
     by_place = [one for one in every if one.place == name]
     matches = by_place or [one for one in every if one.name == name]

@@ -19,9 +19,7 @@ EXTRAS = {
 
 
 def install_command(extra: str) -> str:
-    """The command that installs the package of an optional extra, quoted for a shell. It works however Cairn was
-    installed.
-    """
+    """The command that installs the package of an optional extra, quoted for a shell, however Cairn was installed."""
     package = EXTRAS[extra]
     return f"pip install {package}" if package.replace("-", "").isalnum() else f'pip install "{package}"'
 

@@ -78,9 +78,7 @@ class IndexedImages:
     def _by_segment(
         self, image_numbers: Sequence[int]
     ) -> Iterator[tuple[Segment, NDArray[np.int64], NDArray[np.int64]]]:
-        """Group images by segment: the segment, the indices of its images, and their positions in it. Raises
-        KeyError.
-        """
+        """Group images by segment: the segment, indices of its images, and positions in it. Raises KeyError."""
         requested = np.asarray(image_numbers, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.numbers, requested), max(len(self.numbers) - 1, 0))
         missing = self.numbers[at] != requested if len(self.numbers) else np.ones(len(requested), bool)

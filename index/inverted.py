@@ -23,13 +23,7 @@ _SAMPLE = 200  # images that the mean idf is measured on
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Images and their scores: all by ascending number from `InvertedIndex.score`, best first from `rank`.
-
-    Attributes
-    ----------
-    image_numbers : ndarray, shape (n,), uint32
-    scores : ndarray, shape (n,), float32
-    """
+    """Images (n,) and their scores (n,): all by ascending number from `InvertedIndex.score`, best first from `rank`."""
 
     image_numbers: NDArray[np.uint32]
     scores: NDArray[np.float32]
@@ -274,9 +268,7 @@ class InvertedIndex(WordWeights):
 
     @cached_property
     def word_norms(self) -> NDArray[np.float64]:
-        """Euclidean norm of the idf of each image's distinct words, (N,), in the order of `image_numbers`. It takes a
-        pass over the words of all images.
-        """
+        """Euclidean norms (N,) of the idf of each image's distinct words; takes a pass over all words."""
         squares = np.square(self.idf)
         parts: list[NDArray[np.float64]] = [np.zeros(0)]
         for segment in self.segments:

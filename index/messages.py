@@ -64,9 +64,7 @@ def speaking(naming: Naming) -> Iterator[None]:
 
 
 class Message:
-    """A translatable sentence with placeholders, which identifies the message, and their values. Raises TypeError if
-    the names of placeholders and values differ.
-    """
+    """A translatable sentence and the values of its placeholders; raises TypeError if their names differ."""
 
     def __init__(self, text: str, **values: object) -> None:
         if values and values.keys() != {place for place in _PLACE.findall(text) if place.isidentifier()}:

@@ -76,7 +76,7 @@ class NearestNeighbours(abc.ABC):
             name, settings, seed = description["name"], description["options"], description["seed"]
             points_fingerprint, index_sha256 = description["points"], description["index_sha256"]
             if not isinstance(name, str) or type(seed) is not int or not 0 <= seed <= MOST_SEED:
-                raise ValueError("the name or the seed is none")
+                raise ValueError("the name or the seed is invalid")
             options = cls.options_type(**settings) if name == cls.name else None
         except (KeyError, TypeError, ValueError, CairnError) as error:
             raise CairnError(f"{path} is damaged: make the vocabulary again.") from error
@@ -194,16 +194,12 @@ class NearestNeighbours(abc.ABC):
         return False
 
     def _read(self, contents: bytes) -> None:
-        """Read an index written by `_write` for the same points; raises some exception for others. The contents are not
-        trusted: an attacker could have made the checksum too.
-        """
+        """Read an untrusted index written by `_write` for the same points; raises some exception for others."""
         self._build()
 
 
 def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries: NDArray[np.float32]) -> float:
-    """Share of the queries whose nearest point a back-end finds, 1.0 without queries. A point at the same distance as
-    the nearest counts.
-    """
+    """Share of the queries whose nearest point, or one as near, a back-end finds; 1.0 without queries."""
     import faiss
 
     queries = np.ascontiguousarray(queries, dtype=np.float32)

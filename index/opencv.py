@@ -13,9 +13,7 @@ _INSTALLED = re.compile(r"(opencv_(?:contrib_)?python(?:_headless)?)-([0-9.]+)\.
 
 
 def refuse_mixture(folder: Path | None = None) -> None:
-    """Raise CairnError if another package of OpenCV is installed over the one that Cairn needs, of another version.
-    OpenCV is not imported.
-    """
+    """Raise CairnError if OpenCV is installed in two packages of different versions, without importing it."""
     if folder is None:
         spec = find_spec("cv2")
         if spec is None or spec.origin is None:

@@ -169,9 +169,7 @@ def keep_memory() -> None:
 
 
 def end_with_parent(parent: int | None = None) -> None:
-    """End this process once its parent is gone. `parent`: its process number; by default the parent known to
-    `multiprocessing` or `run`.
-    """
+    """End this process once its parent is gone, by default the one known to `multiprocessing` or `run`."""
     import multiprocessing
 
     if parent is None and (known := multiprocessing.parent_process()) is not None:
@@ -236,9 +234,7 @@ def _quiet_tracker() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopping_in_order() -> Iterator[None]:
-    """Make SIGTERM end a block as Ctrl-C does: files are closed, workers stopped, and Terminated is raised. A second
-    SIGTERM ends the process at once.
-    """
+    """Make SIGTERM end a block as Ctrl-C does, and raise Terminated; a second one ends the process at once."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
         return
@@ -267,11 +263,11 @@ def stopping_in_order() -> Iterator[None]:
 
 def _controller() -> "ThreadpoolController":
     """The controller of the threads of all linear algebra libraries now loaded."""
-    return _controller_beside(frozenset(_WITH_ITS_OWN & sys.modules.keys()))
+    return _controller_with(frozenset(_WITH_ITS_OWN & sys.modules.keys()))
 
 
 @cache
-def _controller_beside(loaded: frozenset[str]) -> "ThreadpoolController":
+def _controller_with(loaded: frozenset[str]) -> "ThreadpoolController":
     del loaded  # rebuilt when more is loaded
     from threadpoolctl import ThreadpoolController
 
@@ -310,9 +306,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _let_other_threads_limit() -> None:
-    """Let any thread lift the limit that this one has set: later versions of threadpoolctl allow only the same
-    thread.
-    """
+    """Let any thread lift the limit of this one: later versions of threadpoolctl allow only the same thread."""
     from threadpoolctl import OpenBLASController
 
     getattr(OpenBLASController, "clear_controlling_thread", lambda: None)()

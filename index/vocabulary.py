@@ -121,7 +121,7 @@ def _beside_fingerprint(neighbours: NDArray[np.int32]) -> str:
     return fingerprint({"beside": neighbours}, {})
 
 
-def _load_beside(folder: Path, words: int, *, known: bool) -> NDArray[np.int32] | None:
+def _load_neighbours(folder: Path, words: int, *, known: bool) -> NDArray[np.int32] | None:
     """Read the neighbouring words of each word; None if they are missing or damaged and must be recomputed."""
     try:
         neighbours = load_array(folder / BESIDE_FILE, mmap=True).view(np.ndarray)
@@ -162,9 +162,7 @@ class Vocabulary:
         reader: "Reader | None" = None,
         progress: Step | None = None,
     ) -> Self:
-        """Train a vocabulary by approximate k-means, of the requested size, or one word for each distinct descriptor if
-        that is smaller.
-        """
+        """Train a vocabulary by approximate k-means, with at most one word for each distinct descriptor."""
         from index.clustering.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
         from index.neighbours import recall_at_1
 
@@ -325,9 +323,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: Path, *, known: bool = False) -> Self:
-        """Read a vocabulary written by `save`, checked against its fingerprint. The centres are memory-mapped. `known`:
-        the files are known to be intact, so their contents are not checked.
-        """
+        """Read a vocabulary, memory-mapping its centres, and check its fingerprint, unless `known` to be intact."""
         folder = Path(folder)
         facts = VocabularyFacts.read(folder)
         damaged = _damaged(folder)
@@ -349,7 +345,7 @@ class Vocabulary:
             vars(vocabulary)["fingerprint"] = facts.fingerprint  # what the property would compute
         elif vocabulary.fingerprint != facts.fingerprint:
             raise damaged
-        neighbours = _load_beside(folder, facts.words, known=known)
+        neighbours = _load_neighbours(folder, facts.words, known=known)
         if neighbours is not None:
             vars(vocabulary)["_beside"] = neighbours
         return vocabulary

@@ -60,18 +60,8 @@ class WordWeights:
 
 @dataclass(frozen=True)
 class Whole:
-    """Statistics of a whole collection, with which an index of a part scores as an index of all does.
+    """Statistics of a whole collection, with which an index of a part scores as an index of all does."""
 
-    Attributes
-    ----------
-    photos : int
-        Images of the collection.
-    document_frequency : ndarray, shape (words,), int64
-        In all of them.
-    common_idf : float
-        `InvertedIndex.common_idf` of all of them.
-    """
-
-    photos: int
-    document_frequency: NDArray[np.int64]
-    common_idf: float
+    photos: int  # images of the collection
+    document_frequency: NDArray[np.int64]  # in all of them
+    common_idf: float  # `InvertedIndex.common_idf` of all of them

@@ -176,9 +176,7 @@ def _vary(rng: np.random.Generator, measured: Measured, size: int | None = None)
 def smallest(
     measured: Measured, photos: int, rate: float, goal: float, *, together: int = 1, queries: int = 250
 ) -> tuple[Fleet, Waits] | None:
-    """Find the smallest number of workers with a median below a goal in milliseconds; None if there is no such
-    number.
-    """
+    """Find the smallest number of workers with a median below a goal in milliseconds, or None."""
     number = 1.0
     while number <= MOST:
         fleet = Fleet(photos, round(number), _fronts(measured, round(number), rate, together), together)

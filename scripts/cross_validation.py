@@ -100,7 +100,7 @@ def print_table(measured: Sequence[RecipeMeasure]) -> None:
     rows = []
     for label, engine in dict.fromkeys((one.recipe, one.engine) for one in measured):
         of = {one.photos: one for one in measured if (one.recipe, one.engine) == (label, engine)}
-        cells = [told(of[name]) if name in of else "–" for name in sets]
+        cells = [cell_text(of[name]) if name in of else "–" for name in sets]
         means = [one.difference.mean for one in of.values()]
         errors = [one.difference.error for one in of.values()]
         # The means of sets are treated as independent, which hard and landmarks are not.
@@ -113,7 +113,7 @@ def print_table(measured: Sequence[RecipeMeasure]) -> None:
             print(f"\n{one.recipe}, {one.engine}, {one.photos} loses most by {lost}")
 
 
-def told(one: RecipeMeasure) -> str:
+def cell_text(one: RecipeMeasure) -> str:
     """Format mAP without and with learning in percent, and the mean difference over scenes with its standard error."""
     difference = one.difference
     return (

@@ -42,9 +42,7 @@ _LIMITS = {signal.SIGPROF: f"hang: {CPU_SECONDS:g} s of processor time", signal.
 
 
 def read_inputs(name: str, seed: int, runs: int, folder: Path) -> None:
-    """Read inputs of a target in this process; the folder holds the files of the last one. Raises AssertionError for a
-    finding, whose simplest input is the last one.
-    """
+    """Read inputs of a target; the folder holds the files of the last one. Raises AssertionError for a finding."""
     import hypothesis
 
     from tests.support.fuzz_targets import TARGETS

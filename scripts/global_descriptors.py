@@ -93,9 +93,9 @@ def measure(
     photos = {Path(photo.name).stem: photo.name for photo in collection}
     found: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for query in truth.queries:
-        asked: str | Path = photos.get(query.stem) or next((root / "queries").glob(f"{query.stem}.*"))
+        photo_or_file: str | Path = photos.get(query.stem) or next((root / "queries").glob(f"{query.stem}.*"))
         for way in WAYS:
-            answer = collection.search(asked, query.box, top=len(photos), global_descriptors=way, **options)
+            answer = collection.search(photo_or_file, query.box, top=len(photos), global_descriptors=way, **options)
             ranking = [Path(one.name).stem for one in answer]
             score = score_ranking(query, truth.protocols[0], ranking, answer.seconds["total"], truth)
             for part in ("", *(one for one in parts if query.name.startswith(one))):

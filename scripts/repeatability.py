@@ -68,9 +68,7 @@ def _image(folder: Path, number: int) -> NDArray[np.float32]:
 
 
 def measure(folder: Path, regions: int = 0) -> dict[str, list[Repeatability]]:
-    """Measure each detector on one sequence, image 1 against the other five. `regions`: number of the strongest regions
-    of each image to use; 0 for all.
-    """
+    """Measure each detector on one sequence, image 1 against the others, by its strongest regions (0: all)."""
     images = [_image(folder, number) for number in range(1, 7)]
     homographies = [np.loadtxt(folder / f"H1to{number}p") for number in range(2, 7)]
     results: dict[str, list[Repeatability]] = {}

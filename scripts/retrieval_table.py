@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument(
         "--only", action="append", default=[], metavar="FIELD=VALUE", help=f"measure these now: {', '.join(FIELDS)}"
     )
-    parser.add_argument("--again", action="store_true", help="measure anew what other code has measured")
+    parser.add_argument("--again", action="store_true", help="measure results of other code again")
     parser.add_argument("--detector", default="dog-affine", help="dog-affine or hessian-affine")
     parser.add_argument("--measurement-scale", type=float, help="measurement region over detected region")
     parser.add_argument("--rotated", action="store_true", help="turn patches to their dominant orientation")

@@ -90,13 +90,13 @@ class Ran:
         if not self.wants_json:
             assert self.out == ""
         else:
-            told = json.loads(self.out)
-            assert told["error"] == sentence and told.keys() <= {"error", "kind"}
+            reported = json.loads(self.out)
+            assert reported["error"] == sentence and reported.keys() <= {"error", "kind"}
         return sentence
 
 
 def changed(command: Sequence[object], *options: object) -> list[object]:
-    """A command with options beside its own, or instead of those that it has already."""
+    """A command with options in addition to its own, or instead of those that it has already."""
     kept = list(command)
     for option in {one for one in options if str(one).startswith("--") and one in kept}:
         place = kept.index(option)

@@ -45,7 +45,7 @@ for result in answer[:3]:
 # What is found
 # -------------
 #
-# Six of the thirty photos have the cup, whatever lies beside it, and they come first. Each inlier is a match that
+# Six of the thirty photos have the cup, whatever lies next to it, and they come first. Each inlier is a match that
 # agrees with the others on one map of the box. Mapped to a photo, the box becomes the outline that is drawn there. The
 # seventh photo has only some words in common with the query, and nothing that agrees.
 

@@ -3,7 +3,7 @@ How many numbers a descriptor needs
 ===================================
 
 Memory and time grow with the length of a descriptor. A whitening, learnt from patches that are known to match, puts
-what tells patches apart first; the rest can be left out.
+what distinguishes patches first; the rest can be left out.
 """
 
 # %%

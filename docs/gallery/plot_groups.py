@@ -42,7 +42,7 @@ print(f"{len(groups)} groups, {grouped} of {len(collection)} photos are in one")
 # -------------
 #
 # Each row is a group, and begins with its cover: the photo that has the most features. Photos that repeat another one,
-# or nearly so, are told apart, dashed here, so that a page can leave them out. The bare ground is in no group.
+# or nearly so, are marked, dashed here, so that a page can leave them out. The bare ground is in no group.
 
 columns = max(len(group) for group in groups)
 figure, axes = plt.subplots(len(groups), columns, figsize=(1.9 * columns, 1.5 * len(groups)), layout="constrained")

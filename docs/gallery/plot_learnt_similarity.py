@@ -40,7 +40,7 @@ print(learnt.verdict)
 # ----------
 #
 # With w the tf-idf vectors of two photos, their similarity was the cosine of the two. Now it is the same with a matrix
-# R between them, which has the weights of words on its diagonal, and those of pairs of words beside it. Below are the
+# R between them, which has the weights of words on its diagonal, and those of pairs of words elsewhere. Below are the
 # 20 photos that were left out, two of each print, by tf-idf and as learnt: the lighter, the more alike. Photos of one
 # print stand out more from the others, and more of what is found for each among the photos learnt from is right.
 

@@ -62,7 +62,7 @@ for result in answer[:5]:
 # What matched
 # ------------
 #
-# The best photo beside the query, with one in ten of the keypoints that agree: circles of ORB's radius, joined by
+# The best photo next to the query, with one in ten of the keypoints that agree: circles of ORB's radius, joined by
 # lines. ORB's keypoints have an angle, so one match gives a hypothesis of scale, turn and shift; the map is refined
 # from there.
 

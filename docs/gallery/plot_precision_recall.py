@@ -2,7 +2,7 @@
 Precision and recall of the engines
 ===================================
 
-How good is a search? Ask with photos of which one knows what should be found, and look how much of it comes first.
+How good is a search? Search with photos whose results are known, and look how much of it comes first.
 """
 
 # %%

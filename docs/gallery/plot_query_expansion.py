@@ -52,7 +52,7 @@ added = [own[:0]]
 for result in plain.found:
     regions = cairn.detect(plt.imread(result.path), max_features=800)
     back = np.linalg.inv(result.homography)
-    step = np.array([[0, 0], [1, 0], [0, 1]])  # a point, and those beside it: how the map acts around it
+    step = np.array([[0, 0], [1, 0], [0, 1]])  # a point, and its neighbours: how the map acts around it
     points = np.dstack([regions[:, None, :2] + step, np.ones((len(regions), 3))]) @ back.T
     points = points[..., :2] / points[..., 2:]
     linear = np.linalg.inv((points[:, 1:] - points[:, :1]).swapaxes(1, 2))

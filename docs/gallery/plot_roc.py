@@ -7,7 +7,7 @@ the ROC curve tells.
 """
 
 # %%
-# Patches of which one knows what they show
+# Patches whose points are known
 # -----------------------------------------
 #
 # Photos of ten prints are taken from known places, so it is known which regions show the same point. All patches of one

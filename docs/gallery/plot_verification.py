@@ -3,7 +3,7 @@ Matches, and the map that they agree on
 =======================================
 
 Descriptors alone are often wrong: grass looks like grass. Matches that show the same thing agree on one map of the
-plane, and wrong ones agree on nothing. That is how Cairn tells what is found from what only looks alike.
+plane, and wrong ones agree on nothing. That is how Cairn distinguishes what is found from what only looks alike.
 """
 
 # %%

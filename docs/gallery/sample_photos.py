@@ -77,7 +77,7 @@ def photograph(poses, seed=0, *, light=1.0, noise=0.012):
 
 
 def take(names, seed=0, *, turn=12.0, slant=35.0, sizes=(0.55, 0.8)):
-    """Photograph prints, beside each other, from somewhere: the photo, and the matrix of each of them."""
+    """Photograph prints, next to each other, from somewhere: the photo, and the matrix of each of them."""
     rng = np.random.default_rng([*np.ravel(seed), *"".join(names).encode()])
     poses = {}
     for number, name in enumerate(names):
@@ -112,7 +112,7 @@ def write_photos(folder, each=4, names=tuple(PRINTS), together=1, **how):
 
 
 def labelled_patches(names, views=3, seed=0, *, size=64, most=100):
-    """Cut patches of which it is known what they show: uint8 (N, S, S), and the point that each shows, int (N,).
+    """Cut patches whose points are known: uint8 (N, S, S), and the point that each shows, int (N,).
 
     Regions are detected in several photos of each print. Two show the same point of it where the one, mapped to the
     other's photo, lies within three pixels of it and has about its size. Each print gives at most so many points.
@@ -128,10 +128,10 @@ def labelled_patches(names, views=3, seed=0, *, size=64, most=100):
         found[0], reach[0] = first, cairn.radii(first)
         same = [np.arange(len(first))]
         for rows, extent, (_, poses) in zip(found[1:], reach[1:], photos[1:], strict=True):
-            centres, beside = (
+            centres, neighbours = (
                 transform.matrix_transform(first[:, :2] + [step, 0], poses[name] @ to_print) for step in (0, 1)
             )
-            expected = reach[0] * np.linalg.norm(beside - centres, axis=1)
+            expected = reach[0] * np.linalg.norm(neighbours - centres, axis=1)
             distance = np.linalg.norm(centres[:, None] - rows[:, :2], axis=2)
             distance[np.abs(np.log(expected[:, None] / extent)) > 0.5] = np.inf
             same.append(np.where(distance.min(axis=1) < 3, distance.argmin(axis=1), -1))

@@ -120,7 +120,6 @@ def check(names: Names, root: Root, manifests: Manifests = None, quiet: bool = Q
 
 
 def _say(finding: "SetFinding", state: str) -> None:
-    """Print the finding of a set."""
     counts = ", ".join(
         f"{finding.found.get(part, 0):,} of {wanted:,} {part.replace('_', ' ')}"
         for part, wanted in finding.wanted.items()

@@ -73,7 +73,7 @@ def descriptor_or_descriptions(
 
     if descriptions is None:
         if binary:
-            raise CairnError("--binary tells how --descriptions are written: name their file, or leave it out.")
+            raise CairnError("--binary is for --descriptions: name their file, or leave it out.")
         return find_descriptor(descriptor)
     if descriptor != DEFAULT:
         raise CairnError("--descriptor and --descriptions exclude each other: name one of them.")

@@ -76,7 +76,7 @@ def reproduce(
     Each table or figure becomes a page with its plots, and the same numbers as CSV and JSON. An experiment is a list
     of commands of cairn, as anybody could type them; what experiments have in common is computed once, and a stopped
     run goes on where it was. Each page says where it differs from the paper. All numbers that the commands print are
-    added to log.jsonl. At full scale most take hours or days: the list tells how many.
+    added to log.jsonl. At full scale most take hours or days: the list shows how many.
     """
     from eval.papers.registry import chosen
     from eval.reproduce.plan import repeated

@@ -134,8 +134,8 @@ def _print_report(report: "BenchmarkReport", json: bool) -> None:
 
 _ORIGINS = {
     "own": ", which are searched too (with an independent vocabulary, figures are lower)",
-    "shared": ", some of which are searched too",
-    "independent": ", none of which is searched",
+    "shared": ", and some of these are searched too",
+    "independent": ", and none of these is searched",
 }
 
 

@@ -34,11 +34,11 @@ def similarity(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Learn similarities from random splits of a collection, and measure them beside tf-idf (Yan, Yu, 2013).
+    """Learn similarities from random splits of a collection, and compare them with tf-idf (Yan, Yu, 2013).
 
     The photos that the ground truth asks with are never learnt from; of the others --share is, and all are searched, so
-    that photos which were learnt from are found among them: the last line tells of the others alone. Mean and standard
-    deviation over the splits are told. Queries are searched for upright.
+    that photos which were learnt from are found among them: the last line is about the others alone. Mean and standard
+    deviation over the splits are printed. Queries are searched for upright.
     """
     from eval.similarity import evaluate_similarity
 

@@ -58,9 +58,7 @@ class Lists:
 def choose_sequences(
     sequences: Mapping[str, HPatchesSequence], split: str | None, tasks: Path | None
 ) -> tuple[str, dict[str, HPatchesSequence]]:
-    """Name and test sequences of a split: full, illum or view; a, b or c need the benchmark's ``splits.json``. By
-    default a with `tasks`, full without.
-    """
+    """Name and test sequences of a split: full, illum, view, or a, b, c of ``splits.json`` (a with `tasks`)."""
     split = split or ("a" if tasks is not None else "full")
     if tasks is None:
         if split not in _SPLITS:
@@ -99,9 +97,7 @@ def choose_sequences(
 def read_lists(
     tasks: Path, split: str, sequences: Mapping[str, HPatchesSequence], wanted: set[str], most: int = 0
 ) -> Lists:
-    """Read the benchmark's own lists, ``verif_*_split-X.csv`` and ``retr_*_split-X.csv``, of the tasks `wanted`;
-    `most`: only the first of each list (0: all).
-    """
+    """Read the benchmark's lists, ``verif_*_split-X.csv`` and ``retr_*_split-X.csv``, `most` (0: all) of each."""
     folder = _tasks_folder(tasks)
     empty = _empty()
     pairs = {kind: (empty, empty) for kind in ("pos", "neg_intra", "neg_inter")}

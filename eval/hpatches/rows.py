@@ -137,9 +137,7 @@ def read_sequences(
     distance: str = "l2",
     progress: Progress = lambda step, done, of: None,
 ) -> PatchRows:
-    """Read descriptions in the benchmark's layout, ``SEQUENCE/ref.csv``, ``SEQUENCE/e1.csv``, … (or .npy): a row a
-    patch.
-    """
+    """Read descriptions in the benchmark's layout, ``SEQUENCE/ref.csv``, ``SEQUENCE/e1.csv``, … (or .npy), by patch."""
     folder = Path(folder)
     rows = None
     for done, (name, sequence) in enumerate(sequences.items(), start=1):

@@ -53,21 +53,21 @@ class HPatchesReport:
 def evaluate_hpatches(
     root: Path,
     describe: Describe,
-    asked: HPatchesChoices | None = None,
+    choices: HPatchesChoices | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> HPatchesReport:
     """Measure descriptions of patches by the tasks of HPatches; `describe` returns the rows of the sequences. `asked`:
     without the benchmark's own lists (`tasks`), lists are drawn, and figures are not comparable with published ones.
     """
-    asked = asked or HPatchesChoices()
-    wanted = asked.task or TASKS
+    choices = choices or HPatchesChoices()
+    wanted = choices.task or TASKS
     if strange := [name for name in wanted if name not in TASKS]:
         raise CairnError(f"HPatches has no task {strange[0]!r}: choose {one_of(TASKS)}.")
-    name, sequences = choose_sequences(find_sequences(root), asked.split, asked.tasks)
-    if asked.tasks is not None:
-        lists = read_lists(asked.tasks, name, sequences, set(wanted), asked.max_pairs)
+    name, sequences = choose_sequences(find_sequences(root), choices.split, choices.tasks)
+    if choices.tasks is not None:
+        lists = read_lists(choices.tasks, name, sequences, set(wanted), choices.max_pairs)
     else:
-        lists = draw_lists(name, sequences, asked.seed, asked.max_pairs)
+        lists = draw_lists(name, sequences, choices.seed, choices.max_pairs)
     if "retrieval" in wanted and not (len(lists.queries) and len(lists.distractors)):
         raise CairnError(
             "There are too few patches with some contrast to retrieve among: leave out the task retrieval."

@@ -173,9 +173,7 @@ def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, do
 
 
 def pool_precision(right: NDArray[np.float64], pool: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average precision (7,) in the pool of each size, of the `right` (5,) distances and the first of the others,
-    `pool` (M,), or all if they are too few.
-    """
+    """Average precision (7,) in pools of each size, of the `right` (5,) distances and the first of `pool` (M,)."""
     ranked = np.sort(right)
     hits = np.arange(1, len(right) + 1)
     sizes = np.minimum(np.array(POOLS) - len(right), len(pool))

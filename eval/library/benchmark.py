@@ -80,7 +80,6 @@ def measure(
 
 
 def _write(outputs: "Outputs", report: "BenchmarkReport", folders: Sequence[Path], name: str, tell: Progress) -> None:
-    """Write the requested outputs of the rankings."""
     from eval.rankings.ground_truth import of_truth
 
     ranked = {

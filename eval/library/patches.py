@@ -221,7 +221,7 @@ def _descriptor(source: Any, binary: bool, patches: "Patches") -> "contract.Desc
     if isinstance(source, list) or np.ndim(source) == 2:
         return Descriptions("rows", _as_rows(as_array(source, "rows"), binary), binary)
     if binary:
-        raise CairnError("binary tells how rows are compared: a descriptor knows that itself, so leave it out.")
+        raise CairnError("binary is for rows: a descriptor defines its comparison, so leave it out.")
     if isinstance(source, str | Path | Descriptor) or hasattr(source, "patch_size"):
         return contract_of(source)
     function = getattr(source, "describe", source)

@@ -221,7 +221,6 @@ _PATHS = ("distractors", "vocabulary_images")
 
 
 def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a benchmark, with paths as `Path`."""
     chosen = {name: value for name, value in options.items() if name not in _ASKED}
     chosen |= {name: _optional(chosen[name], name) for name in _ONE_PATH}
     chosen |= {name: as_paths(chosen[name], name) if chosen[name] else [] for name in _PATHS}
@@ -259,7 +258,6 @@ def _evaluation(scores: "RankingReport", unranked: list[str], facts: dict[str, A
 
 
 def _score(rankings: Any, truth: Any) -> "RankingReport":
-    """Score rankings by a ground truth, each in a dict or a file."""
     from eval.rankings.files import Rankings, read_rankings
     from eval.rankings.ground_truth import read_truth_of_rankings
     from eval.rankings.scoring import score_rankings
@@ -285,7 +283,6 @@ def _string(name: Hashable) -> str:
 
 
 def _ground_truth(truth: Mapping[Any, Any]) -> "GroundTruth":
-    """Read a ground truth in a dict."""
     from eval.protocols.truth import PLAIN
     from eval.rankings.ground_truth import GroundTruth, JudgedQuery
 

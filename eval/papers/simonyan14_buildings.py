@@ -48,7 +48,7 @@ _SIZES = (5.196, 8.0, 12.5, 16.0, 20.0, 24.0)
 """Half the sides of measurement regions, in σ: from √3 times the region of Hessian-Affine."""
 
 _WORDS = (
-    "The paper does not say of which photos its 500,000 words are made: here of those that are searched. Regions and "
+    "The paper does not say which photos its 500,000 words are made from: here those that are searched. Regions and "
     "verification are Cairn's own, not those of VLFeat and of its engine."
 )
 _LEARNING = (
@@ -99,7 +99,7 @@ def learnt(scale: Scale, kind: str, settings: tuple[Argument, ...] = ()) -> Step
 
 @experiment(", table 4, and raw descriptors in section 10.2.3", _WORDS, _LEARNING, notes=_NOTES)
 def table4(scale: Scale) -> Parts:
-    """Descriptors learnt from Oxford5K without labels, beside rootSIFT."""
+    """Descriptors learnt from Oxford5K without labels, compared with rootSIFT."""
     cells = []
     for dataset, rows in _TABLE_4.items():
         for kind, published in rows.items():
@@ -125,7 +125,7 @@ def table4(scale: Scale) -> Parts:
     notes=_NOTES,
 )
 def table5(scale: Scale) -> Parts:
-    """Learnt descriptors beside SIFT, on features as earlier work had them."""
+    """Learnt descriptors compared with SIFT, on features as earlier work had them."""
     cells, gains = [], []
     for dataset, rows in _TABLE_5.items():
         bases = {}

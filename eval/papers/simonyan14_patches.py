@@ -241,7 +241,7 @@ def table3(scale: Scale) -> Parts:
     "4.47% in the same passage is.",
 )
 def text_lsh(scale: Scale) -> Parts:
-    """Binary codes by random projections (LSH) beside frames."""
+    """Binary codes by random projections (LSH) compared with frames."""
     dim, options = _CODES["PR-proj-bin 64f → 128b"]
     means = {
         method: _mean(_with(code, dim=dim, options=(*options[:-1], method)), PAIRS, scale)

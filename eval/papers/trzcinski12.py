@@ -58,12 +58,12 @@ _LEARNING = (
     f"Learnt from the published list of 200,000 pairs, {_LIST}. The paper names no validation pairs; where something "
     "is chosen by validation, it is by 50,000 other pairs of the set's list of 500,000.",
     "The paper does not say how many boxes a weak learner is chosen from, nor how AdaBoost looks for it: here 8,192 at "
-    "a time, drawn anew four times.",
+    "a time, drawn again four times.",
 )
 _BOOSTED = (
     "BGM-32 to BGM-256 are the first learners of the 512: boosting is greedy.",
-    "The paper tells neither the step nor the iterations of the stochastic gradient descent that L-BGM is learnt by: "
-    "here a step of 0.005 and 60 epochs at most, of which validation chooses.",
+    "The paper states neither the step nor the iterations of the stochastic gradient descent that L-BGM is learnt by: "
+    "here a step of 0.005 and 60 epochs at most, chosen by validation.",
 )
 _SIFT = (
     "SIFT is Cairn's own, over the whole patch, in the layout of VLFeat; the paper's is siftpp of A. Vedaldi, and it "
@@ -193,7 +193,7 @@ def figure3(scale: Scale) -> Parts:
 
 @experiment(", figure 4", *_LEARNING, *_BOOSTED, *_OTHERS)
 def figure4(scale: Scale) -> Parts:
-    """Boosted descriptors beside others."""
+    """Boosted descriptors compared with others."""
     parts: list[Table | Drawing] = []
     for pair, published in _FIGURE_4.items():
         parts += [

@@ -65,7 +65,7 @@ _PHOTOS = (
     "what its detector was used with then."
 )
 _SOLVER = (
-    "The paper's solver is the constrained one of Matlab, not told which; here L-BFGS-B. It tells neither its margin, "
+    "The paper's solver is an unnamed constrained one of Matlab; here L-BFGS-B. It states neither its margin, "
     "here 0.01, nor when it stops, here after 100 iterations, nor its number of runs."
 )
 _ALL = (_PHOTOS, _SOLVER)
@@ -317,9 +317,7 @@ def _by_neighbours(
     return plots
 
 
-@experiment(
-    ", figure 6", *_ALL, "An iteration is one of L-BFGS-B; those of the paper's solver are not told to be the same."
-)
+@experiment(", figure 6", *_ALL, "An iteration is one of L-BFGS-B; those of the paper's solver may differ.")
 def figure6(scale: Scale) -> Parts:
     """Test mAP as learning goes on."""
     step = learnt("oxford5k", "rootsift", scale)

@@ -98,9 +98,7 @@ class Truth:
         return replace(self, queries=tuple(queries), database=database)
 
     def answerable(self, photos: Set[str]) -> tuple["Truth", list[str]]:
-        """Leave out queries without positives among the photos (stems), which can only score 0; also return their
-        names.
-        """
+        """Leave out queries without positives among the photos (stems); also return the names of these."""
         queries, left_out = [], []
         for query in self.queries:
             labels = {name: one for name, one in query.labels.items() if one.positives & photos}
@@ -189,9 +187,7 @@ def landmarks_truth(queries: list[RetrievalQuery]) -> Truth:
 
 
 def categories_of(folder: Path) -> list[Path]:
-    """Categories of Stanford Mobile Visual Search, as its archives have them: folders with a folder ``Reference``, or
-    the folder itself, if it is one.
-    """
+    """Categories of Stanford Mobile Visual Search: folders with a folder ``Reference``, or the folder itself."""
     return [folder] if (folder / REFERENCE).is_dir() else sorted(one.parent for one in folder.glob(f"*/{REFERENCE}/"))
 
 

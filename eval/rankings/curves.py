@@ -37,9 +37,7 @@ class Curves:
 
 
 def precision_recall(hits: NDArray[np.bool_], positives: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Recall and precision (M,) after each photo of a ranking without junk, of `hits` (M,) and the number of positives
-    above 0.
-    """
+    """Recall and precision (M,) after each photo of a ranking without junk, of `hits` (M,) and positives above 0."""
     hit_counts = np.cumsum(hits)
     return hit_counts / positives, hit_counts / np.arange(1, len(hits) + 1)
 
@@ -90,7 +88,6 @@ def write_curves(path: Path, protocols: Mapping[str, Curves]) -> None:
 
 
 def _rows(protocols: Mapping[str, Curves]) -> Iterator[tuple[str, ...]]:
-    """The rows of a table of curves, its header first."""
     yield HEADER
     for protocol, curves in protocols.items():
         for query, curve in {MEAN: curves.mean, **curves.queries}.items():

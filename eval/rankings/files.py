@@ -67,7 +67,6 @@ def write_rankings(path: Path, rankings: Rankings) -> None:
 
 
 def _table_rows(rankings: Rankings) -> Iterator[list[object]]:
-    """The rows of a table of rankings, its header first."""
     has_protocol, has_distractor = bool(rankings.protocols), bool(rankings.distractors)
     yield [*[PROTOCOL] * has_protocol, *HEADER, *[DISTRACTOR] * has_distractor]
     for protocol, queries in {**({"": rankings.photos} if rankings.photos else {}), **rankings.protocols}.items():
@@ -96,7 +95,6 @@ def _read_folder(folder: Path) -> Rankings:
 
 
 def _read_text(path: Path) -> list[str]:
-    """The non-blank lines of a text file."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_TEXT:
             raise CairnError(f"{path} is no text file of a ranking, or has more than {_LARGEST_TEXT >> 20} MB.")
@@ -115,7 +113,7 @@ def _read_json(path: Path) -> Rankings:
         raise CairnError(f"{wanted}, with one query at least.")
     for query, photos in value.items():
         if not isinstance(photos, list) or not all(isinstance(photo, str) for photo in photos):
-            raise CairnError(f"{wanted}: what it says of the query {shown(query)} is none.")
+            raise CairnError(f"{wanted}: the query {shown(query)} has something else.")
     return Rankings({query: list(map(sys.intern, photos)) for query, photos in value.items()}, str(path))
 
 
@@ -135,7 +133,6 @@ class _Ranked:
     photos: list[str] = field(default_factory=list)
 
     def sorted(self, query: str, path: Path) -> list[str]:
-        """Its photos by their ranks."""
         order = sorted(range(len(self.ranks)), key=self.ranks.__getitem__)
         for one, other in pairwise(order):
             if self.ranks[one] == self.ranks[other]:
@@ -147,7 +144,6 @@ class _Ranked:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether ranks are missing between the first and the last."""
         return max(self.ranks) - min(self.ranks) >= len(self.ranks)
 
 

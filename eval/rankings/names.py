@@ -91,9 +91,7 @@ def settle_photos(
 def settle_queries(
     photos: Mapping[str, list[str]], queries: Sequence[JudgedQuery], source: str
 ) -> dict[str, list[str]]:
-    """Return rankings by the query names of a ground truth. A file may use the name of a query, or of its photo if no
-    other query has it.
-    """
+    """Return rankings by the query names of a ground truth; a file may name a query by its photo if that is unique."""
     by_name = {query.name: query.name for query in queries}
     of_photo: dict[str, list[str]] = {}
     for query in queries:

@@ -74,7 +74,6 @@ def write_page(
 
 
 def _head(report: RankingReport, facts: dict[str, str]) -> list[str]:
-    """Figures of all queries, and their mean curves."""
     rows = {
         f"mAP{f', {name}' if len(report.protocols) > 1 else ''}": f"{report.mean(name):.4f} over {len(scores)} queries"
         for name, scores in report.protocols.items()
@@ -103,7 +102,6 @@ class _Drawing:
         self._classes: dict[Path, tuple[str, PreviewPicture] | None] = {}
 
     def style(self) -> str:
-        """The CSS classes of the thumbnails."""
         known = [entry for entry in self._classes.values() if entry is not None]
         return "\n".join(f".{name} {{ {_sized(small)} background-image: url({small.uri}); }}" for name, small in known)
 
@@ -144,7 +142,6 @@ class _Drawing:
         return boxed_photo(drawn, score.query.box, _QUERY, f"The query {printable_name(score.query.name)}")
 
     def _ranked(self, score: ScoredQuery) -> list[str]:
-        """Figures of the first photos."""
         rank = 0
         figures = []
         for name in score.photos[:SHOWN]:
@@ -183,5 +180,4 @@ def _rank(rank: int | None) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape text of a file for a page."""
     return escape(printable_name(text), quote=True)

@@ -88,11 +88,11 @@ class OfLeast(Measure):
     """The companion of the smallest number, such as the dimensions of the best of several methods."""
 
     parts: tuple[Measure, ...]
-    beside: tuple[Measure, ...]  # one companion for each number
+    companions: tuple[Measure, ...]  # one companion for each number
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
-        both = zip((part.of(results) for part in self.parts), self.beside, strict=True)
+        both = zip((part.of(results) for part in self.parts), self.companions, strict=True)
         known = [(value, one) for value, one in both if value is not None]
         return min(known, key=lambda one: one[0])[1].of(results) if known else None
 

@@ -186,7 +186,6 @@ def _share(share: float) -> str:
 
 
 def _rows(result: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """Rows of all numbers."""
     extra = ("detail", "published_detail", "spread", "published_spread")
     none = [""] * len(extra)
     yield ["part", "row", "column", "ours", "published", "difference", "unit", *extra]

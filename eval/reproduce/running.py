@@ -196,7 +196,6 @@ _SEARCHES = {"oxford5k", "paris6k", "oxford105k", "paris106k", "roxford5k", "rpa
 
 
 def _read(text: str, step: Step) -> dict[str, Any]:
-    """Parse the JSON object printed by a command."""
     try:
         contents = json.loads(text)
     except ValueError:

@@ -66,9 +66,7 @@ class RunFolder:
 
 @contextlib.contextmanager
 def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
-    """Open the folder of a run: state with the same settings and code is kept. `settings`: everything the run depends
-    on, as JSON; also written for people to read.
-    """
+    """Open the folder of a run: state is kept for the same code and `settings`, everything that the run depends on."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -80,9 +80,7 @@ PUBLISHED = {
 def set_as_published(
     name: str, values: Mapping[str, Any], explicit: Set[str], free: Set[str] = frozenset()
 ) -> dict[str, Any]:
-    """All options with an experiment's choices; raises CairnError if an explicit one (`explicit`) differs, unless it is
-    `free`.
-    """
+    """All options with an experiment's choices; raises CairnError if an explicit one differs, unless it is `free`."""
     if name not in PUBLISHED:
         raise CairnError(f"Nothing is published as {name!r}: choose {one_of(PUBLISHED)}.")
     published = PUBLISHED[name]

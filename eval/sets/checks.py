@@ -155,11 +155,11 @@ def _check_references(finding: SetFinding, located: LocatedSet) -> None:
     truth = read_truth(located.folder)
     photos = [path for _, path in list_photos([located.folder])]
     good = _count_photos(finding, photos)
-    asked = {truth.name_of(path) for path in good if path.parent.name != REFERENCE}
-    alone = asked - {query.name for query in truth.queries}
+    expected = {truth.name_of(path) for path in good if path.parent.name != REFERENCE}
+    alone = expected - {query.name for query in truth.queries}
     finding.missing = sorted({"{0}/Reference/{2}.jpg".format(*name.split("/")) for name in alone})
-    finding.wanted = {"images": len(photos), "queries": len(asked)}
-    finding.found["queries"] = len(asked - alone)
+    finding.wanted = {"images": len(photos), "queries": len(expected)}
+    finding.found["queries"] = len(expected - alone)
 
 
 def _check_part(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:

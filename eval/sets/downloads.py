@@ -51,8 +51,6 @@ class Fetched:
 
 @dataclass
 class _PartialFile:
-    """A partially downloaded file."""
-
     path: Path
     note: Path
 
@@ -74,7 +72,6 @@ class _PartialFile:
         self.note.write_text(json.dumps(noted), encoding="utf-8")
 
     def forget(self) -> None:
-        """Delete it."""
         self.path.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 

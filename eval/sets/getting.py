@@ -89,7 +89,6 @@ class _Getting:
     wait: float
 
     def get(self, name: str, parts: set[str]) -> Got:
-        """Get some parts of a set."""
         manifest = read_manifest(name, self.manifests)
         got = Got(check(name, self.root, self.manifests), parts)
         lacking = [one for one in manifest.downloads if one.brings in parts and got.finding.lacks(one.brings)]
@@ -167,7 +166,7 @@ def _kept_aside(files: list[Path], error: CairnError) -> CairnError:
     for file in files:
         file.replace(file.with_name(f"{file.name}.bad"))
     sentence, aside = str(error).rstrip("."), f"{files[0].name}.bad"
-    return CairnError(f"{sentence}; it is kept as {aside}, and the same command downloads it anew.")
+    return CairnError(f"{sentence}; it is kept as {aside}, and the same command downloads it again.")
 
 
 def fill_up(source: Path, target: Path) -> None:

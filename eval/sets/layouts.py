@@ -271,7 +271,7 @@ def _phototour(name: str, root: Path) -> LocatedSet:
     if len(above) > 1:
         raise CairnError(
             f"The parts of PhotoTour lie in different folders below {root}: move them together, or let "
-            f"{get_command(name, root)} get them anew."
+            f"{get_command(name, root)} get them again."
         )
     return LocatedSet(name, above.pop(), (), None)
 

@@ -9,9 +9,7 @@ from retrieval.search.views import PlacedViews, View
 
 
 class ChargedViews(PlacedViews):
-    """The views of a query, with the costs of one search. `costs`: processor seconds of the view of each turn, updated;
-    `owed`: seconds of views used by this search but made by another.
-    """
+    """The views of a query, with processor seconds by turn, and those owed for views made by another search."""
 
     def __init__(self, views: Sequence[View], costs: dict[float, float]) -> None:
         self.owed = 0.0

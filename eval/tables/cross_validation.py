@@ -31,9 +31,7 @@ Learn = Callable[[Recipe, Fold, Path, int, Progress], Path]
 
 
 def learn_fold(recipe: Recipe, fold: Fold, work: Path, workers: int, progress: Progress) -> Path:
-    """Learn a descriptor from the training photos of a fold, unless already done: index with rootSIFT, mine and learn,
-    as `cairn learn descriptor` does.
-    """
+    """Learn a descriptor from the training photos of a fold, like `cairn learn descriptor`, unless already done."""
     photos = fingerprint({}, {"photos": sorted(hash_file(path) for path in fold.training)})[:16]
     mined_key = fingerprint({}, {"photos": photos, "mining": asdict(recipe.mining)})[:16]
     key = fingerprint({}, {"mined": mined_key, "learning": asdict(recipe.learning), "version": VERSION})[:16]
@@ -90,9 +88,7 @@ def cross_validate(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> list[RecipeMeasure]:
-    """Learn from each fold, measure its queries, and compare with the reference: by recipe, then by cell. `folds`: of
-    all sets, or only some, whose queries are then measured.
-    """
+    """Learn from some or all folds, measure their queries, and compare with the reference, by recipe, then by cell."""
     tell: Progress = progress or (lambda step, done, of: None)
     learnt = [(recipe, fold, learn(recipe, fold, work, workers, tell)) for recipe in recipes for fold in folds]
     tested = [scene for fold in folds for scene in fold.tested]

@@ -67,8 +67,8 @@ def _members(photos: RetrievalSet) -> list[set[Path]]:
     ]
 
 
-def make_folds(scenes: Sequence[Scene], number: int, seed: int = 0, beside: Sequence[Path] = ()) -> list[Fold]:
-    """Assign scenes to folds with about equally many queries; photos in `beside` are in every training set."""
+def make_folds(scenes: Sequence[Scene], number: int, seed: int = 0, always: Sequence[Path] = ()) -> list[Fold]:
+    """Assign scenes to folds with about equally many queries; photos in `always` are in every training set."""
     if number < 2:
         raise CairnError(f"Cross-validation takes two folds at least, not {number}.")
     if len(scenes) < number:
@@ -83,7 +83,7 @@ def make_folds(scenes: Sequence[Scene], number: int, seed: int = 0, beside: Sequ
     for fold, places in enumerate(dealt):
         tested = {path for place in places for path in scenes[place].photos}
         others = {path for place, scene in enumerate(scenes) if place not in places for path in scene.photos}
-        training = (others | set(beside)) - tested
+        training = (others | set(always)) - tested
         folds.append(Fold(fold, tuple(sorted(training)), tuple(scenes[place] for place in sorted(places))))
     return folds
 

@@ -143,18 +143,14 @@ class MeasurementResult:
 
 
 def object_of(query: str) -> str:
-    """Name of a query's object: the query's name without its number; places with one query each (``g_…``) count as
-    one.
-    """
+    """Name of a query's object: that of the query without its number; places (``g_…``) count as one."""
     return "g_…" if query.startswith("g_") else re.sub(r"_\d+$", "", query)
 
 
 def measure(
     cells: Sequence[Measurement], work: Path, *, workers: int = 1, again: bool = False, progress: Progress | None = None
 ) -> list[MeasurementResult]:
-    """Measure missing results; return all results in the order of the cells. `again`: also repeat results of other code
-    versions (`MeasurementResult.is_stale`).
-    """
+    """Measure missing results, and those of other code if `again`; return all results in the order of the cells."""
     tell: Progress = progress or (lambda step, done, of: None)
     code_fingerprint()  # fingerprint at the start: the code may change during a long run
     todo = []
@@ -194,8 +190,6 @@ def _missing(cell: Measurement, work: Path) -> set[str]:
 
 
 class _Meter:
-    """Counts the searches of a run."""
-
     def __init__(self, total: int, tell: Progress) -> None:
         self._done, self._total, self._tell = 0, total, tell
 
@@ -354,9 +348,7 @@ def _score_all(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job], 
 
 
 def _score(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job]) -> Scores:
-    """Search for queries with the methods of cells of one collection, and score the rankings as `run_benchmark`
-    does.
-    """
+    """Search for queries with the methods of cells of one collection, and score like `run_benchmark`."""
     scores: Scores = []
     with Collection.open(folder) as collection:
         stems = stems_of(collection.catalogue.read(all_indexed), named_photos(cells[0].photos.asked))

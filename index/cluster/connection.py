@@ -46,9 +46,7 @@ class ClusterError(Unreachable):
 
 
 class Cluster:
-    """Workers of a Dask cluster. Made by `connect`; a context manager. `index.parallel.run` takes it in place of a
-    number of processes.
-    """
+    """Workers of a Dask cluster, by `connect`; a context manager, for `index.parallel.run` in place of a number."""
 
     def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
         self.address = address

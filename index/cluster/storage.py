@@ -246,9 +246,7 @@ def is_same_folder(storage: Storage, folder: Path) -> bool:
 
 
 def send_new(storage: Storage, name: str, source: Path, described: str = "") -> None:
-    """Send a file or folder unless the store has the same. `described`: the file of a folder whose contents identify
-    the whole folder.
-    """
+    """Send a file, or a folder identified by its file `described`, unless the store has the same."""
     there = f"{name}/{described}" if described else name
     if not storage.has(there) or hash_file(storage.fetch(there)) != hash_file(source / described):
         storage.send(name, source)

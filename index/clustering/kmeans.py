@@ -152,7 +152,6 @@ class _Plan:
 
 
 def _assignment(centres: NDArray[np.float32], options: KMeansOptions, *, first: bool, everywhere: bool) -> Assignment:
-    """Build the assignment of one pass."""
     backend = search_backend(options.backend)
     search = backend.build(centres, backend.draft, options.seed)
     near = None if first else search.search(centres, options.neighbours)[0]

@@ -36,9 +36,7 @@ def is_plain_path(path: object) -> bool:
 
 
 def find_link_out(folder: Path, shallow: Container[str] = ()) -> Path | None:
-    """Find a link below a folder that leads out of it; None if there is no such link. `shallow`: folders, as paths
-    below it with ``/``, whose entries are checked but not entered.
-    """
+    """Find a link below a folder that leads out of it, or None; folders in `shallow` are checked, but not entered."""
     root = folder.resolve()
     folders = [(folder, "")]
     while folders:

@@ -15,18 +15,14 @@ class IrregularFile(Damaged):
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. Raises IrregularFile at once for a pipe or the like; OSError if it cannot be
-    read.
-    """
+    """Open a regular file for reading; raises IrregularFile for a pipe or the like, OSError if it cannot be read."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise IrregularFile(path)
     return path.open("rb")
 
 
 def refuse_irregular_database(file: Path) -> None:
-    """Raise IrregularFile if an SQLite file or one of its journals is not a regular file: SQLite might wait for a
-    pipe.
-    """
+    """Raise IrregularFile if an SQLite file or a journal is not a regular file: SQLite might wait for a pipe."""
     for path in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
         try:
             mode = (path.stat if path == file else path.lstat)().st_mode

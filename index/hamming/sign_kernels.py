@@ -55,9 +55,7 @@ def sides_of(
 def recalled_sides(
     signatures: NDArray[np.uint8], thresholds: NDArray[np.float32], rows: NDArray[np.int64], usual: float
 ) -> NDArray[np.uint8]:
-    """Estimate signatures (N, k, bits / 8) by other thresholds from those (N, bits / 8) by the first of `rows` (N, 1 +
-    k).
-    """
+    """Estimate signatures (N, k, bits / 8) by other thresholds from (N, bits / 8) by the first of `rows` (N, 1 + k)."""
     use_wide_vectors()
     number, several = rows.shape
     length = signatures.shape[1]

@@ -34,9 +34,7 @@ def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[
 
 
 class SignatureSource(ABC):
-    """Computes signatures of features: bit i says on which side of a hyperplane through the word's centre a descriptor
-    lies.
-    """
+    """Computes signatures: bit i is the side of a hyperplane through the word's centre that a descriptor lies on."""
 
     def __init__(self, centres: NDArray[np.float32], bits: int, seed: int) -> None:
         self.bits = bits
@@ -54,9 +52,9 @@ class SignatureSource(ABC):
         return sides_of(projected, *self._thresholds(several)).reshape(*words.shape, self.bits // 8)
 
     def recall(
-        self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
+        self, signatures: NDArray[np.uint8], words: NDArray[np.integer], neighbours: NDArray[np.integer], spread: float
     ) -> NDArray[np.uint8]:
-        """Estimate signatures (N, n, B) by the words `beside` (N, n) from a feature's word and its signature (N, B)
+        """Estimate signatures (N, n, B) by the `neighbours` (N, n) from a feature's word and its signature (N, B)
         alone. The signature gives the side of the word's centre in each dimension; a typical distance is assumed.
         `spread`: root of the mean square that a descriptor differs from its word in a dimension.
         """
@@ -64,7 +62,7 @@ class SignatureSource(ABC):
 
         # With more bits than dimensions, each projection is smaller by this factor.
         usual = _USUAL * spread * min(1, (self._centres.shape[1] / self.bits) ** 0.5)
-        projected, rows = self._project(np.column_stack([words, beside]))
+        projected, rows = self._project(np.column_stack([words, neighbours]))
         return recalled_sides(np.ascontiguousarray(signatures), projected, rows, usual)
 
     def _project(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -111,10 +109,10 @@ class FrameCode(SignatureSource):
         self._level = product(centres.mean(axis=0, dtype=np.float64)[None], self._vectors.T)
 
     def recall(
-        self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
+        self, signatures: NDArray[np.uint8], words: NDArray[np.integer], neighbours: NDArray[np.integer], spread: float
     ) -> NDArray[np.uint8]:
         """Return the signatures unchanged, as they do not depend on the word: see `SignatureSource.recall`."""
-        return np.broadcast_to(signatures[:, None], (*beside.shape, signatures.shape[1]))
+        return np.broadcast_to(signatures[:, None], (*neighbours.shape, signatures.shape[1]))
 
     def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         return self._level, np.zeros(words.shape, np.int64)

@@ -103,9 +103,7 @@ def shared_votes(
     totals: NDArray[np.float64],
     images: int,
 ) -> NDArray[np.float64]:
-    """Add up votes for photos (images,), shared among the matches of each query feature: s ← s √(s / Σs). `totals`
-    (N,): Σs of the query's features, over all photos.
-    """
+    """Add up votes for photos, shared among matches of a query feature: s ← s √(s / Σs); `totals` (N,): Σs of all."""
     sums = np.zeros(images, np.float64)
     for one in range(len(photos)):
         vote, total = votes[one], totals[query[one]]

@@ -40,9 +40,7 @@ class CompiledCache(_FunctionCache):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _linear_algebra_is_there() -> Iterator[None]:
-    """Keep Numba's module of sums from looking for SciPy's BLAS, which takes longer than all other imports. It is
-    looked for once a matrix product is compiled.
-    """
+    """Keep Numba's module of sums from looking for SciPy's BLAS, which is slow, until a product is compiled."""
     look = getattr(linalg, "ensure_blas", None)
     vars(linalg)["ensure_blas"] = lambda: None
     try:

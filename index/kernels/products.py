@@ -5,9 +5,7 @@ from numpy.typing import NDArray
 
 
 def product(rows: NDArray[np.floating], matrix: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Multiply rows (N, D) by a matrix (D, Q), in single precision. Each product depends on its row alone, not on the
-    processor. Raises ValueError if lengths differ.
-    """
+    """Multiply rows (N, D) by a matrix (D, Q) in float32; each product depends on its row, not on the processor."""
     from index.kernels.product_kernels import multiply  # here: Numba takes its time to load
 
     if rows.shape[1] != matrix.shape[0]:

@@ -178,9 +178,7 @@ def option_of(kind: type, name: str, **changes: Any) -> Option:
 
 
 def build(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Build a dataclass from options; those left out have defaults. Raises TypeError for an unknown name. `kind`: the
-    dataclass. Options of a nested dataclass are named like its own.
-    """
+    """Build a dataclass from options by name, those of nested dataclasses included; raises TypeError for others."""
     declared = options_of(kind)
     tree: dict[str, Any] = {}
     for name, value in values.items():
@@ -200,9 +198,7 @@ def chosen(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Build a dataclass from the values of a request or a stored search: local options are ignored, and None means the
-    default.
-    """
+    """Build a dataclass from the values of a request or stored search, without local options; None is the default."""
     trusted = {name for name, one in options_of(kind).items() if not one.option.local}
     return build(kind, {name: values[name] for name in trusted if values.get(name) is not None})
 
@@ -216,9 +212,7 @@ def _replaced(options: T, tree: Mapping[str, Any]) -> T:
 
 
 def check(options: Any) -> None:
-    """Raise CairnError if an option of a dataclass has a wrong type or is out of bounds; nested ones are not
-    checked.
-    """
+    """Raise CairnError if an option of a dataclass has a wrong type or is out of bounds; not in nested ones."""
     for declared in options_of(type(options)).values():
         if len(declared.path) == 1:
             declared.taken(getattr(options, declared.path[0]))

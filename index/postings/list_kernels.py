@@ -53,9 +53,7 @@ def _generate_load(typing: Any, values: Any, place: Any) -> Any:
 
 
 def _generate_near(typing: Any, numbers: Any, first: Any, code: Any, most: Any) -> Any:
-    """Code of `_near_eight`: a bit for each of eight consecutive numbers, set if the number differs from a code in few
-    bits.
-    """
+    """Code of `_near_eight`: a bit for each of eight consecutive numbers, set if it is near a code."""
     del typing
     word, eight = ir.IntType(64), ir.VectorType(ir.IntType(64), 8)
 

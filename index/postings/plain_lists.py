@@ -95,9 +95,7 @@ class PlainLists:
 def add_postings(
     total: NDArray[np.float64], postings: Postings, values: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> None:
-    """Add postings (P,) to `total` (images, V), sums of several vectors with weights (m, V) over the words of each
-    image, in the order of the words.
-    """
+    """Add postings (P,) to `total` (images, V), sums of vectors with weights (m, V), in the order of the words."""
     from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # imported here: takes a second
 
     # SciPy multiplies column by column, and so adds in the order of the words. Its public product would start each

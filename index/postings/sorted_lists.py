@@ -88,9 +88,7 @@ class SortedLists:
         return len(self.starts) - 1
 
     def decode(self, lists: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lengths of some lists (n,), in any order, and their concatenated values; some 3 ns an entry. Raises
-        ValueError if they are damaged.
-        """
+        """Lengths of lists (n,), and their concatenated values; 3 ns an entry. Raises ValueError if damaged."""
         firsts = lists.astype(np.int64)
         return self._decode(firsts, firsts + 1)
 

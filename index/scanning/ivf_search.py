@@ -156,7 +156,6 @@ class IvfSearch(NearestNeighbours):
 
     @property
     def _lists(self) -> int:
-        """Inverted lists."""
         return number_of_lists(len(self.points), self.options.list_factor)
 
 

@@ -52,9 +52,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def verify_segment(folder: Path) -> list[str]:
-    """Hash every file of a segment; return the names of missing or changed ones. The segment need not open. Raises
-    Unreadable if a file cannot be read.
-    """
+    """Hash every file of a segment; return the names of missing or changed ones. The segment need not open."""
     folder = Path(folder)
     try:
         files = read_description(folder)["files"]

@@ -118,9 +118,7 @@ class Segment:
         return sum(self.bytes.values()) / self.features if self.features else 0.0
 
     def image(self, i: int) -> ImageFeatures:
-        """The features of the image at position `i` (not its number), the columns without copying. Raises
-        IndexError.
-        """
+        """The features of the image at position `i` (not its number), without copying columns. Raises IndexError."""
         if not 0 <= i < self.images:
             raise IndexError(f"image {i} of {self.images}")
         return self.some_images(np.array([i]))[0]
@@ -150,9 +148,7 @@ class Segment:
             return self._lists.words_of(positions)
 
     def word_blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64], NDArray[np.integer]]]:
-        """The words of all images, block by block: positions, and the result of `words_of`. `most`: features in a
-        block, unless one image has more.
-        """
+        """Positions and `words_of` of all images, in blocks of `most` features, unless one image has more."""
         ends = self.offsets.astype(np.int64)
         for first, last in blocks_of(ends[1:] - ends[:-1], most):
             yield slice(first, last), *self.words_of(np.arange(first, last))
@@ -183,9 +179,7 @@ class Segment:
             return self._lists.read(self._lists.find(words)[0], words)
 
     def signed_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[WordEntries]:
-        """The features of some words (distinct, ascending), or of all, with their signatures, in blocks of whole lists.
-        `most`: features in a block, unless one list is longer.
-        """
+        """Features of distinct words, or of all, with signatures, in blocks of whole lists of `most` features."""
         lists, signatures = self._signed()
         at, lengths = lists.find(words)
         for first, last in blocks_of(lengths, most):

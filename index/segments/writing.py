@@ -156,7 +156,7 @@ def _column(
             raise ValueError(f"column {name!r} has {len(array)} rows for {end - start} features of an image")
         if len(array) and (array.dtype != like.dtype or array.shape[1:] != like.shape[1:]):
             raise ValueError(
-                f"column {name!r} has {array.dtype} {array.shape[1:]} beside {like.dtype} {like.shape[1:]}"
+                f"column {name!r} has {array.dtype} {array.shape[1:]}, unlike {like.dtype} {like.shape[1:]}"
             )
         if len(array):
             column[start:end] = array if order is None else array[order]

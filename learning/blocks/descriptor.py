@@ -212,9 +212,7 @@ def _embed(
     validation: BlockPairs,
     options: BlockOptions,
 ) -> tuple[Blocks, list[EmbeddingRecord]]:
-    """Learn an E-block on rows (U, D) of the training patches; choose α and dimension by the rows of the validation
-    patches.
-    """
+    """Learn an E-block on rows (U, D) of the training patches; choose α and dimension by the validation patches."""
     # Principal axes are those of the covariance.
     centred = options.centre or options.embedding == "pca"
     moments = Moments.of(rows, train.first, train.second, train.match, centred=centred)

@@ -39,9 +39,9 @@ class Moments:
         *,
         centred: bool = True,
     ) -> "Moments":
-        """Compute them from rows x (U, n) of patches, each in a pair; `first`, `second` (M,): rows of the patches of
-        each pair. `centred`: subtract the mean of x, so that equations 2 and 4 maximise a variance, as the paper's text
-        says. Else x is not centred, as in the equations.
+        """Compute them from rows x (U, n) of patches, and the rows `first`, `second` (M,) of each pair.
+
+        `centred` subtracts the mean of x, so that equations 2 and 4 maximise a variance, as the paper's text says.
         """
         if not match.any() or match.all():
             raise CairnError("An embedding is learnt from both matches and non-matches: build the patches with more.")
@@ -60,8 +60,7 @@ class Moments:
     def axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Principal axes (n, r) along which x varies, and those (n, n - r), mostly none, along which it does not.
 
-        Along the latter both A and B are only rounding errors, so their ratio is arbitrary, and constraints of
-        orthogonality would favour such directions.
+        Along the latter A and B are only rounding errors: their ratio is arbitrary.
         """
         values, vectors = eigh(self.every)
         varying = int((values > _FLAT * values[-1]).sum())
@@ -108,9 +107,7 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
 
 
 def regularised(eigenvalues: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-    """Clip falling eigenvalues (n,) of B, none below zero, from below (power regularisation, equations 20 and 21).
-    `alpha`: the smallest eigenvalues, up to this share of the sum, are raised to the largest of them.
-    """
+    """Raise the smallest eigenvalues (n,) of B, a share `alpha` of their sum, to their largest (equations 20, 21)."""
     tails = np.cumsum(eigenvalues[::-1])[::-1]
     noise = np.flatnonzero(tails <= alpha * tails[0])
     floor = eigenvalues[noise[0]] if len(noise) else 0.0
@@ -221,11 +218,7 @@ class _Differences:
 
 
 def _moment(rows: _Centred | _Differences, uses: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """Mean of x xᵀ (n, n) float64, each x weighted by its uses.
-
-    In double precision: in single precision, directions without variance would get 1e-7 of the largest eigenvalue, and
-    some small eigenvalues of B would be negative.
-    """
+    """Mean of x xᵀ (n, n), weighted by uses; float64, as in single precision small eigenvalues could be negative."""
     total: NDArray[np.float64] | float = 0.0
     for start in range(0, len(rows), _ROWS):
         part = rows[slice(start, start + _ROWS)]

@@ -36,10 +36,7 @@ class BlockPairs:
         return len(self.match)
 
     def pooled(self, blocks: Blocks, workers: int = 1) -> NDArray[np.float32]:
-        """Return the pooled rows (U, D) float32 of all patches.
-
-        Uses threads: the work is matrix products, and patches are not copied.
-        """
+        """Return the pooled rows (U, D) float32 of all patches, by threads: the work is matrix products."""
         size = blocks.pooled_dim
         blocks.applied  # noqa: B018  made once, and not by each thread
         rows = np.empty((len(self.patches), size), np.float32)
@@ -75,9 +72,7 @@ def load_pairs(
     seed: int = 0,
     progress: Step | None = None,
 ) -> BlockPairs:
-    """Read the patches of the sources' pairs, at most `limit` in all, equally many of each source (0: all), half of
-    them matches. `size`: side of the resampled patches, in samples.
-    """
+    """Read patches, resampled to `size`, of at most `limit` pairs (0: all), equally of each source, half matches."""
     most = pairs_of_each(limit, len(sources))
     chosen = [_draw(getattr(source, split), most, seed) for source in sources]
     used, first, second, match = patches_used(chosen)

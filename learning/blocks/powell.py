@@ -77,7 +77,7 @@ def _trial(record: Any) -> Trial:
     if any(isinstance(one, bool) or not isinstance(one, int | float) or not abs(one) < 1e9 for one in numbers):
         raise TypeError("a value is no number")
     if not 0 <= record["area"] <= 1:
-        raise ValueError("an area is none")
+        raise ValueError("an area is no number")
     return Trial({name: float(value) for name, value in values.items()}, float(record["area"]))
 
 
@@ -94,10 +94,10 @@ def maximise_area(
     progress: Step | None = None,
 ) -> list[Trial]:
     """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and return all
-    evaluations. The best one is the result: the method may end elsewhere. `area` must be deterministic.
+    trials.
 
-    `parameters`: the parameters to learn and their limits. Positive ones are searched on a logarithmic scale, so that
-    one step suits small and large values. `trials`: evaluations recorded earlier; new ones are added.
+    The best one is the result: the method may end elsewhere. `area` must be deterministic. Positive parameters are
+    searched on a logarithmic scale, so that one step suits small and large values. Trials recorded earlier are reused.
     """
     options, trials = options or PowellOptions(), trials or Trials()
     evaluated: list[Trial] = []

@@ -107,9 +107,7 @@ def learn_boosted(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntBoosted:
-    """Learn a boosted descriptor. `learners`: existing ones to use instead of a search: the first ``options.learners``
-    of them.
-    """
+    """Learn a boosted descriptor, from a search or from the first of existing weak learners."""
     tell = progress or (lambda step, done, of: None)
     rng = np.random.default_rng(options.seed)
     rounds: list[Round] = []
@@ -136,7 +134,7 @@ def learn_boosted(
         )
         embedding, signs = metric.embedding(options.dim), metric.signs(options.dim)
     if embedding is not None and not len(embedding):
-        raise CairnError("No dimension of the learnt similarity tells patches apart: take a smaller step ({--step}).")
+        raise CairnError("No dimension of the learnt similarity distinguishes patches: take a smaller step ({--step}).")
     boosted = Boosted(options.kind, learners, embedding, signs)
     error = validation.error(boosted.linear_map(), signs)
     some = np.sort(rng.permutation(len(train.answers))[:_MOMENTS])
@@ -175,7 +173,7 @@ def find_learners(
             tell("boost", len(rounds), options.learners)
         del levels  # free memory before the next draw
     if not rounds:
-        raise CairnError("No weak learner tells the matches from the others better than chance: are the labels right?")
+        raise CairnError("No weak learner distinguishes matches better than chance: are the labels right?")
     weights = np.array([one.weight for one in rounds], np.float32)
     found_all = WeakLearners(
         np.stack(boxes), np.array(channels, np.int32), np.array(thresholds, np.float32), weights, options.responses

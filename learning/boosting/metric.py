@@ -127,9 +127,7 @@ def embed(answers: NDArray[np.int8], embedding: NDArray[np.float32]) -> NDArray[
 def similarity(
     first: NDArray[np.floating], second: NDArray[np.floating], matrix: NDArray[np.float64], form: str = "inner"
 ) -> NDArray[np.floating]:
-    """hᵀ A h' (equation 4) of pairs, h (M, P); or -½ (h - h')ᵀ A (h - h'). `matrix` (P, P) is A, or (P,) its
-    diagonal.
-    """
+    """Return hᵀ A h' (equation 4) of pairs (M, P), or -½ (h - h')ᵀ A (h - h'); A is (P, P), or (P,) its diagonal."""
     if form == "distance":
         first = first - second
         return -0.5 * similarity(first, first, matrix)
@@ -148,9 +146,10 @@ def learn_metric(
     rng: np.random.Generator,
     progress: Step = lambda done, of: None,
 ) -> BoostedMetric:
-    """Learn A by stochastic gradient descent from the diagonal matrix of AdaBoost's weights α (P,). The result is the A
-    of the epoch whose embedding into `dim` dimensions has the least validation error. The constant added to f minimises
-    the loss of each batch.
+    """Learn A by stochastic gradient descent from the diagonal of AdaBoost's weights α (P,).
+
+    The result is the A of the epoch whose embedding into `dim` dimensions has the least validation error. The constant
+    added to f minimises the loss of each batch.
     """
     begin = options.start * weights.astype(np.float64)
     matrix = begin if options.diagonal else np.diag(begin)
@@ -242,8 +241,10 @@ def _with_eigenvalues(
 
 
 def factorise(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Factorise a symmetric A = B W Bᵀ (equation 6): B (P, d), eigenvectors times the root of their eigenvalues'
-    magnitude, the largest first; and the diagonal of W (d,), 1 or -1. A (P,) is a diagonal.
+    """Factorise a symmetric A, or a diagonal (P,), as B W Bᵀ (equation 6): B (P, d), and the diagonal of W (d,), 1 or
+    -1.
+
+    Columns of B are eigenvectors times the root of their eigenvalues' magnitude, the largest first.
     """
     if not 1 <= dim <= len(matrix):
         raise ValueError(f"{len(matrix)} weak learners are embedded into 1 to so many dimensions, not {dim}")
@@ -260,11 +261,12 @@ def factorise(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float64
 def embedding_of(
     matrix: NDArray[np.float64], dim: int, covariance: NDArray[np.float64] | None = None
 ) -> NDArray[np.float32]:
-    """Embedding (d, P) float32 of the positive part of A, scaled so that no row h gets longer than 1; fewer than
-    ``dim`` rows if fewer eigenvalues are positive. With the `covariance` (P, P) of the answers h, the principal axes
-    of A^½ h are kept; without it A's largest eigenvalues (equations 6 and 8), as if the answers were independent.
+    """Embedding (d, P) float32 of the positive part of A, (P, P) or a diagonal, scaled so that no row h gets longer
+    than 1.
 
-    `matrix`: a symmetric matrix, or the diagonal of one.
+    It has fewer than ``dim`` rows if fewer eigenvalues are positive. With the `covariance` (P, P) of the answers h, the
+    principal axes of A^½ h are kept; without it A's largest eigenvalues (equations 6 and 8), as if they were
+    independent.
     """
     if covariance is None:
         factor, signs = factorise(nearest_positive(matrix), dim)

@@ -100,9 +100,7 @@ class PairLevels:
 def draw_boxes(
     responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Draw boxes (C, 4) int32 and their channels (C,) int32: first sides, each length as likely as any other, then the
-    position. Boxes of grey values hold one sample: thresholded intensities.
-    """
+    """Draw boxes (C, 4) int32, first sides, then positions; and channels (C,). Boxes of grey values have 1 sample."""
     size = responses_of.patch_size
     smallest, largest = options.smallest, options.largest or size
     if responses_of.family == "intensity":

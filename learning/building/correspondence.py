@@ -72,8 +72,9 @@ class Detections:
         )
 
     def transfer(self, homography: NDArray[np.floating]) -> "Detections":
-        """Project into another image by a homography (3, 3): the centre by it, the frame by its Jacobian there, so that
-        scale changes by the root of the local change of area. NaN where a point is seen from behind, or at infinity.
+        """Project into another image by a homography (3, 3): centres by it, frames by its Jacobian there.
+
+        NaN where a point is seen from behind, or at infinity.
         """
         h = np.asarray(homography, np.float64)
         projected = self.centres @ h[:, :2].T + h[:, 2]
@@ -89,9 +90,11 @@ class Detections:
 
 
 def disagreement(first: Detections, second: Detections, rule: MatchRule) -> NDArray[np.float64]:
-    """Disagreement (N,) of pairs of detections in the same image: the largest of the three differences, each divided by
-    the rule's tolerance. More than 2 is a non-match, at most 1 a match if `is_match` allows it; NaN if either is NaN.
-    Orientations count if both sides have them.
+    """Disagreement (N,) of pairs of detections in the same image: the largest difference, divided by the rule's
+    tolerance.
+
+    More than 2 is a non-match, at most 1 a match if `is_match` allows it; NaN if either is NaN. Orientations count if
+    both sides have them.
     """
     worst = np.maximum(_distance(first, second) / rule.pixels, np.abs(first.octaves - second.octaves) / rule.octaves)
     if first.oriented and second.oriented:
@@ -121,9 +124,7 @@ def _distance(first: Detections, second: Detections) -> NDArray[np.float64]:
 
 
 def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs within twice the rule's tolerances, that is except non-matches: rows of `first` and of `second`, by
-    `disagreement`.
-    """
+    """Rows of all pairs within twice the rule's tolerances, that is except non-matches, by `disagreement`."""
     there, here = (np.flatnonzero(np.isfinite(one.centres).all(axis=1)) for one in (first, second))
     if not len(there) or not len(here):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -140,8 +141,9 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
 
 
 def assign_points(reference: Detections, detections: Detections, rule: MatchRule) -> NDArray[np.int64]:
-    """The row of `reference` that each detection matches best; `ALONE` for a non-match with all; `AMBIGUOUS` otherwise,
-    and if another detection matches the same row better.
+    """The row of `reference` that each detection matches best; `ALONE` if it is a non-match with all, else `AMBIGUOUS`.
+
+    It is ambiguous, too, if another detection matches the same row better.
     """
     a, b = near_pairs(reference, detections, rule)
     assigned = np.full(len(detections), ALONE, np.int64)

@@ -22,8 +22,9 @@ class HarrisOptions:
 
 
 def harris_corners(grey: NDArray[np.float32], options: HarrisOptions | None = None) -> NDArray[np.float64]:
-    """Corners (N, 4) of a grey photo (H, W) at all scales: x, y, integration scale (pixels) and cornerness, the
-    strongest first. Each is a local maximum at its scale, so one corner may occur at several scales.
+    """Corners (N, 4) of a grey photo (H, W): x, y, integration scale (pixels) and cornerness, the strongest first.
+
+    Each is a local maximum at its scale, so one corner may occur at several scales.
     """
     options = options or HarrisOptions()
     scales = options.first * 2 ** (np.arange(round(options.octaves * options.levels) + 1) / options.levels)

@@ -12,10 +12,7 @@ from retrieval.regions.geometry import rotations
 
 @dataclass(frozen=True)
 class JitterOptions:
-    """Sizes of the errors: normally distributed, truncated at the tolerances of a match.
-
-    The paper names no amounts; these are ours.
-    """
+    """Sizes of the errors (ours): normally distributed, truncated at the tolerances of a match."""
 
     spread: float = 0.4  # standard deviation of position, scale and orientation, relative to the tolerances of a match
     slant: float = 1.6  # largest ratio of a transferred patch's axes: more slanted ones are left out
@@ -27,11 +24,10 @@ class JitterOptions:
 
 
 def jitter(exact: Detections, rule: MatchRule, options: JitterOptions, number: int) -> Detections:
-    """Add random errors within the tolerances of a match to detections, in the same order; NaN if the exact ones are
-    NaN or too slanted.
+    """Add random errors within the tolerances of a match to transferred detections (N); NaN if too slanted.
 
-    `exact`: N, detections of another image, transferred. Only the area and the rotation of the x axis of a slanted
-    frame are used, as a detector of points would find it. `number`: of the image, so that each has different errors.
+    Only the area and the rotation of the x axis of a slanted frame are used, as a detector of points would find it.
+    Images have different errors, by their numbers.
     """
     rng = np.random.default_rng([options.seed, number])
     count = len(exact)

@@ -64,8 +64,9 @@ def build_from_sequences(
     progress: Progress = lambda step, done, of: None,
     noise: JitterOptions | None = None,
 ) -> BuildReport:
-    """Build a set from image sequences with known homographies; `out` must not exist, or be empty. `noise`: detect in
-    the first images only; the others get the same points with synthetic jitter.
+    """Build a set in an empty or new folder from image sequences with known homographies.
+
+    With `noise`, only the first images are searched; the others get the same points with synthetic jitter.
     """
     detection, rule = detection or DetectionOptions(), rule or MatchRule()
     if noise is not None and detection.detector not in POINTS:
@@ -102,9 +103,7 @@ def build_from_points(
     splits: SplitOptions | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> BuildReport:
-    """Build a set from given correspondences; `out` must not exist, or be empty. See `read_points` and
-    `label_points`.
-    """
+    """Build a set in an empty or new folder from given correspondences: see `read_points` and `label_points`."""
     rule = rule or MatchRule()
     points = read_points(file, min_angle)
     origin = {

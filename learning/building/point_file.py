@@ -75,9 +75,10 @@ def _check_range(path: Path, name: str, numbers: NDArray[np.int64], limit: int) 
 def label_points(
     file: PointFile, folder: Path, pattern: str, rule: MatchRule, pixels: BinaryIO, progress: Progress
 ) -> Labelled:
-    """Cut the patches of keypoints that are in a pair, write them to `pixels`, and label them by their points. Matches
-    are the given pairs. Non-matches are pairs of different points, unless their keypoints are within twice the rule's
-    tolerances in some photo.
+    """Cut the patches of keypoints that are in a pair, write them to `pixels`, and label them by their points.
+
+    Matches are the given pairs. Non-matches are pairs of different points, unless their keypoints are within twice the
+    rule's tolerances in some photo.
     """
     wanted = [number for number, name in enumerate(file.names) if fnmatchcase(name, pattern)]
     if not wanted:

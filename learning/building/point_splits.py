@@ -9,9 +9,7 @@ _ROUNDS = 50  # of drawing non-matches, before giving up
 
 
 def split_points(points: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Divide points at random, in proportion to the splits' sizes: the split (N,) of each patch, by the point (N,) it
-    shows.
-    """
+    """Divide points (N,) of patches at random, in proportion to the splits' sizes; return each patch's split (N,)."""
     distinct, of_patch = np.unique(points, return_inverse=True)
     bounds = np.rint(np.cumsum(sizes) / np.sum(sizes) * len(distinct)).astype(np.int64)
     ranks = rng.permutation(len(distinct))
@@ -30,8 +28,9 @@ def draw_non_matches(
     wanted: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw distinct pairs (M, 2) of `candidates` of one group that do not match; fewer than wanted only if hardly any
-    are left. `different`: returns the mask (A,) of non-matches among pairs (A,), (A,) of numbers.
+    """Draw distinct pairs (M, 2) of `candidates` of one group that do not match; fewer if hardly any are left.
+
+    `different` returns the mask (A,) of non-matches among pairs of numbers (A,), (A,).
     """
     candidates = candidates[np.argsort(groups[candidates], kind="stable")]
     _, start, of_candidate, count = np.unique(

@@ -58,10 +58,11 @@ def centred_code(mean: NDArray[np.floating], bits: int, *, method: str = "frame"
 def spread_code(
     mean: NDArray[np.floating], covariance: NDArray[np.floating], bits: int, *, seed: int = 0
 ) -> BinaryCode:
-    """Binary code by a Parseval tight frame, with the thresholds of its bits spread out. Signs alone encode directions
-    from the mean, not lengths. So beyond two bits a dimension a bit's threshold is a quantile of its projection of
-    training rows, taken for Gaussian, different for each bit, times 1 - 2m / q; up to q = 2m all are zero, as in the
-    paper.
+    """Binary code by a Parseval tight frame, with the thresholds of its bits spread out.
+
+    Signs alone encode directions from the mean, not lengths. So beyond two bits a dimension a bit's threshold is a
+    quantile of its projection of training rows, taken for Gaussian, different for each bit, times 1 - 2m / q; up to q =
+    2m all are zero, as in the paper.
     """
     if not np.isfinite(covariance).all():
         raise CairnError("A binary code needs finite rows: some of these are not.")

@@ -1,6 +1,4 @@
-"""Compress a learnt descriptor: learn a code, and store it in the descriptor's file (Simonyan14 sections 8 and
-10.1).
-"""
+"""Compress a learnt descriptor: learn a code, and store it in the descriptor's file (Simonyan14 sections 8, 10.1)."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,10 +40,7 @@ def compress_model(
     patches: PatchSet | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> LearntModel:
-    """Compress a learnt descriptor: add a code. The provenance names the code and the parent. `patches`: training
-    patches of the code. Without them, Gaussian rows with the mean and covariance stored in the descriptor's file are
-    drawn instead.
-    """
+    """Add a code to a learnt descriptor, learnt from patches, or from Gaussian rows with its mean and covariance."""
     if model.code is not None:
         raise CairnError("The descriptor is compressed already: compress the one that it was made of.")
     method = options.chosen_method

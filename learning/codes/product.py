@@ -45,9 +45,7 @@ class ProductOptions:
 
 
 def learn_product(rows: NDArray[np.float32], options: ProductOptions = ProductOptions()) -> ProductCode:
-    """Learn a product quantiser of at most `options.bits` bits from rows (N, m), some 50 for each of the 256 codewords
-    or more. A part of one dimension is a scalar quantiser.
-    """
+    """Learn a product quantiser of at most `options.bits` bits from rows (N, m), 50 for each of 256 codewords."""
     rows = np.ascontiguousarray(rows, np.float32)
     if rows.ndim != 2 or len(rows) < WORDS or not rows.shape[1]:
         raise CairnError(f"A product code is learnt from at least {WORDS} rows: there are {len(rows)}.")
@@ -71,10 +69,12 @@ def learn_product(rows: NDArray[np.float32], options: ProductOptions = ProductOp
 
 
 def balanced_rotation(rows: NDArray[np.float32], parts: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Rotation (m, m) to principal axes, assigned to parts so that the products of variances are similar, and the
-    parts' lengths. The error of an ideal quantiser of d dimensions is d (Π σ²)^(1/d) 2^(-2 bits / d); the sum is least
-    if the products are equal. So axes are assigned in order of falling variance, each to the part with the least
-    product that is not full.
+    """Rotation (m, m) to principal axes, assigned to parts so that the products of variances are similar; lengths of
+    parts.
+
+    The error of an ideal quantiser of d dimensions is d (Π σ²)^(1/d) 2^(-2 bits / d); the sum is least if the products
+    are equal. So axes are assigned in order of falling variance, each to the part with the least product that is not
+    full.
     """
     with one_thread():
         covariance = np.cov(rows.T, dtype=np.float64).reshape(rows.shape[1], -1)

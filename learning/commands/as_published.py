@@ -17,7 +17,7 @@ AsPublished = Annotated[
     typer.Option(
         "--as-published",
         rich_help_panel=MODEL,
-        help="Take all of the paper's choices, where Cairn's own differ; an option given beside it wins.",
+        help="Take all of the paper's choices, where Cairn's own differ; other options take precedence.",
     ),
 ]
 
@@ -40,11 +40,8 @@ LearnAsPublished = Annotated[
 def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command with a parameter `as_published`: options not set by the user take a paper's choices.
 
-    Parameters
-    ----------
-    choices : callable
-        Called with the values of all options; returns those of the paper by the parameters' names. It may raise a
-        CairnError if the user's options contradict the paper.
+    `choices` takes the values of all options, and returns those of the paper by the parameters' names, or raises a
+    CairnError if the user's options contradict the paper.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -56,9 +56,9 @@ class CandidatePool:
     def select(
         self, weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
-        """Regions x, y, σ (R, 3) selected by non-negative weights of rings (N,), in samples from the patch's centre;
-        the weight (R,) of each, summed over coinciding rings; and its ring (R,), numbered from 0 in the order of the
-        regions.
+        """Regions x, y, σ (R, 3), samples from the patch's centre, selected by non-negative weights of rings (N,).
+
+        Also returns the weight (R,) of each, summed over coinciding rings, and its ring (R,), numbered in their order.
         """
         grid = np.asarray(weights, np.float64).reshape(len(self.sigmas), len(self.columns))
         merged = np.zeros((len(self.sigmas), self.groups.max() + 1))
@@ -79,9 +79,11 @@ class CandidatePool:
 
 
 def candidate_pool(options: PoolOptions | None = None) -> CandidatePool:
-    """Build the pool: ρ, α and σ sampled uniformly, regions of equal ρ and σ grouped by symmetry. Of the 32 of equal ρ
-    and σ, the flips about the vertical, the horizontal and the diagonals make five rings: those at multiples of π/2, at
-    odd multiples of π/4, and three groups of eight. Raises ValueError unless the number of angles is a multiple of 8.
+    """Build the pool: ρ, α and σ sampled uniformly, regions of equal ρ and σ grouped by symmetry.
+
+    Of the 32 of equal ρ and σ, the flips about the vertical, the horizontal and the diagonals make five rings: those at
+    multiples of π/2, at odd multiples of π/4, and three groups of eight. Raises ValueError unless the number of angles
+    is a multiple of 8.
     """
     options = options or PoolOptions()
     if options.angles % 8:

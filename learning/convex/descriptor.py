@@ -91,9 +91,10 @@ def learn_descriptor(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Learnt:
-    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2). `pooling`: for the stage "projection", the pooling
-    regions whose descriptor is projected. `tests`: folders of labelled patches on which all models tried are measured
-    in the end; they do not affect the choice.
+    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2).
+
+    `pooling` are the regions whose descriptor the stage "projection" projects. All models tried are measured on the
+    folders of `tests` in the end, which do not affect the choice.
     """
     check_pooling(options.stage, options.base, pooling)
     learner = _WithLabels(sources, work, options, workers, progress or (lambda step, done, of: None))
@@ -103,8 +104,6 @@ def learn_descriptor(
 
 
 class _WithLabels(Learner[Record]):
-    """The stages of one run."""
-
     def __init__(
         self, sources: Sequence[PatchFolder], work: Path, options: LearningOptions, workers: int, tell: Progress
     ) -> None:
@@ -123,7 +122,6 @@ class _WithLabels(Learner[Record]):
         )
 
     def learn_pooling(self) -> tuple[Pooling, Record]:
-        """Select pooling regions."""
         options = self.options
         pool = candidate_pool(options.pool)
         train, validation = self._ranked("train", pool), self._ranked("validation", pool)
@@ -145,7 +143,6 @@ class _WithLabels(Learner[Record]):
         return pooling_of(pool, self.records.parameters(record), options.channels), record
 
     def learn_projection(self, model: LearntModel) -> tuple[LearntModel, Record]:
-        """Learn a projection of a descriptor's rows."""
         options = self.options.projection
         train, validation = self._differences(model)
         with one_thread():
@@ -180,7 +177,6 @@ class _WithLabels(Learner[Record]):
         return replace(model, projection=projection), record
 
     def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, Record]:
-        """Learn a whitening of a descriptor's rows."""
         train, validation = self._differences(model)
         moments = RowMoments.of(train.positive.descriptors)
         with one_thread():

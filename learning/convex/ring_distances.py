@@ -30,8 +30,10 @@ _TOLERANCE = 1e-6  # of the basis, relative to its largest singular value
 
 
 class RingDistances:
-    """Computes ψ for pairs of patches. If ψ of `pairs` pairs would take more than 8 GB in half precision, and the pool
-    is not the usual one, each entry is stored in a byte, to within 3% (`rows.in_bytes`).
+    """Computes ψ for pairs of patches. Entries are bytes, to within 3% (`rows.in_bytes`), if half precision takes over
+    8 GB.
+
+    Those of the usual pool never are.
     """
 
     def __init__(self, pool: CandidatePool, options: ChannelOptions, pairs: int = 0) -> None:

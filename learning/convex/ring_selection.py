@@ -96,9 +96,7 @@ def learn_weights(
     gamma: float,
     options: SelectionOptions,
 ) -> Selection:
-    """Minimise equation 6 over the whole pool; weights may all be zero. `means`: mean ψ (N,) of positive and negative
-    pairs.
-    """
+    """Minimise equation 6 over the whole pool, by mean ψ (N,) of both kinds of pairs; weights may all be zero."""
     units = WeightUnits.of(*means, options.balanced)
     positive, negative = train.positive.scaled(units.scale), train.negative.scaled(units.scale)
     weights = sparse_weights(positive, negative, mu * units.mu, _steps(options, gamma * units.gamma))
@@ -116,9 +114,9 @@ def refine(
     limit: int,
     options: SelectionOptions,
 ) -> Iterator[Selection]:
-    """Shrink a selection until it has at most this many dimensions: drop rings, learn the weights again, repeat.
+    """Shrink a selection to a limit of dimensions: drop rings, learn the weights again, repeat; yield each selection.
 
-    Yields the selection of each step, the minimum of equation 6 over the remaining rings.
+    With each comes the minimum of equation 6 over the remaining rings.
     """
     if not options.keep:
         return
@@ -150,9 +148,7 @@ def refine(
 def largest_contributions(
     pool: CandidatePool, contribution: NDArray[np.float64], orientations: int, dim: int
 ) -> NDArray[np.int64]:
-    """Rings (K,), ascending, that contribute most (weight times mean ψ of negative pairs) within a limit of
-    dimensions.
-    """
+    """Rings (K,), ascending, of most weight times mean ψ of negative pairs, within a limit of dimensions."""
     first = np.unique(pool.columns, return_index=True)[1]
     same = (np.arange(len(pool.sigmas))[:, None] * len(pool.columns) + first[pool.columns]).reshape(-1)
     sizes = np.where(same == np.arange(len(pool)), pool.sizes * orientations, 0)

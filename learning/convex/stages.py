@@ -63,9 +63,7 @@ class Learner(ABC, Generic[Kind]):
 def learn_stages(
     learner: Learner[Kind], stage: str, base: str, pooling: Pooling | None
 ) -> tuple[LearntModel, Kind | None, Kind | None]:
-    """Learn the requested stages in turn. Returns the descriptor, and the chosen model of the pooling and of the
-    projection or whitening; None for one that was not learnt.
-    """
+    """Learn the requested stages; return the descriptor, and models of pooling and projection or whitening, if any."""
     chosen: Kind | None = None
     projected: Kind | None = None
     if base != "pooled":

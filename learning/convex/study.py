@@ -16,9 +16,7 @@ Trial = tuple[str, Callable[[], list[tuple[Kind, NDArray[np.float64]]]]]
 
 
 class Study(Generic[Kind]):
-    """The grids of one run. `hours`: by stage, the hours from the start of the study after which no further model is
-    begun; 0: no limit.
-    """
+    """The grids of one run. No model is begun after `hours` of its stage since the start; 0: no limit."""
 
     def __init__(self, records: ModelRecords[Kind], hours: dict[str, float], workers: int, progress: Progress) -> None:
         self.records = records

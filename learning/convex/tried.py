@@ -84,7 +84,7 @@ def check_tests(folders: Sequence[Path]) -> None:
     """Raise CairnError if models cannot be tested on folders; called before any are learnt."""
     names = [folder.resolve().name for folder in folders]
     if len(set(names)) < len(names):
-        raise CairnError("Two folders to test on have the same name, by which errors are told: rename one.")
+        raise CairnError("Two folders to test on have the same name, by which errors are listed: rename one.")
     for folder in folders:
         _pairs_of(folder)
 
@@ -98,8 +98,9 @@ def measure_tried(
     workers: int = 1,
     progress: Progress,
 ) -> list[Tested]:
-    """Measure models on test pairs, folder by folder, reusing the results of a stopped run. `model_of` returns None for
-    a model that describes nothing.
+    """Measure models on test pairs, folder by folder, reusing the results of a stopped run.
+
+    `model_of` returns None for a model that describes nothing.
     """
     check_tests(folders)
     measured = _read(work / TESTED)

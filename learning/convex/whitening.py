@@ -94,9 +94,7 @@ def learn_whitening(
     key: str,
     setting: WhiteningSetting,
 ) -> list[tuple[Record, NDArray[np.float64]]]:
-    """Learn a whitening from labelled pairs. `moments`, `spread`: of the rows of all training pairs, and of the
-    positive pairs; see `fit_whitening`.
-    """
+    """Learn a whitening from labelled pairs: `moments` of rows of all training pairs, `spread` of positive pairs."""
     began = perf_counter()
     parameters = fit_whitening(moments, spread, setting.shrinkage)[: setting.dim]
     whitened_rows = whiten(train.positive.descriptors, parameters)

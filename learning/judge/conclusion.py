@@ -70,8 +70,9 @@ def judge_searches(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> tuple[RetrievalVerdict | None, str]:
-    """Judge a descriptor learnt from mined matches by searches. Returns None and a reason (the end of a sentence) if
-    its photos are unavailable. `held_out`: the split of the image pairs, with the seed; see `MinedMatches.pair_split`.
+    """Judge a descriptor learnt from mined matches by searches; None and a reason if its photos are unavailable.
+
+    `held_out` is the split of the image pairs, with the seed; see `MinedMatches.pair_split`.
     """
     if source is None or source.collection is None:
         return None, "a file of matches has no photos to search, so learn from the collection"
@@ -96,9 +97,6 @@ def judge_searches(
 
 
 def paths_of(source: PhotoSource, matches: MinedMatches, pairs: NDArray[np.integer]) -> set[str]:
-    """Paths of the photos of some image pairs, which matches identify by stem.
-
-    If several photos have the same stem, all count as training photos, to be safe.
-    """
+    """Paths of the photos of image pairs, by their stems; all photos of a stem count as training photos, to be safe."""
     names = set(matches.names[np.unique(matches.pairs[pairs])].tolist())
     return {str(path) for path in source.paths if printable(path.stem) in names}

@@ -63,11 +63,10 @@ def judge(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> RetrievalVerdict:
-    """Compare searches with a learnt descriptor and with another; see `learning.judge`. `needed`: photos that must be
-    in the database.
+    """Compare searches with a learnt descriptor and with another; see `learning.judge`.
 
-    `source`: a collection that provides photos and regions; its descriptor and vocabulary are not used. `learnt_from`:
-    paths of the training photos. Scenes with one of them get no queries.
+    The `source` collection provides photos and regions, not its descriptor and vocabulary. `needed` photos must be in
+    the database. Scenes with a training photo of `learnt_from` get no queries.
     """
     tell = progress or (lambda step, done, of: None)
     rows = [row for row in source.catalogue.read(all_indexed) if os.path.isfile(file_of(row.path))]  # noqa: PTH113 (see `find_photo`)
@@ -116,7 +115,7 @@ def judge(
 def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: JudgeOptions) -> list[ImageRow]:
     """Choose the photos of the database: the needed paths, and others drawn at random.
 
-    All training photos are needed: without one of them, its scene might be taken for a held-out scene.
+    Without one of the training photos, its scene might be taken for a held-out scene.
     """
     wanted = [row.path in needed for row in rows]
     others = np.flatnonzero(~np.array(wanted, bool))
@@ -144,10 +143,7 @@ def _rejected(source: Collection, photos: Sequence[ImageRow]) -> set[Pair]:
 
 
 def _candidates(collection: Collection, folders: Sequence[Path], workers: int, tell: Progress) -> dict[Pair, int]:
-    """Pairs of a collection's photos that a search in one of several collections verifies, and their inliers.
-
-    Each descriptor proposes pairs: those found by only one of them are ignored, unless strict links decide.
-    """
+    """Pairs of photos that a search in one of several collections verifies, and their inliers."""
     numbers = {row.path: row.number for row in collection.catalogue.read(all_indexed)}
     pairs: dict[Pair, int] = {}
     for place, folder in enumerate(folders):
@@ -159,7 +155,7 @@ def _candidates(collection: Collection, folders: Sequence[Path], workers: int, t
             links = link_photos(searched, keep=True, workers=workers, progress=linking)
             own = {row.number: numbers.get(row.path) for row in searched.catalogue.read(all_indexed)}
         for link in links.values():
-            one, other = own[link.asked], own[link.found]
+            one, other = own[link.query], own[link.found]
             if one is not None and other is not None:
                 pair = min(one, other), max(one, other)
                 pairs[pair] = max(link.inliers, pairs.get(pair, 0))
@@ -176,10 +172,7 @@ def _compare(
     options: JudgeOptions,
     tell: Progress,
 ) -> RetrievalVerdict:
-    """Search for the boxes of held-out scenes in the collections of both descriptors.
-
-    `numbers`: of the photos in their source collection.
-    """
+    """Search for the boxes of held-out scenes in the collections of both descriptors."""
     paths = {row.number: row.path for row in photos}
     queries = scenes.held_out([number for number, path in paths.items() if path in learnt_from])
 

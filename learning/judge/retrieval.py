@@ -42,8 +42,9 @@ def index_with(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Path:
-    """Index photos with a descriptor and its own vocabulary, unless already done; return the collection. `staged`:
-    folder of features extracted earlier, which are used if they are of this descriptor.
+    """Index photos with a descriptor and its own vocabulary, unless already done; return the collection.
+
+    Features extracted earlier to the folder `staged` are used if they are of this descriptor.
     """
     resolved = find_descriptor(descriptor)
     described = {
@@ -74,9 +75,9 @@ def search_boxes(
     shown: list[frozenset[int]] | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float64]:
-    """Average precisions (Q, E) of searches of a collection for boxes. A missing photo counts as not found. `turns`:
-    rotations of a query to try; 1: upright. `shown`: a list that receives, for each query, the positives found by the
-    last of the engines.
+    """Average precisions (Q, E) of searches of a collection for boxes at some turns; a missing photo is not found.
+
+    `shown` receives, for each query, the positives found by the last of the engines.
     """
     precisions = np.zeros((len(queries), len(engines)))
     with Collection.open(folder) as collection:

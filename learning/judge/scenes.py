@@ -99,9 +99,7 @@ def inside(centres: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:
 
 
 def in_pixels(box: Box, side: int) -> Box:
-    """Convert a box from units of the photo's longer side, with the corner of the top-left pixel at (0, 0), to
-    pixels.
-    """
+    """Convert a box in units of the longer side, with the corner of the top-left pixel at (0, 0), to pixels."""
     x0, y0, x1, y1 = (side * value - 0.5 for value in box)
     return x0, y0, x1, y1
 

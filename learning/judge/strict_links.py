@@ -1,6 +1,4 @@
-"""Strict links: photos that certainly show the same object, by raw matches with far more inliers than verification
-needs.
-"""
+"""Strict links: photos that certainly show the same object, by far more raw matches than verification needs."""
 
 import uuid
 from collections import Counter, defaultdict
@@ -72,9 +70,10 @@ def link_strictly(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> StrictLinks:
-    """Verify candidates again by mutual nearest descriptors, and keep those beyond doubt. `found`: pairs verified by
-    some search, and their inliers. Pairs with a common neighbour are checked too. `known`: file (.npz) of pairs matched
-    earlier; new ones are added to it.
+    """Verify candidates (pairs and inliers of searches) again by mutual nearest descriptors; keep those beyond doubt.
+
+    Pairs with a common neighbour are checked too. `known` is a file (.npz) of matched pairs, to which new ones are
+    added.
     """
     if not collection.options.keep_descriptors:
         raise CairnError("{folder} keeps no descriptors: index with {--keep-descriptors}.", folder=collection.folder)
@@ -98,9 +97,7 @@ def link_strictly(
 
 
 def candidate_pairs(found: Mapping[Pair, int], most: int) -> list[Pair]:
-    """Choose the pairs to check, at most `most` of each photo: those found, by their inliers, then those found with a
-    common photo.
-    """
+    """Choose at most `most` pairs of each photo to check: those found, and those with a common neighbour."""
     neighbours: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for (one, other), count in found.items():
         neighbours[one][other] = neighbours[other][one] = count

@@ -1,7 +1,6 @@
 """Tracks: points followed through several photos along strict links.
 
-They relate photos that show the same point without direct matches, as when an object is seen
-from successive sides: positives that matches of rootSIFT alone would miss.
+They relate photos of successive sides of an object: positives that matches of rootSIFT alone would miss.
 """
 
 from collections.abc import Iterable

@@ -92,8 +92,7 @@ class RetrievalVerdict:
     def outcome(self) -> str:
         """One of `OUTCOMES`.
 
-        Better means: significantly more by one engine, and verified not less, neither significantly nor by half a point
-        in the mean.
+        Better means significantly more by one engine, and not significantly or half a point less verified in the mean.
         """
         if self.held_out < _FEWEST:
             return "cannot say"

@@ -20,9 +20,7 @@ _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
 def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = False) -> Labels:
-    """Read labels of a collection's photos. `rows`: the photos of the collection, from its catalogue. Photos not in the
-    source are background.
-    """
+    """Read labels of the photos of a collection, its catalogue's `rows`; photos not in the source are background."""
     source = Path(source)
     if source.is_dir():
         oxford = any(_GROUND_TRUTH.fullmatch(path.name) for path in _entries(source))
@@ -32,7 +30,7 @@ def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = Fal
     else:
         raise CairnError(f"There are no labels at {str(source)!r}; check the name.")
     if all(len(labelled.positives) < 2 for labelled in labels.objects):
-        others = " beside those that are asked with" if labels.asked else ""
+        others = " except the query photos" if labels.asked else ""
         raise CairnError(
             f"No object of {source} has two photos in the collection{others}, and pairs are what is learnt from: label "
             "more photos."
@@ -55,15 +53,11 @@ class _Photos:
         return self._only(stem, self._lookup.find_stems(stem))
 
     def by_any(self, called: str) -> int | None:
-        """Return the photo with a name, a path or a stem, as `PhotoLookup` does; raises CairnError if several have
-        it.
-        """
+        """Return the photo of a name, path or stem, as `PhotoLookup` does; raises CairnError if several have it."""
         return self._only(called, self._lookup.find_all(called))
 
     def has(self, called: str) -> bool:
-        """Return whether a photo has exactly this name, path or stem, as a column's title may resemble a photo's
-        name.
-        """
+        """Return whether a photo has exactly this name, path or stem: titles of columns may resemble one."""
         return bool(self._lookup.find_exactly(called))
 
     def _only(self, called: str, numbers: Sequence[int]) -> int | None:

@@ -57,10 +57,7 @@ def read_ground_truth(folder: Path) -> list[GroundTruthQuery]:
 
 
 def missing_photos(queries: Iterable[GroundTruthQuery], stems: Iterable[str]) -> list[str]:
-    """List, sorted, the good, ok and junk photos of some queries that are not in `stems`.
-
-    A missing positive lowers the average precision of its query, so a benchmark must report it.
-    """
+    """List, sorted, the good, ok and junk photos of queries that are not in `stems`; a benchmark must report them."""
     listed: set[str] = set()
     for query in queries:
         listed |= query.positives | query.junk

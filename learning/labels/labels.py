@@ -11,10 +11,9 @@ ISSUED = 80
 
 @dataclass(frozen=True)
 class Relevance:
-    """Queries among the photos of a collection, and their positives.
+    """Queries among the photos of a collection, by object, then number, and their positives.
 
-    A photo of the database that is neither positive nor ignored for a query counts as irrelevant to it. Queries are
-    ordered by object, then number.
+    A photo of the database that is neither positive nor ignored for a query counts as irrelevant to it.
     """
 
     queries: NDArray[np.int64]  # (Q,) int64, image numbers of the query photos
@@ -59,9 +58,10 @@ class Labels:
     asked: frozenset[int] = frozenset()
 
     def relevance(self, numbers: NDArray[np.integer], rng: np.random.Generator, *, most: int = ISSUED) -> Relevance:
-        """Issue the labelled photos of a database (image numbers) as queries (section IV.B), at most `most` an object,
-        without those in `asked`. Positives are the other photos of the object; its junk and the query itself are
-        ignored. Objects with fewer than two photos there have no queries, but keep their number and name.
+        """Issue the labelled photos of a database (image numbers) as queries (section IV.B), at most `most` an object.
+
+        Photos in `asked` are no queries. Positives are the other photos of the object; its junk and the query itself
+        are ignored. Objects with fewer than two photos there have no queries, but keep their number and name.
         """
         database = np.setdiff1d(np.asarray(numbers, np.int64), _array(self.asked))
         labelled = [np.intersect1d(database, _array(labels.positives)) for labels in self.objects]
@@ -95,11 +95,10 @@ class Labels:
 def split(
     labels: Labels, numbers: NDArray[np.int64], rng: np.random.Generator, *, share: float = 0.8
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split image numbers (N,) into training and test (section V), ascending. The share is exact to less than one photo
-    for the positives and junk of every object, for the background, and in total.
+    """Split labelled image numbers (N,) into training and test (section V), ascending.
 
-    `labels`: their labels. The query photos of a ground truth are always in the test part. `share`: training share of
-    the other photos, from 0 to 1.
+    The share for training is exact to less than one photo for the positives and junk of every object, for the
+    background, and in total. The query photos of a ground truth are always in the test part.
     """
     everything = np.unique(np.asarray(numbers, np.int64))
     groups = [labels_of.positives for labels_of in labels.objects]

@@ -18,8 +18,10 @@ from retrieval.groups.links import components, link_photos
 def verified_relevance(
     collection: Collection, *, min_inliers: int = 20, workers: int = 1, progress: Progress | None = None
 ) -> Relevance:
-    """Search a collection with each of its photos. Photos verified by `min_inliers`, in either direction, are
-    positives; see `relate`. An object has the name of its first photo.
+    """Search a collection with each of its photos; positives are verified by `min_inliers` in either direction: see
+    `relate`.
+
+    An object has the name of its first photo.
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")

@@ -19,11 +19,7 @@ _TOLERANCE = 1e-3  # stop once an alternation lowers the objective by less than 
 
 @dataclass(frozen=True)
 class LogEntry:
-    """The state after one step.
-
-    Within a round no step raises the objective. A new round has other negatives, or fewer rings,
-    and so with another objective.
-    """
+    """The state after one step. No step raises the objective within a round; a new round has another objective."""
 
     stage: str  # pooling or projection
     round: int  # from 0
@@ -78,9 +74,7 @@ class ConvexProblem(Protocol[Parameters]):
         """Regulariser R(η)."""
 
     def learn(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> Parameters:
-        """Minimise equation 16 over η by RDA. `features` (K,) int64: those with b(x) = 1. `matches` (K,) int64: row of
-        y_P(x) of each among the positives.
-        """
+        """Minimise equation 16 over η by RDA, on features (K,) with b(x) = 1, and matches (K,), rows of y_P(x)."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +98,11 @@ def alternate(
     stage: str = "",
     round: int = 0,
 ) -> Alternation[Parameters]:
-    """Minimise equation 16, the sum of its losses divided by K, by alternation. RDA is stochastic: its parameters are
-    taken only where they lower the objective on all features, so that no step raises it. The initial y_P and b follow
-    from the `distances` of positives and negatives by another descriptor. Raises ValueError if there are too few
-    features, or neither initial distances nor parameters.
+    """Minimise equation 16, the sum of its losses divided by K, by alternation.
+
+    RDA is stochastic: its parameters are taken only where they lower the objective on all features. The initial y_P and
+    b follow from the `distances` of positives and negatives by another descriptor. Raises ValueError if there are too
+    few features, or neither initial distances nor parameters.
     """
     if not 0 < count <= len(problem.positives):
         raise ValueError(f"{count} of {len(problem.positives)} features cannot be learnt from")

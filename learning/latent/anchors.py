@@ -23,10 +23,7 @@ class Anchors:
 
     @classmethod
     def of(cls, matches: MinedMatches, features: NDArray[np.int64], hardest: NDArray[np.int32]) -> "Anchors":
-        """Make them of features, and of negatives (F, k), possibly repeated, padded with -1.
-
-        Features without any negative are left out.
-        """
+        """Make them of features and negatives (F, k), padded with -1; features without any are left out."""
         some = (hardest >= 0).any(axis=1)
         features, hardest = features[some], np.sort(hardest[some], axis=1)
         new = hardest >= 0
@@ -76,8 +73,9 @@ class Anchors:
 def draw_features(
     matches: MinedMatches, pairs: NDArray[np.int64], number: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw reference features of image pairs, ascending, as evenly as possible over reference photos, and over the
-    pairs of a photo: otherwise the weight of a place would grow with the square of its photos. `number` 0: all.
+    """Draw reference features (0: all) of image pairs, ascending, evenly over reference photos and pairs of a photo.
+
+    Otherwise the weight of a place would grow with the square of its photos.
     """
     sizes = np.array([len(matches.of_pair(int(pair))) for pair in pairs], np.int64)
     photos, of_photo = np.unique(matches.pairs[pairs, 0], return_inverse=True)

@@ -46,9 +46,7 @@ def describe_mined(
     workers: int = 1,
     progress: Step | None = None,
 ) -> Described:
-    """Describe patches of a file of matches. `numbers` (V,) int: the patches, ascending, at least one. `describe`:
-    computes rows of patches (N, 31, 31).
-    """
+    """Describe patches of a file of matches by numbers (V,), ascending, at least one; `describe` takes (N, 31, 31)."""
     if path is not None and path.is_file():
         return Described(numbers, load_array(path, mmap=True))
     starts = range(0, len(numbers), _BATCH)

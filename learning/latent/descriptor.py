@@ -129,8 +129,6 @@ def learn_unlabelled(
 
 
 class _WithoutLabels(Learner[LatentRecord]):
-    """The stages of one run."""
-
     def __init__(
         self, matches: MinedMatches, work: Path, options: UnlabelledOptions, workers: int, tell: Progress
     ) -> None:
@@ -150,7 +148,6 @@ class _WithoutLabels(Learner[LatentRecord]):
         self.scratch.mkdir(exist_ok=True)
 
     def learn_pooling(self) -> tuple[Pooling, LatentRecord]:
-        """Select pooling regions."""
         options, matches = self.options, self.matches
         pool = candidate_pool(options.pool)
         features = self._draw("pooling", options.pooling_features)
@@ -199,7 +196,6 @@ class _WithoutLabels(Learner[LatentRecord]):
         return pooling_of(pool, weights, options.channels), chosen
 
     def learn_projection(self, model: LearntModel) -> tuple[LearntModel, LatentRecord]:
-        """Learn a projection of a descriptor's rows."""
         options, matches = self.options, self.matches
         features = self._draw("projection", options.projection_features)
         descriptor = LearntDescriptor(model)
@@ -269,7 +265,6 @@ class _WithoutLabels(Learner[LatentRecord]):
         return records
 
     def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, LatentRecord]:
-        """Learn a whitening of a descriptor's rows."""
         options, matches = self.options, self.matches
         features = self._draw(STAGE, options.projection_features)
         descriptor = LearntDescriptor(model)

@@ -1,6 +1,4 @@
-"""The latent problem of a metric: the projection that brings features nearest to one of their positives (equation
-16).
-"""
+"""The latent problem of a metric: the projection that brings features nearest to a positive (equation 16)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

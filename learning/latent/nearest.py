@@ -44,9 +44,7 @@ def find_nearest(
     count: int = 0,
     workers: int = 1,
 ) -> Nearest:
-    """Compare features (ascending) exactly with all their candidates, by rows projected by W (m, n). `count`: number of
-    nearest negatives to return.
-    """
+    """Compare features (ascending) with all candidates, projected by W (m, n); return `count` nearest negatives."""
     bounds = np.flatnonzero(np.diff(matches.pair[features], prepend=-1, append=-1))
     groups = [
         features[start : min(start + _BLOCK, last)]

@@ -1,6 +1,4 @@
-"""The latent problem of pooling regions: the rings that bring features nearest to one of their positives (equation
-16).
-"""
+"""The latent problem of pooling regions: the rings that bring features nearest to a positive (equation 16)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,10 +14,7 @@ from learning.patches.rows import ArrayRows, BlockRows
 
 @dataclass(frozen=True)
 class PoolingProblem:
-    """ψ of features and their candidates, and the learning of ring weights.
-
-    Weights are in units of `scale`: the pool's own are ``scale * weights``.
-    """
+    """ψ of features and their candidates, and the learning of ring weights in units of `scale`."""
 
     positives: GroupedRows
     positive: BlockRows | ArrayRows  # ψ (M, N) of all positives
@@ -41,9 +36,9 @@ class PoolingProblem:
         balanced: bool,
         kept: NDArray[np.int64] | None = None,
     ) -> "PoolingProblem":
-        """Make it in units of the data, of all rings or of some. `means` (N,): mean ψ of the positives and of the
-        negatives. `kept` (K,) int: the rings that may have nonzero weight. `mu`: μ₁ in the units of
-        `ring_selection.WeightUnits`; so is γ of `averaging`.
+        """Make it in units of the data (`ring_selection.WeightUnits`), of all rings or of the `kept` ones (K,).
+
+        `means` (N,) are the mean ψ of the positives and of the negatives.
         """
         near, far = means if kept is None else (means[0][kept], means[1][kept])
         units = WeightUnits.of(near, far, balanced)

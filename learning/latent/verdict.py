@@ -111,10 +111,7 @@ class Verdict:
 
 
 def compare(held: Held, learnt: Descriptor, other: Descriptor, *, workers: int = 1, seed: int = 0) -> Verdict:
-    """Compare two descriptors on held-out features, by nearest neighbours and as visual words.
-
-    Each gets its own vocabulary of the held-out patches, with one word for 30 patches.
-    """
+    """Compare two descriptors on held-out features, by nearest neighbours and as words of 30 patches each."""
     figures = []
     words = 0
     for descriptor in (learnt, other):

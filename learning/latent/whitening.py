@@ -1,7 +1,6 @@
 """Whitening learnt from mined matches (see `learning.convex.whitening`).
 
-The match of a feature, and the features with a match, are latent as in Simonyan14 section 9: the nearest positive, and
-the K features nearest to theirs.
+Latent, as in Simonyan14 section 9, are the match of a feature, its nearest positive, and the K features with a match.
 """
 
 from collections.abc import Sequence
@@ -85,10 +84,9 @@ class Closest:
 
 
 def scene_weights(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Weights (F,) of features, with mean 1, so that a scene counts by the root of its number of features.
+    """Weights (F,) of features, with mean 1: a scene, a component of image pairs, counts by the root of its features.
 
-    A scene is a connected component of image pairs. Without weights, a castle of forty photos would outweigh all
-    others.
+    Otherwise a castle of forty photos would outweigh all others.
     """
     of_photo = np.full(len(matches.names), -1, np.int64)
     for number, members in enumerate(components((int(one), int(two)) for one, two in matches.pairs)):

@@ -20,9 +20,7 @@ HELD_OUT = 0.2
 
 
 class ArrayPatches:
-    """Patches in memory, with the interface of `learning.patches.sources.Patches`. `patches` (N, S, S) uint8: grey
-    values.
-    """
+    """Patches (N, S, S) uint8 in memory, with the interface of `learning.patches.sources.Patches`."""
 
     def __init__(self, patches: NDArray[np.uint8]) -> None:
         self.folder = Path("arrays")  # name in place of a folder's
@@ -47,9 +45,11 @@ def are_arrays(source: object) -> bool:
 
 
 def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) -> PatchFolder:
-    """Divide labelled patches, ``(patches, point_ids)`` or ``(first, second, same)``, into training and validation
-    pairs: `HELD_OUT` of the points, or of the pairs, is for validation. All pairs of one point match, and as many of
-    different points are drawn. `pairs`: largest number of training pairs, half of that for validation; 0: all.
+    """Divide ``(patches, point_ids)`` or ``(first, second, same)`` into training pairs, at most `pairs` (0: all), and
+    others.
+
+    `HELD_OUT` of the points, or of the pairs, is for validation. All pairs of one point match, and as many of different
+    points are drawn.
     """
     rng = np.random.default_rng(seed)
     if len(source) == 2:
@@ -125,9 +125,7 @@ def as_labels(value: Any, number: int) -> NDArray[np.bool_]:
 
 
 def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: np.random.Generator) -> PatchPairs:
-    """Pair all patches of one point, and draw as many pairs of different points at random. `points` (N,) int64: the
-    point that each patch shows. `chosen` (K,) int64: patches that may be paired, ascending.
-    """
+    """Pair the patches `chosen` (K,), ascending, of one of the points (N,); draw as many pairs of different points."""
     order = chosen[np.argsort(points[chosen], kind="stable")]
     starts = np.flatnonzero(np.diff(points[order], prepend=-1))
     groups = np.split(order, starts[1:])  # of one point each

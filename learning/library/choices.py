@@ -91,7 +91,7 @@ class PatchChoices:
     test: Annotated[
         Sequence[Path],
         Option(
-            "Folder of labelled patches that every model tried is measured on in the end, to be told beside its error "
+            "Folder of labelled patches that all models are measured on in the end, for the report, next to the error "
             "on validation pairs; may be repeated. No model is chosen by it.",
             OUTPUT,
         ),
@@ -135,7 +135,7 @@ class PhotoChoices:
         int | None,
         Option(
             "Negatives of each mined feature that are learnt from, the nearest ones (default: 5 for pooling regions, "
-            "10 for projections); one drawn at random is beside them.",
+            "10 for projections); one drawn at random is added.",
             DATA,
             least=1,
             most=1000,
@@ -299,7 +299,7 @@ class LearningRunOptions:
         Path | None,
         Option(
             "Folder of what is computed on the way, kept, to go on from or to try other settings. By default one "
-            "beside the descriptor, of which the table of models is left.",
+            "next to the descriptor; only the table of models is kept.",
             RUNNING,
         ),
     ] = None

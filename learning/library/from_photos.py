@@ -212,10 +212,7 @@ def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:
 def _mine(
     source: PhotoSource, folder: Path, options: MiningOptions, workers: int, progress: Progress
 ) -> tuple[Path, list[dict[str, str]]]:
-    """Mine the photos of a collection, unless already done.
-
-    Returns the file, named by photos and settings, and the unusable photos.
-    """
+    """Mine the photos of a collection, unless already done; return the file, and the unusable photos."""
     assert source.collection is not None
     own = source.collection.options
     mining = replace(options, features=own.features, image=own.image)
@@ -243,7 +240,7 @@ def _provenance(
 ) -> dict[str, Any]:
     """Provenance of a descriptor, equal for equal requests."""
 
-    def told(record: LatentRecord | None) -> dict[str, Any] | None:
+    def report_of(record: LatentRecord | None) -> dict[str, Any] | None:
         if record is None:
             return None
         return {key: value for key, value in asdict(record).items() if key not in ("seconds", "history")}
@@ -259,8 +256,8 @@ def _provenance(
         },
         "options": asdict(options),
         "seed": options.seed,
-        "pooling": told(learnt.pooling),
-        "projection": told(learnt.projection),
+        "pooling": report_of(learnt.pooling),
+        "projection": report_of(learnt.projection),
         "verdict": verdict.as_json(),
         "retrieval": verdict.retrieval.as_json() if verdict.retrieval is not None else None,
     }

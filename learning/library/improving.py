@@ -1,7 +1,6 @@
 """Improve the search of a collection: learn from its own photos, judge, and index again if searches find more.
 
-The collection can be searched as before until all photos are indexed again. The next run resumes a stopped one: results
-are stored in the folder `improve` of the collection.
+The collection can be searched until all photos are indexed again. The next run resumes a stopped one from `improve`.
 """
 
 import datetime
@@ -95,8 +94,9 @@ def improve(
     catalogue: str | None = None,
     progress: Telling = None,
 ) -> Improvement:
-    """Learn a descriptor from a collection's own photos, without labels, and use it if searches find more. Raises
-    CollectionLocked while another process improves the collection, or changes it.
+    """Learn a descriptor from a collection's own photos, without labels, and use it if searches find more.
+
+    Raises CollectionLocked while another process improves the collection, or changes it.
     """
     options = options or ImproveOptions()
     with telling(progress, TITLES) as tell, Collection.open(folder, catalogue=catalogue) as collection:
@@ -117,7 +117,7 @@ def _refuse(collection: Collection, options: ImproveOptions) -> None:
     """Refuse, before hours of work, a collection that could not be indexed again in the end."""
     if is_foreign(collection.options.descriptor):
         raise CairnError(
-            f"{collection.folder} has features of another program, which Cairn cannot describe anew: there is nothing "
+            f"{collection.folder} has features of another program, which Cairn cannot describe again: there is nothing "
             "to improve."
         )
     if options.dry_run or options.drop_missing:
@@ -125,7 +125,7 @@ def _refuse(collection: Collection, options: ImproveOptions) -> None:
     gone = [row for row in collection.catalogue.read(all_indexed) if not _is_there(row.path)]
     if gone:
         raise CairnError(
-            "The files of {gone} photos are gone, such as {path}, and what is learnt must describe all photos anew: "
+            "The files of {gone} photos are gone, such as {path}, and what is learnt must describe all photos again: "
             "bring them back, or run {cairn index} with the folder where they are now, or leave them out with "
             "{--drop-missing}.",
             gone=len(gone),
@@ -141,8 +141,6 @@ def _is_there(path: str) -> bool:
 
 
 class _Improving:
-    """One run of `improve`."""
-
     def __init__(
         self,
         collection: Collection,
@@ -162,7 +160,6 @@ class _Improving:
         self.seconds = {"learn": 0.0, "switch": 0.0, "total": 0.0}
 
     def run(self) -> Improvement:
-        """Run all steps, or those that an earlier run has left."""
         judged = self._stored_verdict()
         if judged is None:
             judged = self._learn()
@@ -206,7 +203,6 @@ class _Improving:
         return None
 
     def _learn(self) -> dict[str, Any]:
-        """Mine, learn and judge."""
         (self.work / _JUDGED).unlink(missing_ok=True)
         state, used = self._state(), self.collection.descriptor
         before: dict[str, Any] = {"descriptor": used.name, "fingerprint": used.fingerprint, "map": None}

@@ -33,9 +33,7 @@ def work_folder(work: Path | None, out: Path | None) -> Iterator[Path]:
 
 
 def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0, pair_file: str | None = None) -> list[PatchFolder]:
-    """Open labelled patches, from folders or from arrays. `pairs`: most training pairs of each source, drawn at random;
-    0: all.
-    """
+    """Open labelled patches, of folders or arrays, with at most `pairs` random training pairs of each (0: all)."""
     if are_arrays(source):
         if pair_file is not None:
             raise CairnError("{--pair-file} is of folders of patches: arrays have none.")

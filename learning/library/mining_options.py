@@ -101,7 +101,7 @@ class MiningChoices:
     work: Annotated[
         Path | None,
         Option(
-            "Folder of what is computed on the way, kept, to mine again with other options. By default one beside the "
+            "Folder of what is computed on the way, kept, to mine again with other options. By default one next to the "
             "file, removed in the end.",
             RUNNING,
         ),

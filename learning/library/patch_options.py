@@ -51,7 +51,7 @@ class BoostedChoices:
         ),
     ] = None
     draws: Annotated[
-        int, Option("How often candidates are drawn anew, learners being shared out evenly.", TUNING, least=1)
+        int, Option("How often candidates are drawn; each draw chooses as many learners.", TUNING, least=1)
     ] = 4
     orientations: Annotated[
         int | None, Option("Orientations of the gradient, an even number (default: 24).", TUNING, least=2, most=64)
@@ -75,7 +75,7 @@ class BoostedChoices:
     offset: Annotated[
         bool,
         Option(
-            "Boost, and learn the similarity, with a constant beside it, or without, as in the paper.",
+            "Boost, and learn the similarity, with an added constant, or without, as in the paper.",
             TUNING,
             flags=("--offset/--no-offset",),
         ),
@@ -83,7 +83,7 @@ class BoostedChoices:
     positive: Annotated[
         bool,
         Option(
-            "Keep the similarity positive semi-definite as it is learnt, or drop what is negative in the end: no "
+            "Keep the similarity positive semi-definite while it is learnt, or drop what is negative in the end: no "
             "distance could tell it.",
             TUNING,
             flags=("--positive/--any-sign",),
@@ -213,7 +213,7 @@ class BlockChoices:
     pair_file: Annotated[str | None, option_of(PatchChoices, "pair_file")] = None
     work: Annotated[
         Path | None,
-        Option("Folder of what is computed on the way, to go on from. By default one beside the file.", RUNNING),
+        Option("Folder of what is computed on the way, to go on from. By default one next to the file.", RUNNING),
     ] = None
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0

@@ -19,9 +19,7 @@ def is_path(value: object) -> bool:
 
 
 def as_path(value: Any, name: str = "This") -> Path:
-    """Convert a value to a path; a collection stands for its folder. Raises CairnError with `name` for anything
-    else.
-    """
+    """Convert a value to a path; a collection stands for its folder. Raises CairnError for anything else."""
     value = getattr(value, "folder", value)
     if not is_path(value):
         raise CairnError(f"{name} must be a path, not {type(value).__name__}.")

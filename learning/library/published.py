@@ -98,9 +98,7 @@ def of_mining(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def published_mining(options: "MiningOptions") -> "MiningOptions":
-    """Choices of Simonyan14 for mining a collection's photos to learn a descriptor; the regions stay the
-    collection's.
-    """
+    """Choices of Simonyan14 for mining; the regions stay the collection's."""
     from dataclasses import replace
 
     return replace(
@@ -113,9 +111,7 @@ def published_mining(options: "MiningOptions") -> "MiningOptions":
 
 
 def of_blocks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Brown11; Powell's method ends when the area hardly changes (section IV), not after a number of
-    evaluations.
-    """
+    """Choices of Brown11; Powell's method ends when the area hardly changes (section IV)."""
     return {"centre": False, "patch_size": 64, **({"evaluations": 10_000} if values["powell"] else {})}
 
 

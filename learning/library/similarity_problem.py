@@ -165,7 +165,7 @@ def _pairs(related: ArrayLike, size: int) -> tuple[NDArray[np.int32], NDArray[np
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise CairnError(f"related must be pairs of words, of the shape (P, 2), not {pairs.dtype} {pairs.shape}.")
     if pairs.size and not 0 <= pairs.min() <= pairs.max() < size:
-        raise CairnError(f"related has a word that is none of the {size}.")
+        raise CairnError(f"related has a word that is not one of the {size}.")
     if (pairs[:, 0] == pairs[:, 1]).any():
         raise CairnError("related has a pair of one word and itself: give different ones.")
     distinct = np.unique(np.sort(pairs, axis=1), axis=0).astype(np.int32)

@@ -9,8 +9,10 @@ _RIDGE = 1e-5
 def fit_logistic(
     table: NDArray[np.float64], signs: NDArray[np.float64], shares: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Fit a logistic regression to a table (N, D) whose last column is 1, and signs (N,) of 1 and -1; `shares` (N,):
-    weights of the samples. All coefficients but the last are non-negative: evidence must not count against its label.
+    """Fit a logistic regression to a table (N, D) whose last column is 1, and signs (N,) of 1 and -1, weighted by
+    shares.
+
+    All coefficients but the last are non-negative: evidence must not count against its label.
     """
     from scipy.optimize import minimize
 

@@ -41,9 +41,7 @@ class KeptPair:
 
 
 class Assembly:
-    """Layout of the file; the sets of only one image pair are in memory at a time. `photos`, ascending: their order in
-    the file.
-    """
+    """Layout of the file, in the order of `photos`, ascending; the sets of only one image pair are in memory."""
 
     def __init__(
         self, chunks: list[Chunk], photos: dict[int, MinedPhoto], pairs: list[tuple[int, int]], extent: float
@@ -76,9 +74,7 @@ class Assembly:
         self.negatives = there - self.positives - self.ambiguous
 
     def cut_patches(self, spool: Path, staging: Staging, workers: Workers, progress: Progress) -> None:
-        """Cut the patches of all used features, photo by photo, and append them to a file. Complete photos of a stopped
-        run are kept.
-        """
+        """Append the patches of all used features to a file, by photo; photos of a stopped run are kept."""
         ends = self._starts * _BYTES
         size = spool.stat().st_size if spool.is_file() else 0
         done = int(np.searchsorted(ends, size, side="right")) - 1
@@ -187,8 +183,9 @@ class _Samples:
 def cut_photo(
     photo: MinedPhoto, used: NDArray[np.bool_], features: FeatureOptions, image: ImageOptions, extent: float = 1.0
 ) -> NDArray[np.uint8]:
-    """Cut the patches (N, 31, 31) uint8 of the features of a photo in the mask `used`. They are ``extent`` times as
-    large as the detector's own measurement regions, unless the options set their scale.
+    """Cut the patches (N, 31, 31) uint8 of the `used` features of a photo.
+
+    They are ``extent`` times as large as the detector's own measurement regions, unless the options set their scale.
     """
     try:
         rows = Extractor(_Samples(extent), features).extract(read_photo(photo.path, image)).descriptors

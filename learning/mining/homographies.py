@@ -64,10 +64,11 @@ class PhotoMap:
 
 
 def find_map(first: PhotoPoints, second: PhotoPoints, options: MapOptions) -> PhotoMap | None:
-    """Find the map between two photos from matches of their descriptors; None if too few agree. Mutual nearest
-    neighbours are verified by an affine map, as in the paper, which fits a plane only roughly at close range or at a
-    slant. A projective one, estimated from the matches near the affine one, gives a fifth more features a positive,
-    with a quarter fewer wrong ones.
+    """Find the map between two photos from matches of their descriptors; None if too few agree.
+
+    Mutual nearest neighbours are verified by an affine map, as in the paper, which fits a plane only roughly at close
+    range or at a slant. A projective one, estimated from the matches near the affine one, gives a fifth more features a
+    positive, with a quarter fewer wrong ones.
     """
     limit = options.strongest or None
     rows1, rows2 = first.features.descriptors[:limit], second.features.descriptors[:limit]
@@ -98,9 +99,9 @@ def refine_map(
     agreed: NDArray[np.int64],
     options: MapOptions,
 ) -> NDArray[np.float64]:
-    """Refine the affine map (2, 3) of a plane to the projective or affine map (3, 3) with most inliers; return
-    the affine one if no other is better. `agreed` (K,): its inliers by verification's larger tolerance. `source`,
-    `target` (N, 2): points of all the tentative matches.
+    """Refine the affine map (2, 3) of a plane to the map (3, 3) with most inliers among all tentative matches (N, 2).
+
+    Returns the affine one if no other is better. `agreed` (K,) are its inliers by verification's larger tolerance.
     """
     best = np.vstack([affine, [0, 0, 1]])
     most = int(np.count_nonzero(_agreeing(best, source, target, options.tolerance)))
@@ -164,9 +165,7 @@ def _agreeing(
 
 
 def _is_view(matrix: NDArray[np.float64], source: NDArray[np.float64]) -> bool:
-    """Whether a map is a possible view of the plane: no mirroring, and no matched point behind the camera or nearly in
-    its plane.
-    """
+    """Whether a map is a possible view of a plane: not mirrored, and all matched points before the camera."""
     x0, y0 = source.min(axis=0)
     x1, y1 = source.max(axis=0)
     depth = matrix[2] @ np.array([[x0, x1, x1, x0], [y0, y0, y1, y1], [1, 1, 1, 1]])

@@ -60,9 +60,7 @@ def mine_pair(
     number: int = 0,
     known: NDArray[np.float64] | None = None,
 ) -> MinedPair | None:
-    """Mine one image pair, by its `known` map (3, 3) if there is one; None if the photos do not match, or no feature
-    has a positive.
-    """
+    """Mine one image pair, by its map (3, 3) if `known`; None if photos do not match, or no feature has a positive."""
     photo_map = PhotoMap(known, 0) if known is not None else find_map(first, second, options)
     if photo_map is None:
         return None

@@ -101,10 +101,10 @@ def _write_entry(stream: Any, entry: ArrayWriter) -> None:
 
 
 class MinedMatches:
-    """Opened mined matches. Patches are memory-mapped, everything else is in memory.
+    """Opened mined matches, by `MinedMatches.open`. Patches are memory-mapped, everything else is in memory.
 
-    Use `MinedMatches.open`. Attributes are the arrays of the file by their names, but for the lists of patches, which
-    are `positive_patches`, `ambiguous_patches` and `target_patches`.
+    Attributes are the arrays of the file by their names, but for the lists of patches, which are `positive_patches`,
+    `ambiguous_patches` and `target_patches`.
     """
 
     def __init__(self, path: Path, arrays: dict[str, NDArray[Any]], meta: dict[str, Any], fingerprint: str) -> None:
@@ -174,9 +174,7 @@ class MinedMatches:
         return range(int(first), int(last))
 
     def pair_split(self, share: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Split the image pairs into training and validation; see `split_image_pairs`. Photos are in both only if
-        unavoidable. `share`: approximate share of the features for validation.
-        """
+        """Split image pairs into training and, about a `share` of features, validation; see `split_image_pairs`."""
         sizes = np.bincount(self.pair, minlength=len(self.pairs))
         return split_image_pairs(self.pairs, sizes, share, np.random.default_rng(seed))
 

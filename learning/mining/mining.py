@@ -100,9 +100,10 @@ def mine_matches(
     workers: Workers = 1,
     progress: Progress = lambda step, done, of: None,
 ) -> MiningReport:
-    """Mine matches from photos, and write them to a file (see `learning.mining.matches`). Homographies are estimated
-    from matches of descriptors, or known from rendering views. Then P(x) and N(x) of each feature x of a first photo
-    follow from the overlap of measurement regions alone.
+    """Mine matches from photos, and write them to a file (see `learning.mining.matches`).
+
+    Homographies are estimated from matches of descriptors, or known from rendering views. Then P(x) and N(x) of each
+    feature x of a first photo follow from the overlap of measurement regions alone.
     """
     folder = work or out.with_name(f"{out.name}.mining")
     how, proposed, viewed = _propose(source, options)
@@ -173,7 +174,7 @@ def _stage(
     for at, path in paths.items():
         try:
             if not file_of(path).is_file():
-                raise CairnError("there is no such file, or it is none that can be read")
+                raise CairnError("there is no such file, or it cannot be read")
             keys[at] = hash_photo(path)
         except (CairnError, OSError) as error:
             failed.append((printable(str(path)), str(getattr(error, "strerror", None) or error)))
@@ -242,7 +243,6 @@ def _mine(
 def _refuse_too_few(
     photos: dict[int, MinedPhoto], failed: list[tuple[str, str]], source: PhotoSource, options: MiningOptions
 ) -> None:
-    """Raise CairnError if too few photos can be read."""
     if len(photos) < (1 if options.geometry == "views" else 2) and failed:
         path, reason = failed[0]
         few = "no photo" if options.geometry == "views" else "not two photos"
@@ -250,7 +250,6 @@ def _refuse_too_few(
 
 
 def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, pairs_tried: int) -> None:
-    """Raise `TooLittle` if too little was mined."""
     if options.geometry == "views":
         advice = "add photos with more to see, or make more views (cairn mine --views)"
     else:

@@ -53,11 +53,11 @@ class PhotoSource:
         return PhotoSource(path.resolve().name, [Path(row.path) for row in rows], collection, numbers)
 
     def propose(self, how: str | None, number: int, seed: int) -> tuple[str, NDArray[np.int64]]:
-        """Propose image pairs (T, 2), sorted indices into `paths`, and return how they were found; `number` 0: those of
-        `PAIRS`. If the ranking has no pairs they are drawn at random. Photos marked as no match are left out.
+        """Propose image pairs (T, 2), sorted indices into `paths` (`number` 0: `PAIRS`), and return how they were
+        found.
 
-        `how`: one of `PROPOSALS`: at random, or by the tf-idf ranking of the collection. By default the latter if the
-        source is a collection with a vocabulary.
+        `how` is one of `PROPOSALS`: at random, or, by default for a collection with a vocabulary, by tf-idf; at random,
+        too, if the ranking has no pairs. Photos marked as no match are left out.
         """
         ranks = self.collection is not None and self.collection.has_vocabulary
         how = how or ("ranking" if ranks else "random")
@@ -91,8 +91,9 @@ class PhotoSource:
         return pairs[[(one, other) not in rejected for one, other in numbers]]
 
     def choose(self, number: int, seed: int) -> NDArray[np.int64]:
-        """Choose photos for rendered views: indices into `paths`, ascending; `number` 0: see `VIEWS`. In a collection
-        with a vocabulary, photos that its ranking relates are chosen together, so that the scenes of other photos stay
+        """Choose photos for rendered views: indices into `paths`, ascending; `number` 0: see `VIEWS`.
+
+        Those that a ranking of the collection relates are chosen together, so that the scenes of other photos stay
         unseen.
         """
         if not self.paths:

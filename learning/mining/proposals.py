@@ -41,8 +41,9 @@ def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[
 
 
 def ranked_pairs(ranker: Ranker, photos: int, pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Pair photos of a collection with those that its tf-idf index ranks highest: indices (T, 2), sorted, no pair
-    twice. Half as many photos as pairs are queries: each contributes its best other photo, then its second, and so on.
+    """Pair photos of a collection with those that its tf-idf index ranks highest: distinct sorted indices (T, 2).
+
+    Half as many photos as pairs are queries: each contributes its best other photo, then its second, and so on.
     """
     queries = rng.permutation(photos)[: math.ceil(pairs / 2)].tolist()
     best = dict(zip(queries, ranker.best_of(queries), strict=True))
@@ -68,9 +69,7 @@ def together(ranker: Ranker, photos: int, wanted: int, rng: np.random.Generator)
 
 
 class LocalRanker:
-    """Ranks photos by the index of a collection: see `Ranker`. `numbers` (P,) int: image numbers of the photos, in the
-    order of their places.
-    """
+    """Ranks photos, by image numbers (P,), by the index of a collection: see `Ranker`."""
 
     def __init__(self, collection: Collection, numbers: NDArray[np.integer]) -> None:
         self._index = collection.index
@@ -88,9 +87,7 @@ class LocalRanker:
 
 
 class ShardedRanker:
-    """Ranks photos by shards of a collection: see `Ranker`. `numbers` (P,) int: image numbers of the photos, in the
-    order of their places.
-    """
+    """Ranks photos, by image numbers (P,), by shards of a collection: see `Ranker`."""
 
     def __init__(self, collection: Collection, numbers: NDArray[np.integer], shards: Shards) -> None:
         self._joins = Joins(collection, _OPTIONS, shards)

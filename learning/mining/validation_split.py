@@ -11,11 +11,10 @@ from index.errors import CairnError
 def split_image_pairs(
     pairs: NDArray[np.integer], sizes: NDArray[np.number], share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split image pairs (K, 2) with weights `sizes` (K,) into training and validation, sorted, neither empty. Connected
-    photos go to one side. Only if one group has nearly all pairs, it is divided: photos grown from one of them, with
-    the pairs among these, are for validation, and pairs across are for training.
+    """Split image pairs (K, 2) with weights `sizes` (K,) into training and a `share` for validation, neither empty.
 
-    `share`: wanted share for validation, above 0 and below 1.
+    Connected photos go to one side. Only if one group has nearly all pairs, it is divided: photos grown from one of
+    them, with the pairs among these, are for validation, and pairs across are for training.
     """
     if len(pairs) < 2:
         raise CairnError(

@@ -1,7 +1,6 @@
 """Distorted copies of training patches: further views, focus, light and noise.
 
-Ours, not the paper's, whose 500,000 pairs cover many views. Models learnt from few sequences and scenes generalise
-better with it.
+Ours, not the paper's, whose 500,000 pairs cover many views: models of few scenes generalise better with it.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -54,10 +53,7 @@ class AugmentedPatches:
 
 
 def augment(source: PatchFolder, options: AugmentationOptions) -> PatchFolder:
-    """Add copies of the training pairs of a source, with the first or the second patch distorted.
-
-    Validation pairs are unchanged.
-    """
+    """Add copies of the training pairs of a source, with the first or second patch distorted; not for validation."""
     if not options.copies:
         return source
     number = len(source.patches)

@@ -10,8 +10,9 @@ from retrieval.regions.geometry import rotations
 
 
 def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale: float) -> NDArray[np.float64]:
-    """Draw a linear map (2, 2) float64 of the plane. `rotation`: standard deviation of the turn, degrees. `stretch`: of
-    the logarithm of the stretch along a random direction, and of the shrinking across it.
+    """Draw a linear map (2, 2) float64: a turn, and a stretch in a random direction.
+
+    `rotation` is the standard deviation of the turn, degrees, `stretch` of the logarithm of the stretch.
     """
     turn, axes = rotations(np.array([np.deg2rad(rotation) * rng.standard_normal(), rng.uniform(0, np.pi)]))
     along = np.exp(stretch * rng.standard_normal())
@@ -22,11 +23,11 @@ def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale
 def expose(
     picture: NDArray[np.floating], rng: np.random.Generator, blur: float, gamma: float, noise: float
 ) -> NDArray[np.uint8]:
-    """Change the light of a picture (H, W), 0..255, and return uint8; at random, one in two is blurred, and one in two
-    gets noise. `picture` (H, W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most. `noise`:
-    standard deviation of the noise, grey values, at most.
+    """Change the light of a picture (H, W) float32, 0..255, and return uint8; one in two is blurred, one in two gets
+    noise.
 
-    `gamma`: standard deviation of the logarithm of the gamma exponent.
+    `blur` (pixels) and `noise` (grey values) are the largest standard deviations, `gamma` is that of the logarithm of
+    the exponent.
     """
     light: NDArray[Any] = picture
     blurred, noisy = rng.random(2) < 0.5

@@ -56,9 +56,7 @@ class PatchPairs:
 
 
 class PatchSet:
-    """A folder of labelled patches. `points` (N,) int64: the 3-D point that each patch shows. `photos` (N,) int64: the
-    photo that it is from.
-    """
+    """A folder of labelled patches: the 3-D point (N,) that each shows, and its photo (N,)."""
 
     def __init__(
         self, folder: Path, points: NDArray[np.int64], photos: NDArray[np.int64], pair_files: list[str]
@@ -109,9 +107,7 @@ class PatchSet:
         return digest.hexdigest()
 
     def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """Read patches (K, 64, 64) by their numbers, in any order, repeats allowed; sorted ones are read fastest.
-        Raises IndexError if there is no such patch.
-        """
+        """Read patches (K, 64, 64) by numbers, sorted ones fastest; raises IndexError for a missing one."""
         numbers = np.asarray(numbers, np.int64).reshape(-1)
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= len(self)):
             raise IndexError(f"patches are numbered from 0 to {len(self) - 1}")
@@ -151,9 +147,10 @@ class PatchSet:
         return self._bitmaps[number]
 
     def pairs(self, name: str | None = None) -> PatchPairs:
-        """Read a pair file by its name, or the largest of a split, ``train``, ``validation`` or ``test``. None: the
-        largest of the first existing split, which is ``train`` of a set built here, and the largest file of a published
-        set, whose files all end with 0.
+        """Read a pair file by its name, or the largest of a split, ``train``, ``validation`` or ``test``.
+
+        None is the largest of the first existing split: ``train`` of a set built here, the largest file of a published
+        set.
         """
         path = self.folder / self._pair_file(name)
         first, point1, second, point2 = _read_columns(path, (0, 1, 3, 4), "two patches with their points")
@@ -255,9 +252,7 @@ def write_bitmaps(
     order: NDArray[np.int64] | None = None,
     progress: Step = lambda done, of: None,
 ) -> None:
-    """Write patches (N, 64, 64), which may be memory-mapped, as bitmaps, one bitmap's worth at a time; `order` (M,):
-    the patches to write, in this order.
-    """
+    """Write patches (N, 64, 64), perhaps memory-mapped, in an order (M,), one bitmap at a time."""
     order = np.arange(len(patches)) if order is None else order
     total = bitmaps_of(len(order))
     for number in range(total):
@@ -283,9 +278,7 @@ def write_interest(folder: Path, photos: NDArray[np.int64], geometry: NDArray[np
 def write_pairs(
     folder: Path, split: int, first: NDArray[np.int64], second: NDArray[np.int64], points: NDArray[np.int64]
 ) -> str:
-    """Write a pair file, and return its name: ``m50_P_N_S.txt`` for P matches, N non-matches and the split S. (The two
-    numbers in the names of the published sets' files each give all their pairs.)
-    """
+    """Write a pair file for a split, and return its name: see the module."""
     one, two = points[first], points[second]
     matches = int((one == two).sum())
     nothing = np.zeros_like(one)

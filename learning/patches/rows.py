@@ -43,8 +43,9 @@ class ArrayRows:
 
 
 class BlockRows:
-    """Rows in blocks on disk, written by `ring_distances.write_ring_distances`. `blocks` (any, N): at least one row in
-    all; uint8 if they are `in_bytes`. `scale` (N,): factor of each column, applied when read.
+    """Rows in blocks (any, N) on disk, of `ring_distances.write_ring_distances`, at least one; uint8 if `in_bytes`.
+
+    `scale` (N,) is the factor of each column, applied when read.
     """
 
     def __init__(
@@ -106,9 +107,7 @@ class BlockRows:
 
 
 class DifferenceRows:
-    """Differences of the descriptors of pairs, computed when read. `descriptors` (U, n) float32: of the patches.
-    `first`, `second` (M,) int: rows of the patches of each pair.
-    """
+    """Differences of the descriptors (U, n) float32 of pairs, rows `first`, `second` (M,), computed when read."""
 
     def __init__(self, descriptors: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
         self.descriptors = descriptors
@@ -153,9 +152,7 @@ def signed_products(
     second: NDArray[np.integer],
     signs: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Signed inner products (M,) float32 of pairs of rows (K, n), with a sign for each entry (n,); `take` as for
-    `squared_distances`.
-    """
+    """Inner products (M,) float32 of pairs of rows (K, n) with signs (n,); `take` as for `squared_distances`."""
     parts = [
         (take(first[start : start + _PAIRS]) * take(second[start : start + _PAIRS])) @ signs
         for start in range(0, len(first), _PAIRS)

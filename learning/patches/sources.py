@@ -125,8 +125,9 @@ def describe_patches(
     progress: Step | None = None,
     footprint: float = 1.0,
 ) -> NDArray[np.float32]:
-    """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32; `describe` takes patches (N, size,
-    size). `footprint`: described share of a patch's side, about its middle.
+    """Describe patches (K,) of a set in batches, by `describe` from (N, size, size) to rows (N, D) float32.
+
+    `footprint` is the described share of a patch's side, about its middle.
     """
     rows = np.empty((0, 0), np.float32)
     with one_thread():

@@ -124,8 +124,10 @@ def project_matches(
     kinds: Sequence[str],
     homography: NDArray[np.floating],
 ) -> tuple[PutativeMatch, ...]:
-    """Project matches (M, 5) into the reference photo, and compute their overlap with the region ``x, y, a, b, c`` of a
-    feature there (Simonyan14, section 9). `homography`: from the reference photo to the target photo.
+    """Project matches (M, 5) into the reference photo; return also their overlap with a region there (Simonyan14,
+    section 9).
+
+    The homography maps the reference photo to the target photo.
     """
     projected = transfer_ellipses(targets, np.linalg.inv(homography))
     overlaps = _overlaps(region, projected)

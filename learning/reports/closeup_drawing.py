@@ -22,9 +22,7 @@ _PLACES = 36  # around an ellipse, where its label can stand
 
 
 def closeup_figure(closeup: Closeup) -> "Figure":
-    """Draw a close-up: reference photo with projections on the left, target photo on the right, without the photos'
-    names, which may contain any characters.
-    """
+    """Draw a close-up without names: reference photo with projections on the left, target photo on the right."""
     figure = new_figure(12.5, 7.5)
     left, right = figure.subplots(1, 2)
     _show(left, closeup.reference_crop, "reference photo")

@@ -24,9 +24,7 @@ _LOOKS = {  # of each step: marker, colour, label
 
 
 def history_figure(history: Sequence[LogEntry]) -> "Figure":
-    """Draw objective and recall against the steps, a column for each stage. The line of the objective is broken at each
-    new round, which has another objective.
-    """
+    """Draw objective, with a break at each new round, and recall against the steps, a column for each stage."""
     stages = list(dict.fromkeys(entry.stage for entry in history))
     figure = new_figure(6.5 * len(stages), 7.4)
     axes = figure.subplots(2, len(stages), squeeze=False, sharex="col")

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 def pooling_figure(regions: NDArray[np.float32], weights: NDArray[np.float32], radius: float) -> "Figure":
-    """Draw pooling regions x, y, σ (R, 3), in pixels from the patch's centre, as circles of radius σ, coloured by
-    weight, next to each pixel's contribution (Fig. 4). `radius`: half the patch's side.
+    """Draw pooling regions x, y, σ (R, 3) as circles, coloured by weight, next to each pixel's contribution (Fig. 4).
+
+    `radius` is half the patch's side; regions are in pixels from its centre.
     """
     figure = new_figure(10.5, 4.6)
     from matplotlib.cm import ScalarMappable

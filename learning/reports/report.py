@@ -73,7 +73,7 @@ def write_report(
         f'<p class="verdict">{_text(verdict)}</p>',
         "<h2>What was learnt from, and what came of it</h2>",
         _facts(facts),
-        "<h2>Matches that geometry tells of</h2>",
+        "<h2>Matches by geometry</h2>",
         *_closeups(closeups),
         "<h2>Pooling regions</h2>",
         _pooling(model),
@@ -98,7 +98,7 @@ def _closeups(closeups: Sequence[Closeup]) -> list[str]:
         "<p>A feature of one photo (blue) and some regions of another that shows the same. What counts is how much a "
         "region overlaps the feature once it is projected back by the map between the photos (dashed; the numbers are "
         f"intersection over union), and never what it looks like: above {high:g} it may be the match (green), below "
-        f"{low:g} it is none (red), and what lies between is left out (magenta).</p>"
+        f"{low:g} it is no match (red), and those between are left out (magenta).</p>"
     ]
     for closeup in closeups:
         numbers = {kind: sum(match.kind == kind for match in closeup.matches) for kind in KINDS}
@@ -193,5 +193,4 @@ def _figure(drawn: "Figure", kind: str, alternative: str, caption: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape text for HTML."""
     return escape(printable(text))

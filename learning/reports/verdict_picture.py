@@ -27,9 +27,7 @@ text { fill: #e8ecec; }
 
 
 def draw_verdict(verdict: Mapping[str, Any]) -> str:
-    """Draw the precision of searches before and after, and the numbers won and lost: an SVG of 640 × 300 pixels. It has
-    a note if no searches were measured.
-    """
+    """Draw the precision of searches before and after, and numbers won and lost, or a note: SVG, 640 × 300 pixels."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
         f"<title>{escape(str(verdict['sentence']))}</title>",

@@ -22,9 +22,7 @@ from retrieval.search.searcher import Searcher
 def ask_ground_truths(
     collection: Collection, folders: Sequence[Path], photos: Sequence[Path] = (), *, skip_missing: bool = False
 ) -> MeasuredQueries:
-    """Describe the queries of ground truths, upright, as `cairn evaluate retrieval --turns 1` does. `folders`: ground
-    truths in the layout of Oxford5K. Queries without positives are left out.
-    """
+    """Describe the upright queries with positives of ground truths in the layout of Oxford5K."""
     queries = [query for folder in folders for query in read_ground_truth(folder) if query.positives]
     if not queries:
         raise CairnError(f"No query of {', '.join(map(str, folders))} has a positive.")

@@ -60,12 +60,11 @@ def learn_similarity(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntSimilarity:
-    """Learn a sparse similarity matrix from queries and their positives. Some photos are held out to choose the best
-    iteration (section IV.D); if objects have too few photos, the last iteration is taken.
+    """Learn a sparse similarity matrix from queries and their positives.
 
-    `relevance`: queries in the database, their positives, and ignored photos. `test`: queries measured at each
-    iteration, as in Fig. 6; they do not affect the result. Their photos must not be in `relevance`: see
-    `Relevance.without`.
+    Some photos are held out to choose the best iteration (section IV.D); if objects have too few photos, the last is
+    taken. `test` queries, measured at each iteration, as in Fig. 6, do not affect the result; their photos must not be
+    in `relevance`: see `Relevance.without`.
     """
     options = options or SimilarityOptions()
     tell = progress or (lambda step, done, of: None)
@@ -122,8 +121,6 @@ def _provenance(
 
 
 class _Tested:
-    """Measures test queries, and the time spent on it."""
-
     def __init__(self, index: InvertedIndex, test: MeasuredQueries, pairs: WordPairs, workers: int) -> None:
         began = perf_counter()
         self._measure = CollectionMeasure(index, test, pairs, workers)
@@ -154,7 +151,7 @@ class _Fit:
         if not len(self.triplets):
             raise CairnError(
                 "There is nothing to learn from: it takes two photos of one object at least, and photos of something "
-                "else beside them."
+                "else in addition."
             )
         self.problem = TripletProblem(
             self.vectors, pairs, self.triplets, options.objective, workers, lambda done, of: tell("gradients", done, of)

@@ -88,9 +88,7 @@ def pair_gradients(
     workers: int = 1,
     progress: Step | None = None,
 ) -> PairGradients:
-    """Compute ∂S_ij/∂R of distinct image pairs, rows of `vectors` sorted by i, then j. `pairs`: free off-diagonal
-    entries of R.
-    """
+    """Compute ∂S_ij/∂R of distinct image pairs, sorted by i, then j; `pairs` are free entries of R."""
     gather = _Gather(vectors, pairs)
     images, starts = np.unique(left, return_index=True)
     bounds = [*starts.tolist(), len(left)]

@@ -44,9 +44,10 @@ class Triplets:
 
 
 def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: TripletOptions) -> Triplets:
-    """Collect triplets from the ranked lists of the training queries. Hard: l is no positive, and tf-idf ranks it above
-    the positive j. Random: any positive j and any l that is neither positive nor ignored. `relevance`: queries in the
-    database, with their positives and ignored photos.
+    """Collect triplets from the ranked lists of the training queries of `relevance`.
+
+    Hard: l is no positive, and tf-idf ranks it above the positive j. Random: any positive j and any l that is neither
+    positive nor ignored.
     """
     rng = np.random.default_rng(options.seed)
     options = _shared(options, len(relevance.queries))

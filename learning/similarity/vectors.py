@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 
 def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_matrix":
-    """Images' tf-idf vectors, each divided by its Euclidean norm, sorted by word, without words of weight 0; an image
-    without others is an empty row.
-    """
+    """Images' tf-idf vectors of unit length, sorted by word, without words of weight 0; a row may be empty."""
     return word_vectors(index, (np.asarray(index.images.features(number).words) for number in numbers.tolist()))
 
 

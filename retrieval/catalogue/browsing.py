@@ -95,32 +95,9 @@ class Pages:
 
 
 def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, pages: Pages) -> tuple[int, list[ImageRow]]:
-    """One page of indexed photos, by name in byte order.
+    """Return the number of photos that pass on all pages, and the rows of one page, by name in byte order.
 
-    Earlier pages are skipped by an index on the names, without reading rows: from the last known end of a page, or from
-    the end of all names if that is nearer.
-
-    Parameters
-    ----------
-    session : Session
-    offset : int
-        Number of photos before the page.
-    limit : int
-        Photos on the page, at most.
-    wanted : PhotoFilter
-    pages : Pages
-        Cache.
-
-    Returns
-    -------
-    total : int
-        Photos that pass, on all pages.
-    rows : list of ImageRow
-
-    Raises
-    ------
-    ValueError
-        `offset` or `limit` is negative.
+    Earlier pages are skipped by an index on the names: from the last known end of a page, or from the end of all names.
     """
     if offset < 0 or limit < 0:
         raise ValueError(f"no page has {limit} images from {offset} on")
@@ -187,12 +164,7 @@ def _columns(session: Session, query: sa.Select[*tuple[Any, ...]], *kinds: type[
 
 
 def shapes_of(session: Session, wanted: PhotoFilter = SHOWN, order: str = NAME) -> NDArray[np.int64]:
-    """Number, width and height (pixels; 0: unknown) of the indexed photos that pass a filter, in an order.
-
-    Returns
-    -------
-    array (N, 3) int64
-    """
+    """Return number, width and height (0: unknown), (N, 3), of indexed photos that pass a filter, in an order."""
     query = sa.select(
         ImageRow.number, *(sa.func.coalesce(side, 0).label(side.key) for side in (ImageRow.width, ImageRow.height))
     ).where(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
@@ -272,7 +244,6 @@ def rows_of_content(session: Session, beginning: str) -> list[ImageRow]:
 
 
 def _count(session: Session, wanted: PhotoFilter) -> int:
-    """How many photos pass."""
     if (with_words := _with_words_alone(session, wanted)) is not None:
         return int(session.scalar(sa.select(sa.func.count()).select_from(with_words.subquery())) or 0)
     others, having = _without_tags(wanted)
@@ -335,11 +306,6 @@ def glance(file: Path, chosen: int | None = None) -> Glance:
     """Summarise a catalogue that is an SQLite file, of any version, without opening it: no migration, no checks.
 
     The cover is the chosen photo, if it exists. Otherwise it is one of the first photos, preferably a wide one.
-
-    Raises
-    ------
-    CairnError
-        It cannot be read.
     """
     columns = "number, name, path, sha256, width, height"
     first = f"SELECT {columns} FROM images WHERE name IS NOT NULL AND missing_since IS NULL ORDER BY number LIMIT 24"

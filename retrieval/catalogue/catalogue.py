@@ -35,17 +35,8 @@ class Catalogue:
     catalogue.reading() as session` is one transaction for several. All raise CairnError if the database fails. Methods
     of this class need several transactions, or cache results between them.
 
-    Use `Catalogue.open`. Threads may share it; each process opens its own.
-
-    Parameters
-    ----------
-    address : str or sqlalchemy.URL
-        Any SQLAlchemy address. It is not used before the first transaction.
-
-    Raises
-    ------
-    CairnError
-        The address is invalid, or its driver is not installed.
+    Use `Catalogue.open`. Threads may share it; each process opens its own. The address is any of SQLAlchemy, and not
+    used before the first transaction.
     """
 
     def __init__(self, address: str | sa.URL) -> None:
@@ -55,21 +46,11 @@ class Catalogue:
 
     @classmethod
     def open(cls, where: Path | str, create: bool = False, before_migration: Callable[[], None] | None = None) -> Self:
-        """Open a catalogue.
+        """Open or create the catalogue `catalogue.sqlite` of a collection's folder, or one at an SQLAlchemy address.
 
-        Parameters
-        ----------
-        where : Path or str
-            The collection's folder, whose catalogue is the SQLite file `catalogue.sqlite`; or an SQLAlchemy address.
-        create : bool
-            Create it, and its folder, if missing.
-        before_migration : callable, optional
-            Called before a catalogue of an earlier format is migrated; if it raises, the catalogue is not changed.
-
-        Raises
-        ------
-        CairnError
-            It is missing, unreachable, damaged, another program's, or of a later version.
+        `before_migration` is called before a catalogue of an earlier format is migrated; if it raises, nothing is
+        changed. Raises CairnError if the catalogue is missing, unreachable, damaged, another program's, or of a later
+        version.
         """
         if isinstance(where, str) and "://" in where:
             catalogue = cls(where)
@@ -163,15 +144,7 @@ class Catalogue:
         return self.read(known_photos, lambda numbers: self.read(paths_of, numbers))
 
     def seen_images(self, numbers: Sequence[int]) -> list[ImageRow]:
-        """Rows of indexed images like those of `rows_of`, cached until the next write.
-
-        They are shared: do not change them.
-
-        Raises
-        ------
-        KeyError
-            A number is not that of an indexed image.
-        """
+        """Rows like those of `rows_of`, cached until the next write, and shared: do not change them."""
         wanted = [int(number) for number in numbers]
         rows = self._seen.rows_at(self.revision())
         if not all(number in rows for number in wanted):

@@ -65,11 +65,6 @@ def move_photos(session: Session, moves: Sequence[PhotoMove]) -> list[str]:
 
     Photos may swap places: all old names are freed before new ones are given. A photo whose path another photo takes,
     and that is not among the moves, becomes a tombstone: its file was overwritten.
-
-    Raises
-    ------
-    CairnError
-        A path or name cannot be stored (see `check_storable`).
     """
     for move in moves:
         check_path(move.path)
@@ -207,15 +202,7 @@ def decided_numbers() -> sa.Select[Any]:
 
 
 def inherit_decisions(session: Session, origins: Mapping[int, int]) -> None:
-    """Copy decisions (albums, hidden, no match) to photos from others that they replace.
-
-    Parameters
-    ----------
-    session : Session
-        A transaction that writes, in which all of them exist.
-    origins : mapping of int to int
-        By the number of a new photo, that of the photo that it replaces.
-    """
+    """Copy decisions (albums, hidden, no match) to new photos, the keys, from those that they replace."""
     heirs: dict[int, list[int]] = {}
     for new, old in origins.items():
         heirs.setdefault(old, []).append(new)
@@ -303,31 +290,12 @@ def replace_segments(
     settings: Mapping[str, str] | None = None,
     leave_out: Sequence[int] = (),
 ) -> list[int]:
-    """Replace segments by rewritten ones, and delete the tombstones that are in no new segment.
+    """Replace segments by rewritten ones, and return the numbers of the tombstones that are deleted, as no new segment
+    has them.
 
-    An image that was removed while its segment was rewritten stays a tombstone in the new one.
-
-    Parameters
-    ----------
-    session : Session
-    old : sequence of int
-        Segments' ids.
-    new : iterable of Rewritten
-        Together they have every indexed image of the old ones, and no other.
-    settings : mapping of str to str, optional
-        Settings to store in the same transaction, by key.
-    leave_out : sequence of int
-        Numbers of images that are removed at the same time, and need not be in a new segment.
-
-    Returns
-    -------
-    list of int
-        Numbers of the deleted tombstones.
-
-    Raises
-    ------
-    CairnError
-        An old segment no longer exists, or has an indexed image that is in no new one.
+    The new segments together have every indexed image of the old ones, except those to `leave_out`, which are removed
+    at the same time. An image that was removed meanwhile stays a tombstone. Raises CairnError if an old segment no
+    longer exists, or has an indexed image that is in no new one.
     """
     there = set(session.scalars(sa.select(SegmentRow.id).where(SegmentRow.id.in_(old))))
     if there != set(old):
@@ -359,12 +327,9 @@ def replace_segments(
 
 
 def quantisation_errors(session: Session, since: int) -> tuple[tuple[int, float], tuple[int, float]]:
-    """Quantisation errors: of images before a number, and of those from it on.
+    """Images, and mean squared distance of their features to their words: before a number, and from it on.
 
-    Returns
-    -------
-    tuple of (images, mean squared distance of their features), twice
-        Only images with features and a known error count; the distance is 0.0 if there are no such images.
+    Only images with features and a known error count; without any, the distance is 0.0.
     """
     measured = (ImageRow.state == INDEXED, ImageRow.features > 0, ImageRow.quantisation_error.is_not(None))
     sums = (sa.func.sum(ImageRow.features * ImageRow.quantisation_error), sa.func.sum(ImageRow.features))

@@ -52,8 +52,8 @@ def passing_conditions(session: Session, wanted: PhotoFilter, by_name: bool = Fa
     if name:
         passing += [ImageRow.name.is_not(None), _contains(session, ImageRow.name, name)]
     for row in FIELDS.values():
-        if row.key != TAG and (asked := getattr(wanted, row.name, None)):
-            passing += _of_field(session, row, asked)
+        if row.key != TAG and (chosen := getattr(wanted, row.name, None)):
+            passing += _of_field(session, row, chosen)
     if wanted.words:
         passing += have_words(session, wanted.words, by_name)
     if wanted.pages:

@@ -64,22 +64,8 @@ class _WithoutLog(sqlite3.Connection):
 class Database:
     """The connections to one database. Threads may share it; each process makes its own.
 
-    Parameters
-    ----------
-    address : str or sqlalchemy.URL
-        Any SQLAlchemy address. It is not used before the first transaction. With `?schema=NAME`, PostgreSQL uses only
-        tables in that schema.
-
-    Raises
-    ------
-    CairnError
-        The address or the schema is invalid, or the driver is not installed.
-
-    Attributes
-    ----------
-    address : sqlalchemy.URL
-    schema : str or None
-        The schema that the address names.
+    The address is any of SQLAlchemy, and not used before the first transaction. With `?schema=NAME`, PostgreSQL uses
+    only tables in that schema. Raises CairnError if it is invalid, or its driver is not installed.
     """
 
     def __init__(self, address: str | sa.URL) -> None:
@@ -118,18 +104,11 @@ class Database:
 
     @contextmanager
     def transaction(self, write: bool = False) -> Iterator[Session]:
-        """A session that is committed at the end, or rolled back on an error.
+        """A session that is committed at the end, or rolled back on an error; raises DatabaseError if the database
+        fails.
 
-        Parameters
-        ----------
-        write : bool
-            The transaction writes: SQLite's lock is taken at once. Otherwise all statements see the state of the
-            database at the first one.
-
-        Raises
-        ------
-        DatabaseError
-            The database fails.
+        One that writes takes SQLite's lock at once. In others, all statements see the state of the database at the
+        first one.
         """
         # `cairn_write` reaches `_begin_sqlite`; other databases ignore it.
         engine = self._engine.execution_options(cairn_write=write)
@@ -144,15 +123,7 @@ class Database:
                 self._empty_log()
 
     def value_of(self, statement: str) -> Any:
-        """The single value that a statement without parameters selects.
-
-        With SQLite it is read without a session, which would take twenty times as long.
-
-        Raises
-        ------
-        DatabaseError
-            The database fails, or there is no such value.
-        """
+        """The single value that a statement without parameters selects; with SQLite without a slow session."""
         if not self._is_sqlite:
             with self.transaction() as session:
                 return session.connection().exec_driver_sql(statement).scalar_one()
@@ -272,24 +243,11 @@ class Database:
 
 
 def connect_for_reading(file: Path, *, checked: bool = True, **options: Any) -> sqlite3.Connection:
-    """Open an SQLite file for reading only, even if its folder is not writable.
+    """Open an SQLite file for reading only, even if its folder is not writable, and refuse foreign objects if
+    `checked`.
 
-    Parameters
-    ----------
-    file : Path
-    checked : bool
-        Refuse a file with foreign objects.
-    **options
-        For `sqlite3.connect`.
-
-    Raises
-    ------
-    DatabaseError
-        Its log has commits, and cannot be read there; or the file has foreign objects.
-    CairnError
-        It is not a regular file, or of a later version.
-    sqlite3.Error
-        It cannot be read.
+    Raises DatabaseError if its log has commits that cannot be read there, or it has foreign objects; CairnError if it
+    is not a regular file, or of a later version.
     """
     refuse_irregular_database(file)
     connection = _connect_for_reading(file, **options)
@@ -303,23 +261,7 @@ def connect_for_reading(file: Path, *, checked: bool = True, **options: Any) -> 
 
 
 def refuse_foreign_objects(connection: sqlite3.Connection, name: object) -> None:
-    """Refuse an SQLite file with foreign objects. Call it before any other query.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-    name : object
-        Name of the catalogue in the sentence.
-
-    Raises
-    ------
-    ForeignObject
-        There is a foreign object; `cause` says which.
-    LaterVersion
-        There is one, and the catalogue states that a later version made it.
-    sqlite3.Error
-        It cannot be read.
-    """
+    """Raise ForeignObject, or LaterVersion, if an SQLite file has foreign objects. Call it before any other query."""
     foreign = foreign_object(connection, name)
     if foreign is not None:
         raise ForeignObject(

@@ -38,13 +38,7 @@ class Exclusion(NamedTuple):
 
 
 class Exclusions:
-    """Looks up files among the exclusions.
-
-    Parameters
-    ----------
-    excluded : iterable of Exclusion
-        All of them.
-    """
+    """Looks up files among the exclusions."""
 
     def __init__(self, excluded: Iterable[Exclusion]) -> None:
         self._by_path: dict[str, list[Exclusion]] = {}

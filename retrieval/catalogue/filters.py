@@ -115,13 +115,7 @@ def fields_of(wanted: PhotoFilter) -> dict[str, Any]:
 
 
 def _as_field(name: str, value: Any) -> Any:
-    """Convert a caller's value of a field to its type: one tag, a mapping of conditions, a place of three numbers.
-
-    Raises
-    ------
-    CairnError
-        It has another type.
-    """
+    """Convert a caller's value of a field to its type: one tag, a mapping of conditions, a place of three numbers."""
     try:
         if name == "hidden":
             return value if value is None else bool(value)

@@ -26,13 +26,7 @@ def begin_links(session: Session, kind: str) -> None:
 
 
 def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
-    """Store the links of photos, by number.
-
-    Raises
-    ------
-    CairnError
-        Links of another kind were stored meanwhile.
-    """
+    """Store the links of photos, by number; raises CairnError if links of another kind were stored meanwhile."""
     if session.get_one(Setting, KIND_KEY).value != kind:
         raise CairnError("Another process looks for other links meanwhile: run the command again when it has ended.")
     for numbers in chunks(list(found)):

@@ -25,15 +25,7 @@ class RefreshReport:
 
 
 def refresh_metadata(catalogue: Catalogue, progress: Progress | None = None) -> RefreshReport:
-    """Read the metadata of all indexed photos' files again, and store it; imported values stay.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-        Of the collection.
-    progress : callable, optional
-        Called with the step "read", and the numbers of photos done and of all photos.
-    """
+    """Read the metadata of all indexed photos' files again, and store it; imported values stay."""
     tell = progress or (lambda step, done, of: None)
     photos = catalogue.read(count_indexed)
     done = read = missing = told = 0

@@ -69,15 +69,7 @@ def folded_key(name: str) -> str:
 
 
 def store_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> None:
-    """Store the metadata of photos' files, replacing earlier values; photos that are not indexed are ignored.
-
-    Parameters
-    ----------
-    session : Session
-        A transaction that writes, in which the photos exist.
-    found : sequence of (int, Metadata)
-        Image numbers, each once, and their metadata.
-    """
+    """Store the metadata of photos' files, replacing earlier values; photos that are not indexed are ignored."""
     for chunk in chunks(found):
         there = _indexed(session, [number for number, _ in chunk])
         earlier = (MetadataRow.number.in_(there), MetadataRow.source == FROM_FILE)
@@ -107,19 +99,10 @@ def import_values(
     replace: bool = False,
     labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Store imported values of photos; photos that are not indexed are ignored.
+    """Store imported values by image number and key, replacing earlier ones; photos that are not indexed are ignored.
 
-    Parameters
-    ----------
-    session : Session
-        A transaction that writes.
-    values : mapping of int to mapping of str to sequence of str
-        By image number, then by key: values that replace earlier imported ones of that key. Clean, as in
-        `retrieval.catalogue.tables.importing`; numbers are written for `float` to read.
-    replace : bool
-        First delete earlier imported values of all photos.
-    labels : mapping of str to str, optional
-        By key: its display form, if different, as columns of tables keep their case.
+    Values are clean, as in `retrieval.catalogue.tables.importing`; numbers are written for `float` to read. `replace`
+    first deletes the earlier imported values of all photos. `labels` are display forms of keys.
     """
     _write_labels(session, labels or {}, forget=replace)
     if replace:
@@ -290,16 +273,8 @@ def _counted(
     """Numbers of indexed photos with values of each kind: a row for each.
 
     All values are counted once. The few values of files that are overridden by imported ones, and those of photos
-    without a name, which failed or were removed, are subtracted.
-
-    Parameters
-    ----------
-    by : Column
-        Of the metadata: defines a kind.
-    wanted : callable
-        From the columns of the metadata to conditions on counted values; a photo has at most one of each source.
-    same : callable
-        From the columns of two rows of a photo to the condition that they are of one kind.
+    without a name, which failed or were removed, are subtracted. The column `by` defines a kind; `wanted` makes the
+    conditions on counted values; `same` compares two rows of a photo. A photo has at most one value of each source.
     """
     file, unnamed = _ROWS.alias("of_file"), sa.select(_IMAGES.c.number).where(_IMAGES.c.name.is_(None))
     twice = _ROWS.join(file, sa.and_(file.c.number == _ROWS.c.number, same(_ROWS.c, file.c)))

@@ -32,18 +32,10 @@ def short_name(name: str) -> str:
 
 
 def free_names(session: Session, photos: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Choose a name for each photo that is unique in the catalogue and among them.
+    """Choose a name for each (path, desired name) that is unique in the catalogue and among them.
 
-    Parameters
-    ----------
-    session : Session
-    photos : sequence of (str, str or None)
-        Path, and the desired name; the file name if None or empty.
-
-    Returns
-    -------
-    list of str
-        The desired name, shortened by `short_name`, or the result of `unique_name` for the path.
+    It is the desired name, or else the file name, shortened by `short_name`, or the result of `unique_name` for the
+    path.
     """
     names: list[str] = []
     wishes = [short_name(wish or readable(Path(path).name)) for path, wish in photos]

@@ -39,13 +39,7 @@ def passing_of(session: Session) -> Passing:
 
 
 def change_passing(session: Session, exclude: Iterable[str], include: Iterable[str]) -> None:
-    """Add patterns to those of a collection: see `Passing.changed`.
-
-    Raises
-    ------
-    CairnError
-        A pattern is empty, too long, or cannot be stored.
-    """
+    """Add patterns to those of a collection: see `Passing.changed`."""
     exclude, include = tuple(exclude), tuple(include)
     for pattern in (*exclude, *include):
         check_storable(pattern)
@@ -58,14 +52,9 @@ def change_passing(session: Session, exclude: Iterable[str], include: Iterable[s
 
 
 def choose_films(session: Session, films: bool | None, frame_every: float | None) -> None:
-    """Choose whether films are taken from now on, and the seconds between their frames (0: by shots).
+    """Choose whether films are taken from now on, and the seconds between their frames (0: by shots); None: no change.
 
-    None: no change. An interval implies that films are taken.
-
-    Raises
-    ------
-    CairnError
-        The interval is no valid number of seconds.
+    An interval implies that films are taken.
     """
     if frame_every is not None and not (frame_every == 0 or SHORTEST <= frame_every <= LONGEST):
         raise CairnError(f"Frames are {SHORTEST} to {LONGEST} seconds apart (0: by shots), not {frame_every:g}.")

@@ -30,9 +30,7 @@ class PhotoLookup:
     near: Sequence[Path] = ()  # folders that paths may begin in, in addition to the working folder
 
     def find(self, called: str) -> int | str:
-        """Number of a photo by its name, path or file name: exact, ignoring case, or without extension. Otherwise a
-        reason.
-        """
+        """Number of a photo by name, path or file name: exact, ignoring case, or without extension; or a reason."""
         numbers = self.find_all(called)
         if len(numbers) == 1:
             return numbers[0]
@@ -107,13 +105,7 @@ class PhotoLookup:
 
 
 def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
-    """Find a photo by its name, else by its path or file name, as in tables; None if there is no such photo.
-
-    Raises
-    ------
-    CairnError
-        Several photos have this name.
-    """
+    """Find a photo by its name, else by its path or file name, as in tables; raises CairnError if several have it."""
     row = catalogue.read(photo_of_name, called)
     if row is not None:
         return row

@@ -42,17 +42,8 @@ class Known(NamedTuple):
 class KnownPhotos(Mapping[str, Known]):
     """Facts of photos by path, of one moment, in about 90 bytes for each.
 
-    Photos are looked up by 64-bit hashes of their paths. The paths themselves are read in parts, on demand; for photos
-    that have moved since, these are the new ones.
-
-    Parameters
-    ----------
-    rows : structured array
-        One row a photo: see `known_photos`.
-    odd : mapping of int to str
-        By number: contents that are no SHA-256.
-    paths_of : callable
-        From numbers of photos to the paths of those that still exist.
+    Photos are looked up by 64-bit hashes of their paths (`rows`: see `known_photos`). The paths themselves are read in
+    parts, on demand; for photos that have moved since, these are the new ones. `odd` has contents that are no SHA-256.
     """
 
     def __init__(
@@ -117,20 +108,9 @@ class KnownPhotos(Mapping[str, Known]):
 
 
 def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[int, str]]) -> KnownPhotos:
-    """Facts of each path that is indexed or failed.
+    """Facts of each path that is indexed or failed; if both, as a file was damaged later, those of the indexed photo.
 
-    If it is both, as the file of an indexed photo was damaged later, the facts of the indexed photo.
-
-    Parameters
-    ----------
-    session : Session
-    paths_of : callable
-        From numbers of photos to the paths of those that are still there.
-
-    Raises
-    ------
-    CairnError
-        A value of a photo in the catalogue has a wrong type.
+    `paths_of` returns, for numbers of photos, the paths of those that still exist.
     """
     wanted = ImageRow.state != REMOVED
     columns = (ImageRow.number, ImageRow.path_hash, ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
@@ -173,15 +153,7 @@ def _packed(contents: Sequence[str | None]) -> tuple[NDArray[np.uint8], NDArray[
 
 
 class KnownContents(Container[str | None]):
-    """Set of the contents (SHA-256) of photos, in 32 bytes for each.
-
-    Parameters
-    ----------
-    contents : array
-        (n,) S32: their bytes, in any order.
-    odd : collection of str
-        Contents that are no SHA-256.
-    """
+    """Set of the contents (SHA-256) of photos, 32 bytes each, (n,) S32, and of `odd` ones that are no SHA-256."""
 
     def __init__(self, contents: NDArray[np.bytes_], odd: Collection[str]) -> None:
         self._contents, self._odd = np.sort(contents), odd
@@ -230,13 +202,7 @@ def all_indexed(session: Session) -> list[ImageRow]:
 
 
 def rows_of(session: Session, numbers: Sequence[int], *, indexed: bool = True) -> list[ImageRow]:
-    """Indexed photos or those of any state, in the order of the numbers.
-
-    Raises
-    ------
-    KeyError
-        A number is not that of such a photo.
-    """
+    """Indexed photos or those of any state, in the order of the numbers; raises KeyError if one is missing."""
     query = sa.select(ImageRow).where(ImageRow.state == INDEXED) if indexed else sa.select(ImageRow)
     rows: dict[int, ImageRow] = {}
     for chunk in chunks([int(number) for number in numbers]):

@@ -16,26 +16,11 @@ _KINDS: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper 
 
 
 def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
-    """Copy the rows of a damaged catalogue that are readable and have valid hashes to a new one of the same format.
+    """Copy the rows of a damaged SQLite catalogue that are readable and have valid hashes to a new one of the same
+    format.
 
-    Parameters
-    ----------
-    source : Path
-        The SQLite file.
-    copy : Path
-        The new one.
-    revision : int
-        Revision of the copy.
-
-    Returns
-    -------
-    set of str
-        Names of the tables that may have had more rows.
-
-    Raises
-    ------
-    sqlite3.Error, DatabaseError
-        Not even the names of its tables can be read.
+    Returns the names of the tables that may have had more rows. Raises sqlite3.Error or DatabaseError if not even their
+    names can be read.
     """
     partial = set()
     with (

@@ -37,35 +37,11 @@ def commit_segment(
     metadata: Sequence[Metadata] = (),
     included: Sequence[int] = (),
 ) -> list[str]:
-    """Add a published segment and its photos to the collection: all of it or nothing.
+    """Add a published segment and its photos, with reserved numbers, to the collection, or nothing; return their names.
 
-    An earlier photo of the same path becomes a tombstone. Imported values of that photo, or of a removed photo of the
-    same content or path, pass to the new one. An earlier failure of the path is deleted.
-
-    Parameters
-    ----------
-    session : Session
-        A transaction that writes.
-    segment : SegmentRow
-        Without `id`.
-    images : sequence of ImageRow
-        With reserved numbers; `position` in the segment. `segment_id` is filled in here, and `name` is only desired.
-    metadata : sequence of Metadata
-        From the photos' files; optional.
-    included : sequence of int
-        Numbers of photos that leave the list of exclusions.
-
-    Returns
-    -------
-    list of str
-        The name of each photo: the desired name or the file's, or the result of `unique_name` for the path.
-
-    Raises
-    ------
-    CairnError
-        A path or name cannot be stored (see `check_storable`).
-    ValueError
-        A number was never reserved.
+    Names are the desired name or the file's, or the result of `unique_name` for the path. An earlier photo of the same
+    path becomes a tombstone. Imported values of that photo, or of a removed photo of the same content or path, pass to
+    the new one. An earlier failure of the path is deleted. Photos of `included` leave the list of exclusions.
     """
     for image in images:
         check_path(image.path)

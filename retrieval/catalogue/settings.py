@@ -42,13 +42,7 @@ def next_number(session: Session) -> int:
 
 
 def reserve_numbers(session: Session, count: int) -> int:
-    """Reserve `count` new image numbers, which are never given again.
-
-    Returns
-    -------
-    int
-        The first; the others follow it. Numbers that are not used are lost, which does no harm.
-    """
+    """Reserve consecutive new image numbers, which are never given again, and return the first."""
     if count < 0:
         raise ValueError(f"{count} numbers cannot be reserved")
     counter = _counter(session)

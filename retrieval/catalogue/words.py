@@ -54,17 +54,7 @@ def lacks_words(session: Session) -> bool:
 
 
 def write_words(session: Session, numbers: Sequence[int]) -> None:
-    """Replace the stored words of photos by the current ones; without photos that are not indexed.
-
-    The first call in a catalogue stores those of all photos.
-
-    Parameters
-    ----------
-    session : Session
-        A transaction that writes.
-    numbers : sequence of int
-        Of the photos that were changed.
-    """
+    """Replace the stored words of indexed photos by the current ones; at the first call, of all photos."""
     session.flush()
     if not numbers:
         return
@@ -121,15 +111,8 @@ def numbers_with_words(session: Session, text: str) -> sa.Select[Any] | None:
 def have_words(session: Session, text: str, by_name: bool = False) -> list[sa.ColumnElement[bool]]:
     """Conditions on `ImageRow` that a photo has all words of a text, as prefixes.
 
-    The name of a month matches photos taken in it, and the name of an album all its photos.
-
-    Parameters
-    ----------
-    session : Session
-    text : str
-    by_name : bool
-        Scan photos in the order of their names, as many have the words: SQLite cannot know that, and would find all and
-        sort them.
+    The name of a month matches photos taken in it, and the name of an album all its photos. With `by_name`, photos are
+    scanned in the order of their names, as many have the words: SQLite cannot know that, and would sort them all.
     """
     wanted = list(dict.fromkeys(words_of(text)))
     if not wanted:

@@ -201,9 +201,7 @@ def remove_augmentation(folder: Path) -> None:
 
 
 def write_loans(folder: Path, basis: Basis, loans: Sequence[Loan]) -> Segment:
-    """Write borrowed features as a segment, which is ignored until `write_manifest` names it. `loans`: by ascending
-    number of the photo; at least one.
-    """
+    """Write borrowed features, by ascending photo, as a segment, which is ignored until `write_manifest` names it."""
     parent = folder / AUGMENTATION
     parent.mkdir(exist_ok=True)
     taken = [int(path.name) for path in parent.iterdir() if path.name.isdecimal()]
@@ -268,9 +266,7 @@ class AugmentationState:
 
 
 def look_at_augmentation(folder: Path) -> AugmentationState:
-    """Check all files of the augmentation of a collection, if it has one, of any vocabulary, unless a later version
-    wrote it.
-    """
+    """Check all files of a collection's augmentation, of any vocabulary, unless a later version wrote it."""
     parent = folder / AUGMENTATION
     if not parent.is_dir():
         return AugmentationState([], [], [])

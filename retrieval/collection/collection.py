@@ -72,8 +72,6 @@ class CollectionChanged(CairnError):
 
 @dataclass
 class _Read:
-    """Cached contents of a collection."""
-
     descriptor: Descriptor | None = None
     described_by: str | None = None  # the name or file that `descriptor` was found by
     extractor: "Extractor | None" = None
@@ -81,7 +79,7 @@ class _Read:
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # with its key
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by identity of a segment
     content: Content | None = None
-    described: tuple[tuple[int, int] | None, GlobalRows | None] = (None, None)  # and what tells the file from others
+    described: tuple[tuple[int, int] | None, GlobalRows | None] = (None, None)  # and the state of the file
 
 
 @dataclass(frozen=True)
@@ -99,9 +97,7 @@ class Collection:
 
     @staticmethod
     def open(folder: Path, *, catalogue: str | None = None) -> "Collection":
-        """Open a collection. `catalogue`: SQLAlchemy address of its catalogue; by default, the SQLite file in the
-        folder.
-        """
+        """Open a collection, with the catalogue at an SQLAlchemy address, or else the SQLite file in the folder."""
         refuse_links(folder)
         if not (folder / OPTIONS).is_file():
             refuse_damaged(folder)
@@ -211,9 +207,7 @@ class Collection:
         return str(file) if file is not None else named
 
     def _find_descriptor(self, vocabulary: Path) -> None:
-        """Find the descriptor in a vocabulary's folder, or else that of the options; vocabulary and descriptor change
-        together.
-        """
+        """Find the descriptor in a vocabulary's folder, or else that of the options."""
         wanted = descriptor_of(vocabulary) or self.options.descriptor
         if wanted != self._read.described_by:
             self._read.descriptor = find_descriptor(wanted, self.folder)
@@ -274,9 +268,7 @@ class Collection:
         return self._read.vocabulary
 
     def check_vocabulary(self) -> None:
-        """Verify the whole vocabulary by its fingerprint, before words are assigned and stored. Reading alone trusts
-        files of the sealed size and time.
-        """
+        """Verify the whole vocabulary by its fingerprint, before words are assigned and stored."""
         self._read.vocabulary = self._load_vocabulary(trusting=False)
 
     def _load_vocabulary(self, *, trusting: bool = True) -> Vocabulary:

@@ -59,18 +59,14 @@ class Content:
         return self._indexes[key]
 
     def keep_statistics(self) -> None:
-        """Write the statistics of all postings, including borrowed features, if there can be any. Raises OSError if
-        they cannot be written.
-        """
+        """Write the statistics of all postings, with borrowed features, if there can be any. Raises OSError."""
         index = self.scored_index(augmented=True)
         if self.key is not None:
             lent = self.augmentation.key if index.lent and self.augmentation is not None else None
             write_statistics(self.folder / STATISTICS, self.key, index, lent)
 
     def has_right_statistics(self) -> bool | None:
-        """Compute the statistics from all postings, and compare them with the stored ones; None if none are stored for
-        this content.
-        """
+        """Compare the stored statistics of this content with those of all postings; None if none are stored."""
         stored = self._statistics()
         if stored is None:
             return None

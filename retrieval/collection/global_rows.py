@@ -74,7 +74,7 @@ def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float16]:
 
 
 def stamp(folder: Path) -> tuple[int, int] | None:
-    """What is another when the file was replaced; None if there is none."""
+    """Value that changes when the file is replaced; None if there is no file."""
     try:
         state = (folder / GLOBAL).stat()
     except OSError:

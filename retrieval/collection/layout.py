@@ -39,7 +39,7 @@ INCOMING = ".incoming-"
 """How the names of folders in it begin where uploads arrive."""
 
 BACKUP = "backup.json"
-"""What makes a folder a backup: of which collection, and at which revision of its catalogue."""
+"""Marks a folder as a backup: its collection, and the revision of the catalogue."""
 
 SEGMENTS = "segments"
 STAGING = "staging"

@@ -293,9 +293,7 @@ def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> Non
 
 
 def hash_catalogue(file: Path | None) -> str | None:
-    """SHA-256 of an SQLite file with all commits; None if it is too large, or the log cannot be emptied, because of
-    readers or a full disk.
-    """
+    """SHA-256 of an SQLite file with all commits; None if it is too large, or the log cannot be emptied."""
     if file is None or not file.is_file() or file.stat().st_size > _LARGEST_HASHED:
         return None
     try:

@@ -46,9 +46,7 @@ def open_segment(
 
 
 def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnError | None:
-    """Look for damage in a collection that can be found without reading all of it, such as truncated files. The error
-    names the first damaged file.
-    """
+    """Look for damage that can be found without reading all of a collection, such as truncated files."""
     try:
         rows = catalogue.read(segments_in)
         for row in rows:

@@ -60,9 +60,7 @@ class Statistics:
 def content_key(
     folder: Path, rows: Sequence[SegmentRow], removed: Numbers[int], vocabulary_fingerprint: str
 ) -> str | None:
-    """Key of the content that statistics are computed from; None if segments are not those that the catalogue names.
-    `removed`: numbers of removed images that are still in segments.
-    """
+    """Key of the content of statistics, with its removed images; None if the catalogue names other segments."""
     if not all(row.sha256 is not None and is_there(folder, row) for row in rows):
         return None
     segments = [[row.folder, row.sha256] for row in rows]
@@ -79,9 +77,7 @@ def content_key(
 
 
 def write_statistics(path: Path, key: str, index: InvertedIndex, augmentation: str | None = None) -> None:
-    """Write the statistics of an index with the default options atomically. `augmentation`: key of the augmentation of
-    the index.
-    """
+    """Write the statistics of an index with default options, and an augmentation by its key, atomically."""
     counts = {"words": index.words, "images": len(index.norms), "imbalance": index.imbalance}
     header = {"format": _PLAIN_FORMAT, "key": key, **counts}
     if augmentation is not None:

@@ -19,9 +19,7 @@ _LARGEST = 200  # bytes of a name
 
 
 def descriptor_of(vocabulary: Path) -> str | None:
-    """Return the descriptor in a vocabulary's folder, for `find_descriptor`: path of its file, or its name; None if the
-    collection's options name it.
-    """
+    """Return the descriptor in a vocabulary's folder, for `find_descriptor`, or None if the options name it."""
     if (vocabulary / DESCRIPTOR).is_file():
         return str(vocabulary / DESCRIPTOR)
     path = vocabulary / NAME_FILE

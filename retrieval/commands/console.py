@@ -23,20 +23,10 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # Typer has no pu
 
 
 def run(app: Callable[..., Any]) -> None:
-    """Run a command line, and turn what a user can cause into one sentence on standard error and exit code 2.
+    """Run a command line, turn a CairnError into one sentence on standard error and exit code 2, and exit.
 
     With --json among the arguments the sentence is an object on standard output too, ``{"error": SENTENCE, "kind":
     EXCEPTION}``. However the command ends, it leaves no worker process running.
-
-    Parameters
-    ----------
-    app : callable
-        A Typer application, or a function with the same call.
-
-    Raises
-    ------
-    SystemExit
-        With the exit code, always.
     """
     tell_of_compiling(_note_compiling)
     try:
@@ -99,14 +89,7 @@ def _end(sentence: str, code: int, kind: str | None = None) -> NoReturn:
 
 
 def tell_error(sentence: str, kind: str | None = None) -> None:
-    """Print what went wrong on standard error, and with --json as an object on standard output too.
-
-    Parameters
-    ----------
-    sentence : str
-    kind : str, optional
-        Name of the exception, by which programs tell one error from another.
-    """
+    """Print an error on standard error, and with --json as an object, with the exception's name, on standard output."""
     sentence = " ".join(sentence.split())
     print(f"cairn: {sentence}", file=sys.stderr, flush=True)
     if _json_is_wanted():

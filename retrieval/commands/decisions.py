@@ -266,7 +266,6 @@ def reject(
 
 
 def _tell_album(collection: Path, one: object, json: bool) -> None:
-    """Print an album."""
     from retrieval.library.reports import Album
 
     assert isinstance(one, Album)
@@ -277,7 +276,6 @@ def _tell_album(collection: Path, one: object, json: bool) -> None:
 
 
 def _tell_names(collection: Path, what: str, names: list[str], json: bool) -> None:
-    """Print names of photos."""
     if json:
         print_json({"collection": str(collection), "photos": names})
         return

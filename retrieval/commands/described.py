@@ -99,10 +99,10 @@ class FeatureFiles:
     def check(self, context: typer.Context) -> None:
         """Raise CairnError if options cannot be combined."""
         names = given(context)
-        beside = [name for name in _OWN if name in names]
-        if self.features is not None and beside:
+        others = [name for name in _OWN if name in names]
+        if self.features is not None and others:
             raise CairnError(
-                f"--features cannot be used with {option_flag(context, beside[0])}, which is for features that Cairn "
+                f"--features cannot be used with {option_flag(context, others[0])}, which is for features that Cairn "
                 "computes."
             )
         if self.features is not None and "features_from" in names:

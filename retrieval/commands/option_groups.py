@@ -42,16 +42,8 @@ class OptionsOf:
 def grouped(command: Callable[..., T]) -> Callable[..., T]:
     """Replace parameters that stand for groups of options by single options, for Typer.
 
-    Parameters
-    ----------
-    command : callable
-        A command. A parameter annotated with a dataclass becomes one option for each field, with the annotation of the
-        field; one annotated with `OptionsOf` becomes the declared options.
-
-    Returns
-    -------
-    callable
-        The command for Typer, which puts the groups together and calls `command`.
+    A parameter annotated with a dataclass becomes one option for each field, with the annotation of the field; one
+    annotated with `OptionsOf` becomes the declared options.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
@@ -136,8 +128,6 @@ def given(context: typer.Context, *names: str) -> list[str]:
 
 
 def option_flag(context: typer.Context, name: str) -> str:
-    """Return the option of a parameter as written on the command line, such as ``--max-side`` or
-    ``--upright/--rotated``.
-    """
+    """Return the option of a parameter as typed, such as ``--max-side`` or ``--upright/--rotated``."""
     (one,) = (one for one in context.command.params if one.name == name)
     return "/".join([*one.opts[:1], *one.secondary_opts[:1]])

@@ -207,7 +207,6 @@ def _meant(opened: "Collection", search: Any) -> Any:
 
 
 def _tell(collection: Path, what: str, one: Any, json: bool) -> None:
-    """Print a saved search."""
     if json:
         print_json({"collection": str(collection), "search": one.to_dict()})
     else:

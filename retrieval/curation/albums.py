@@ -36,24 +36,12 @@ def list_albums(session: Session) -> list[StoredAlbum]:
 
 
 def read_album(session: Session, album: int) -> StoredAlbum:
-    """Read one album.
-
-    Raises
-    ------
-    AlbumNotFound
-        There is no such album.
-    """
+    """Read one album."""
     return _shown(session, album)
 
 
 def album_page(session: Session, album: int, offset: int, limit: int) -> tuple[int, list[ImageRow]]:
-    """Number of photos of an album, and those of one page, in its order.
-
-    Raises
-    ------
-    AlbumNotFound
-        There is no such album.
-    """
+    """Number of photos of an album, and those of one page, in its order."""
     _row(session, album)
     return rows.page_of_album(session, album, offset, limit)
 
@@ -64,27 +52,7 @@ def albums_of_photo(session: Session, number: int) -> list[StoredAlbum]:
 
 
 def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: int | None = None) -> StoredAlbum:
-    """Make an album.
-
-    Parameters
-    ----------
-    session : Session
-    name : str
-        Must be unique, ignoring case.
-    photos : sequence of int
-        Numbers of photos, in order; those not in the collection are ignored.
-    cover : int, optional
-        Number of the cover photo; by default the first.
-
-    Returns
-    -------
-    StoredAlbum
-
-    Raises
-    ------
-    CairnError
-        It has no name, or one that is taken.
-    """
+    """Make an album, whose name must be unique, ignoring case; its cover is by default the first photo."""
     album = rows.insert_album(session, _free_name(session, name))
     rows.put_in(session, album, photos)
     _row(session, album).cover = cover
@@ -95,26 +63,7 @@ def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: i
 def change_album(
     session: Session, album: int, *, name: str | None = None, cover: int | None = None, order: Order | None = None
 ) -> StoredAlbum:
-    """Rename an album, choose its cover, or sort it, as requested.
-
-    Parameters
-    ----------
-    session : Session
-    album : int
-    name : str, optional
-        Its new name.
-    cover : int, optional
-        Number of one of its photos.
-    order : {"name", "taken"}, optional
-        Sort key of its photos; those without a date come last.
-
-    Raises
-    ------
-    AlbumNotFound
-        There is no such album.
-    CairnError
-        The name is empty or taken, or the cover is not in it.
-    """
+    """Rename an album, choose its cover, or sort it by name or date; photos without a date come last."""
     row = _row(session, album)
     if name is not None:
         row.name = _free_name(session, name, album)
@@ -160,15 +109,7 @@ def move_in_album(session: Session, album: int, photos: Sequence[int], before: i
 
 
 def split_album(session: Session, album: int, photos: Sequence[int], name: str) -> StoredAlbum:
-    """Move photos of an album to a new one, in the same order.
-
-    Raises
-    ------
-    AlbumNotFound
-        There is no such album.
-    CairnError
-        None of the photos is in it, or the name is empty or taken.
-    """
+    """Move photos of an album to a new one, in the same order."""
     _row(session, album)
     new = rows.insert_album(session, _free_name(session, name))
     removed = rows.take_out(session, album, photos)
@@ -179,13 +120,7 @@ def split_album(session: Session, album: int, photos: Sequence[int], name: str) 
 
 
 def merge_albums(session: Session, album: int, others: Sequence[int]) -> StoredAlbum:
-    """Append the photos of other albums to one, each once, and delete the others.
-
-    Raises
-    ------
-    AlbumNotFound
-        There is no such album.
-    """
+    """Append the photos of other albums to one, each once, and delete the others."""
     row = _row(session, album)
     for other in dict.fromkeys(others):
         if other == album:

@@ -54,28 +54,10 @@ class BinEntry:
 
 
 def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[ImageRow] = ()) -> BinEntry:
-    """Move the file of a photo to a bin.
+    """Move the unchanged file of a photo to a bin, recording `others`, the other pages of the file in the collection.
 
-    Parameters
-    ----------
-    row : ImageRow
-        The photo; its file must be unchanged.
-    folder : Path
-        The bin, which is created if missing.
-    collection : Path
-        Folder of the collection, for the record.
-    others : sequence of ImageRow
-        The other pages of the file that are in the collection.
-
-    Returns
-    -------
-    BinEntry
-        Also if an earlier call was interrupted after moving the file.
-
-    Raises
-    ------
-    FileNotMoved
-        The file is missing, changed, no plain file, or cannot be moved: it stays in its place.
+    It can be repeated after an interruption. Raises FileNotMoved, and leaves the file, if it is changed or cannot be
+    moved.
     """
     path, page = split_page(row.path)
     pages = tuple((one.number, one.name or "") for one in others)
@@ -127,10 +109,7 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[
 def put_back(one: BinEntry, folder: Path) -> None:
     """Restore a file of a bin to its original path; it is in both places until `forget`.
 
-    Raises
-    ------
-    FileNotMoved
-        Another file is there now, or it cannot be moved: it stays in the bin.
+    Raises FileNotMoved if another file is there now, or it cannot be moved: it stays in the bin.
     """
     entry = folder / one.id
     stored = _file_of(entry)

@@ -28,35 +28,19 @@ class FolderLockedError(CairnError):
 
 @dataclass(frozen=True)
 class FolderContents:
-    """Contents of a folder.
-
-    Attributes
-    ----------
-    name : str
-    photos : int
-        Files with an extension of photos, without subfolders.
-    films : int
-        Files with an extension of films.
-    folders : list of str
-        Names of its subfolders, without collections and hidden ones.
-    more : bool
-        Whether it has more entries than were examined.
-    """
+    """Contents of a folder."""
 
     name: str
-    photos: int
-    films: int
-    folders: list[str]
-    more: bool
+    photos: int  # files with an extension of photos, without subfolders
+    films: int  # files with an extension of films
+    folders: list[str]  # names of its subfolders, without collections and hidden ones
+    more: bool  # whether it has more entries than were examined
 
 
 def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
     """Return a folder below a root, by its real path.
 
-    Raises
-    ------
-    FolderNotFound
-        There is no such folder, it lies in a collection, or links lead out of the root.
+    Raises FolderNotFound if it does not exist, lies in a collection, or links lead out of the root.
     """
     if root >= len(roots):
         raise FolderNotFound("There is no such folder to choose from.")
@@ -75,15 +59,7 @@ def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
 
 
 def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
-    """List a folder below a root: its subfolders, and the number of photos.
-
-    Raises
-    ------
-    FolderNotFound
-        See `folder_below`.
-    FolderLockedError
-        It cannot be read.
-    """
+    """List a folder below a root: its subfolders, and the number of photos."""
     folder = folder_below(roots, root, path)
     top = roots[root].resolve()
     folders: list[str] = []

@@ -29,21 +29,7 @@ class BinReport:
 
 
 def take_out(session: Session, numbers: Sequence[int], *, for_good: bool = False) -> int:
-    """Remove photos from the collection; their files stay.
-
-    Parameters
-    ----------
-    session : Session
-    numbers : sequence of int
-        Of the photos; those not in the collection are ignored.
-    for_good : bool
-        Exclude them when their folders are indexed again.
-
-    Returns
-    -------
-    int
-        Number of removed photos.
-    """
+    """Remove photos, return how many; `for_good` excludes them when their folders are indexed again."""
     present = sorted(names_of(session, numbers))
     make_tombstones(session, present, for_good=for_good)
     return len(present)
@@ -54,20 +40,6 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
 
     A photo is removed once its file is in the bin: a process killed in between leaves the photo in the collection, and
     the next call completes it. A multi-page file is moved only if all of its pages in the collection are removed.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-    numbers : sequence of int
-        Of the photos; those not in the collection are ignored.
-    folder : Path
-        The bin.
-    collection : Path
-        Folder of the collection, for the records.
-
-    Returns
-    -------
-    BinReport
     """
     moved: list[BinEntry] = []
     failed: dict[int, FileNotMoved] = {}
@@ -129,24 +101,10 @@ def _refuse_kept(catalogue: Catalogue, row: ImageRow, going: Collection[int]) ->
 def restore(
     catalogue: Catalogue, entries: Sequence[str], folder: Path, check: Callable[[Path], None] | None = None
 ) -> BinReport:
-    """Restore files from a bin to their old paths, and their photos to the collection.
+    """Restore files from a bin, by `BinEntry.id`, to their old paths, and their photos to the collection.
 
-    A photo that was deleted by compaction since comes back when its folder is indexed again.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-    entries : sequence of str
-        Entries of the bin, by `BinEntry.id`; others are ignored.
-    folder : Path
-        The bin.
-    check : callable, optional
-        Raises FileNotMoved if the file of a deleted photo may not be indexed again: then it stays in the bin.
-
-    Returns
-    -------
-    BinReport
-        `moved`: restored ones; `failed`: those still in the bin.
+    A photo that was deleted by compaction since comes back when its folder is indexed again; its file stays in the bin
+    if `check` raises FileNotMoved, as it may not be indexed.
     """
     moved: list[BinEntry] = []
     failed: dict[int, FileNotMoved] = {}

@@ -48,52 +48,34 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionSet:
-    """A set of near duplicates, or of similar shots.
+    """A set of near duplicates, or of similar shots."""
 
-    Attributes
-    ----------
-    photos : tuple of int
-        Their numbers, the best first.
-    reasons : tuple of str
-        Why the first is the best, by its differences to the others: "there" (files of others are missing), "link"
-        (others are links), "kind" (others are parts, framed, negatives, rotated, mirrored or without colours), "said"
-        (of equal files, the one with an entered title, tag or caption, or in an album), "copy" (others are named as
-        copies), "resolution", "date", "name" (names of others are numbered), "format", "folder" (others lie in a folder
-        of copies), "size".
-    kinds : mapping of int to str
-        Relations of near duplicates to the original of the set, the only photo without one: one of
-        `retrieval.groups.looks.KINDS`. Empty for similar shots.
-    stays : mapping of int to str
-        Photos that are not proposed for removal, and why: `SAID`, if it has an entered title, tag or caption, is in an
-        album, or its file has words that the best photo lacks; or `KIND`, if it shows something that others do not: it
-        is a part or framed, or the upright whole if the best is not.
-    is_sure : bool
-        Whether the others can safely go: not if one is rotated, and only the size of its file decides whether it or the
-        first is the upright original, and not if all of them stay.
-    """
-
-    photos: tuple[int, ...]
+    photos: tuple[int, ...]  # their numbers, the best first
+    # why the first is the best, by its differences to the others: "there" (files of others are missing), "link"
+    # (others are links), "kind" (others are parts, framed, negatives, rotated, mirrored or without colours), "said"
+    # (of equal files, the one with an entered title, tag or caption, or in an album), "copy" (others are named as
+    # copies), "resolution", "date", "name" (names of others are numbered), "format", "folder" (others lie in a folder
+    # of copies), "size"
     reasons: tuple[str, ...]
+    # relations of near duplicates to the original of the set, the only photo without one: one of
+    # `retrieval.groups.looks.KINDS`. Empty for similar shots
     kinds: Mapping[int, str]
+    # photos that are not proposed for removal, and why: `SAID`, if it has an entered title, tag or caption, is in an
+    # album, or its file has words that the best photo lacks; or `KIND`, if it shows something that others do not: it
+    # is a part or framed, or the upright whole if the best is not
     stays: Mapping[int, str]
+    # whether the others can safely go: not if one is rotated, and only the size of its file decides whether it or the
+    # first is the upright original, and not if all of them stay
     is_sure: bool
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """Undecided sets.
+    """Undecided sets."""
 
-    Attributes
-    ----------
-    copies, similar : int
-        Numbers of sets of near duplicates, and of similar shots.
-    page : list of (DecisionSet, list of ImageRow)
-        One page of the requested sets, with their photos, the best first.
-    """
-
-    copies: int
+    copies: int  # numbers of sets of near duplicates, and of similar shots
     similar: int
-    page: list[tuple[DecisionSet, list[ImageRow]]]
+    page: list[tuple[DecisionSet, list[ImageRow]]]  # one page of the requested sets, with their photos, the best first
 
 
 def format_of(row: ImageRow) -> str:
@@ -125,16 +107,8 @@ def judge_set(
     Photos with missing files come last, before them links. Of the others those come first that show the whole picture
     upright, in colours, without a frame, and not as a negative, then those that are not named as copies. The best of
     these has the most pixels, then the earliest date, then a name without a number, then a format with less loss, then
-    a place outside folders of copies, then the largest file. Among identical files, the one with an entered title, tag
-    or caption, or in an album, comes first.
-
-    Parameters
-    ----------
-    rows : sequence of ImageRow
-    kinds : mapping of int to str, optional
-        Relations of near duplicates to the original of the set; None for similar shots.
-    said : mapping of int to Said, optional
-        Entered metadata of the photos.
+    a place outside folders of copies, then the largest file. Among identical files, the one with entered metadata comes
+    first.
     """
     kinds, said = kinds or {}, said or {}
     known = {row.number: said.get(row.number, Said()) for row in rows}
@@ -194,21 +168,7 @@ def apart(rows: Sequence[ImageRow], order: Sequence[int]) -> list[int]:
 def duplicate_sets(
     groups: Iterable[FoundGroup], kept: Iterable[frozenset[int]] = (), *, similar: bool = False
 ) -> list[tuple[int, ...]]:
-    """Return the sets of near duplicates of groups, or of similar shots, without those decided to be kept.
-
-    Parameters
-    ----------
-    groups : iterable of FoundGroup
-    kept : iterable of frozenset of int
-        Decided sets: their subsets are not returned.
-    similar : bool
-        Similar shots in place of near duplicates.
-
-    Returns
-    -------
-    list of tuple of int
-        Numbers, ascending; the sets by their smallest number.
-    """
+    """Return the sets of near duplicates of groups, or of similar shots, as numbers; without subsets of `kept` ones."""
     decided: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
     for one in kept:
         for number in one:
@@ -225,16 +185,9 @@ def duplicate_sets(
 def undecided_sets(
     session: Session, groups: Sequence[FoundGroup], offset: int, limit: int, *, similar: bool = False
 ) -> Undecided:
-    """Find the undecided sets of near duplicates, or of similar shots.
+    """Find the undecided sets of near duplicates, or of similar shots, and judge those of one page.
 
-    Parameters
-    ----------
-    session : Session
-    groups : sequence of FoundGroup
-    offset, limit : int
-        Page of sets to judge. Those with identical files come first, then those with other plain copies.
-    similar : bool
-        Similar shots in place of near duplicates.
+    Sets with identical files come first, then those with other plain copies.
     """
     decided = kept_sets(session)
     copies, shots = (duplicate_sets(groups, decided, similar=which) for which in (False, True))

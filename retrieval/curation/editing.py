@@ -32,33 +32,15 @@ Values = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Edit:
-    """Changes; None or empty: no change.
+    """Changes; None or empty: no change."""
 
-    Parameters
-    ----------
-    title : str, optional
-        The title; "": that of the file.
-    caption : str, optional
-        The caption; "": that of the file.
-    taken : str, optional
-        The date, such as 1923, 1923-05 or 1923-05-17; "": that of the file.
-    tags_add : tuple of str
-        Tags to add.
-    tags_remove : tuple of str
-        Tags to remove, ignoring case; those of a file stay.
-    rating : int, optional
-        Stars, 1 to 5; 0: that of the file.
-    favourite : bool, optional
-        Mark them as favourites, or no longer.
-    """
-
-    title: str | None = None
-    caption: str | None = None
-    taken: str | None = None
-    tags_add: tuple[str, ...] = ()
-    tags_remove: tuple[str, ...] = ()
-    rating: int | None = None
-    favourite: bool | None = None
+    title: str | None = None  # the title; "": that of the file
+    caption: str | None = None  # the caption; "": that of the file
+    taken: str | None = None  # the date, such as 1923, 1923-05 or 1923-05-17; "": that of the file
+    tags_add: tuple[str, ...] = ()  # tags to add
+    tags_remove: tuple[str, ...] = ()  # tags to remove, ignoring case; those of a file stay
+    rating: int | None = None  # stars, 1 to 5; 0: that of the file
+    favourite: bool | None = None  # mark them as favourites, or no longer
 
 
 @dataclass(frozen=True)
@@ -89,25 +71,7 @@ class Summary:
 
 
 def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> EditReport:
-    """Apply an `Edit` to photos: to all of them, or to none.
-
-    Parameters
-    ----------
-    session : Session
-    photos : sequence of int
-        Numbers; those not in the collection are ignored.
-    edit : Edit
-
-    Returns
-    -------
-    EditReport
-        Its `before` is for `restore_photos`.
-
-    Raises
-    ------
-    CairnError
-        The date or the rating is invalid.
-    """
+    """Apply an `Edit` to all of some photos, or to none; `before` of the report is for `restore_photos`."""
     texts = {TITLE: edit.title, CAPTION: edit.caption, TAKEN: edit.taken}
     single = _cleaned({key: (text,) for key, text in texts.items() if text is not None})
     single |= _cleaned({RATING: (str(edit.rating),) if edit.rating else ()} if edit.rating is not None else {})
@@ -137,13 +101,7 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> EditRepo
 
 
 def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[str]]]) -> int:
-    """Undo an edit; return the number of its photos that still exist.
-
-    Raises
-    ------
-    CairnError
-        A value cannot come from an edit.
-    """
+    """Undo an edit; return the number of its photos that still exist."""
     values = {int(number): _cleaned(of_photo) for number, of_photo in before.items()}
     present = _indexed(session, list(values))
     import_values(session, {number: values[number] for number in present})
@@ -185,13 +143,7 @@ def _indexed(session: Session, photos: Sequence[int]) -> list[int]:
 
 
 def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
-    """Values as stored.
-
-    Raises
-    ------
-    CairnError
-        A key cannot be edited, or a date is invalid.
-    """
+    """Values as stored; raises CairnError if a key cannot be edited, or a date is invalid."""
     cleaned: Values = {}
     for key, several in values.items():
         if key == TAG:

@@ -39,32 +39,15 @@ class LinkNotFound(CairnError):
 
 @dataclass(frozen=True)
 class ShareLink:
-    """A link to an album.
+    """A link to an album."""
 
-    Attributes
-    ----------
-    hash : str
-        Of its token.
-    collection : str
-        Path of the collection's folder.
-    identity : str or None
-        Of the collection, so that another one at the same path is not shown.
-    album : int
-    created : str
-        ISO 8601, UTC.
-    expires : str
-        Last day (UTC) on which it is valid, ISO 8601.
-    by : str or None
-        Name of its creator; None: this machine's user.
-    """
-
-    hash: str
-    collection: str
-    identity: str | None
+    hash: str  # of its token
+    collection: str  # path of the collection's folder
+    identity: str | None  # of the collection, so that another one at the same path is not shown
     album: int
-    created: str
-    expires: str
-    by: str | None = None
+    created: str  # ISO 8601, UTC
+    expires: str  # last day (UTC) on which it is valid, ISO 8601
+    by: str | None = None  # name of its creator; None: this machine's user
 
     @property
     def id(self) -> str:
@@ -82,13 +65,7 @@ class ShareLink:
 
 
 def last_day(days: int | None = None, expires: str | None = None) -> str:
-    """Return the last day of a link, ISO 8601: after some days, or `expires`.
-
-    Raises
-    ------
-    CairnError
-        Both are set, or the day is invalid, has passed, or is too far away.
-    """
+    """Return the last day of a link, ISO 8601: after some days, or `expires`; raises CairnError if it is invalid."""
     today = datetime.now(UTC).date()
     if days is not None and expires is not None:
         raise CairnError("Give {--expires} or {--days}, and not both.")
@@ -107,30 +84,7 @@ def last_day(days: int | None = None, expires: str | None = None) -> str:
 
 
 def share(folder: Path, album: int, expires: str, by: str | None = None) -> tuple[str, ShareLink]:
-    """Make a link to an album.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection.
-    album : int
-        Id of an existing album.
-    expires : str
-        Last day on which it is valid, from `last_day`.
-    by : str, optional
-        Its creator.
-
-    Returns
-    -------
-    token : str
-        Opens it, and is not stored.
-    link : ShareLink
-
-    Raises
-    ------
-    CairnError
-        There are too many links, or the state folder cannot be used.
-    """
+    """Make a link to an existing album until a day; return its token, which is not stored, and the link."""
     token, hashed = new_token()
     created = datetime.now(UTC).isoformat(timespec="seconds")
     link = ShareLink(hashed, *_place(folder), album, created, expires, by)
@@ -149,13 +103,7 @@ def links_of(folder: Path, album: int | None = None) -> list[ShareLink]:
 
 
 def end_link(folder: Path, number: str) -> ShareLink:
-    """End a link by its id: from then on it opens nothing.
-
-    Raises
-    ------
-    LinkNotFound
-        The collection has no such link.
-    """
+    """End a link by its id: from then on it opens nothing."""
     with _changing() as links:
         link = next((one for one in links if one.is_of(folder) and one.id == number), None)
         if link is None:

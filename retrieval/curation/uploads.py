@@ -55,11 +55,6 @@ class LeadsElsewhereError(CairnError):
 def safe_name(name: str, films: bool = False) -> str:
     """Convert the name of an uploaded photo, or film if those are accepted, to a file name valid on every system.
 
-    Raises
-    ------
-    NotAPhotoError
-        It does not end like the name of a photo.
-
     >>> safe_name("../.../Übung:1?.JPG")
     'Übung_1_.JPG'
     """
@@ -102,12 +97,7 @@ def incoming_folder(collection: Path) -> Path:
     """Create a folder for receiving uploads, on the disk of their final folder; leftovers of killed servers are
     deleted.
 
-    Raises
-    ------
-    NoRoomError
-        It cannot be created.
-    LeadsElsewhereError
-        The folder of uploads leads elsewhere.
+    Raises NoRoomError if it cannot be created, LeadsElsewhereError if a link leads elsewhere.
     """
     folder = uploads_folder(collection)
     with _refusing(said("The server cannot store photos ({strerror}): find the cause on the server.")):
@@ -129,30 +119,9 @@ def check_room(incoming: Path, size: int) -> None:
 
 
 def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str], within: PurePosixPath) -> list[str]:
-    """Move received photos to unique paths; nothing is overwritten, and identical files are not duplicated.
+    """Move received photos to unique paths, and return their names; identical files are not duplicated.
 
-    Parameters
-    ----------
-    collection : Path
-        Its folder.
-    received : sequence of Path
-        Files, in a folder of `incoming_folder`.
-    names : sequence of str
-        Desired names: see `safe_name`.
-    within : PurePosixPath
-        Below the folder of the day: see `safe_folder`.
-
-    Returns
-    -------
-    list of str
-        Names of the photos, once they are indexed.
-
-    Raises
-    ------
-    NoRoomError
-        A photo cannot be stored.
-    LeadsElsewhereError
-        The folder of uploads leads elsewhere.
+    They go into the folder `within` (see `safe_folder`) of that of the day. Raises like `incoming_folder`.
     """
     uploads = folder = collection / UPLOADS
     with _refusing(said("The server cannot store the photo ({strerror}): free some space there.")):

@@ -120,9 +120,7 @@ class Boosted:
 
 
 def load_boosted(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Boosted:
-    """Build a descriptor from `meta` and arrays of a file, neither of them trusted. Raises ValueError, KeyError or
-    TypeError if they do not fit.
-    """
+    """Build a descriptor from an untrusted file; raises ValueError, KeyError or TypeError if it does not fit."""
     if meta["kind"] not in KINDS:
         raise ValueError(f"its kind {meta['kind']!r} is unknown")
     if meta["version"] != VERSION:

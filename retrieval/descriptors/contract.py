@@ -64,7 +64,7 @@ def check_distance(descriptor: Descriptor) -> None:
     """Raise CairnError if a descriptor's rows are not compared by their distance."""
     if signs_of(descriptor) is not None:
         raise CairnError(
-            "{descriptor} is compared by a signed inner product, which no search tells: learn it with {--comparison} "
+            "{descriptor} uses a signed inner product, which no search supports: learn it with {--comparison} "
             "distance, or measure it with {cairn evaluate patches}.",
             descriptor=descriptor.name,
         )

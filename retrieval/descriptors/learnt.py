@@ -94,9 +94,7 @@ class LearntModel:
 
 
 class LearntDescriptor:
-    """A learnt descriptor (Simonyan14 sections 3 and 8, and `bases`), under the contract of
-    `descriptors.Descriptor`.
-    """
+    """A learnt descriptor (Simonyan14 sections 3, 8, and `bases`), under the contract of `descriptors.Descriptor`."""
 
     def __init__(self, model: LearntModel) -> None:
         self.model = model
@@ -126,9 +124,7 @@ class LearntDescriptor:
             self.bytes = 4 * dim
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches; see `descriptors.Descriptor.describe`. A coded descriptor returns decoded rows.
-        Raises ValueError if the patches are not (N, patch_size, patch_size).
-        """
+        """Describe patches; see `descriptors.Descriptor.describe`. A coded descriptor returns decoded rows."""
         return self._coded(self.describe_uncoded(patches))
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
@@ -141,9 +137,7 @@ class LearntDescriptor:
         return upright, turned
 
     def encode(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.uint8]:
-        """Describe patches as packed codes (N, bytes) uint8. Raises ValueError if the patches are not (N, patch_size,
-        patch_size), or the descriptor has no code.
-        """
+        """Describe patches as packed codes (N, bytes) uint8; raises ValueError without a code."""
         if self.model.code is None:
             raise ValueError("the descriptor has no code: its rows are real numbers")
         return self.model.code.encode(self.describe_uncoded(patches))

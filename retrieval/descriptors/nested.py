@@ -74,9 +74,7 @@ class NestedSift:
 
 
 def load_nested(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NestedSift:
-    """Build the descriptor from its `meta`, which is not trusted. Raises ValueError, KeyError or TypeError if it does
-    not fit.
-    """
+    """Build the descriptor from untrusted `meta`; raises ValueError, KeyError or TypeError if it does not fit."""
     del arrays
     sides = meta["sides"]
     if meta["version"] != VERSION:

@@ -46,9 +46,7 @@ def normalised_channels(patches: NDArray[np.float32], options: ChannelOptions) -
 
 
 def region_kernels(regions: NDArray[np.floating], size: int) -> NDArray[np.float32]:
-    """Unit-mass isotropic Gaussians (S², R) over a patch's samples (equation 1), of `regions` x, y, σ in samples from
-    its centre.
-    """
+    """Unit-mass isotropic Gaussians (S², R) of regions x, y, σ, in samples from the patch's centre (equation 1)."""
     across, down = axis_kernels(regions[:, 0], regions[:, 2], size), axis_kernels(regions[:, 1], regions[:, 2], size)
     return np.asarray(np.einsum("rv,ru->vur", down, across).reshape(size * size, -1).astype(np.float32))
 

@@ -25,9 +25,7 @@ class RawPixels:
         self.fingerprint = fingerprint({}, {"descriptor": "ssd", "patch": self.patch_size, "version": 1})
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches; see `Descriptor.describe`. Raises ValueError if the patches are not (N, patch_size,
-        patch_size).
-        """
+        """Describe patches; see `Descriptor.describe`. Raises ValueError for patches of another size."""
         grey = check_patches(patches, self.patch_size).reshape(len(patches), self.dim)
         rows: NDArray[np.float32] = grey - grey.mean(axis=1, keepdims=True)
         lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))

@@ -21,7 +21,7 @@ DESCRIPTORS: dict[str, Callable[[], Descriptor]] = {
 
 
 MODELS = ("cairn", "pr-proj", "rootsift-proj")
-"""Learnt descriptors that come with Cairn; where they come from is told in their files."""
+"""Learnt descriptors that come with Cairn; their files state their origin."""
 
 _SHIPPED = Path(__file__).parents[2] / "data" / "models"
 

@@ -30,9 +30,7 @@ class Sift:
         self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": patch_size, "bins": 4, "version": 1})
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches; see `Descriptor.describe`. Raises ValueError if the patches are not (N, patch_size,
-        patch_size).
-        """
+        """Describe patches; see `Descriptor.describe`. Raises ValueError for patches of another size."""
         from retrieval.descriptors.sift_kernels import pool_gradients  # imported here, as Numba loads slowly
 
         grey = check_patches(patches, self.patch_size)

@@ -114,9 +114,7 @@ def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer])
 def decode_geometries(
     columns: Sequence[dict[str, NDArray[Any]]], rows: NDArray[np.integer], starts: NDArray[np.integer]
 ) -> Frames:
-    """Decode some rows of the columns of several photos to frames, photo by photo. `rows` (n,). `starts` (B + 1,):
-    first row of each photo.
-    """
+    """Decode rows (n,) of the columns of several photos, beginning at `starts` (B + 1,), to frames."""
     from retrieval.features.geometry_kernels import decode_rows
 
     centres, linear = np.empty((len(rows), 2), np.float32), np.empty((len(rows), 2, 2), np.float32)

@@ -74,9 +74,7 @@ class Extractor:
         return replace(photo, text=text, remarks=replace(photo.remarks, text=bool(text.any())))
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
-        """Detect regions, in pixels of the working image. `within`: box x0, y0, x1, y1 in pixels of the upright
-        original.
-        """
+        """Detect regions, in pixels of the working image, within a box in pixels of the upright original."""
         box = None
         if within is not None:
             (x0, y0), (x1, y1) = photo.to_working(np.array(within, np.float64).reshape(2, 2)).tolist()

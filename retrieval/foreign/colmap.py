@@ -79,7 +79,6 @@ def _image(database: sqlite3.Connection, name: str) -> tuple[int, object, object
 
 
 def _names(path: Path) -> list[str]:
-    """All names of images."""
     with _opened(path) as database:
         return [name for (name,) in database.execute("SELECT name FROM images") if isinstance(name, str)]
 

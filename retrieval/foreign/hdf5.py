@@ -66,7 +66,6 @@ def _inside(group: Any, name: str) -> Any:
 
 
 def _names(path: Path) -> list[str]:
-    """Names of all groups with keypoints."""
     import h5py
 
     names: list[str] = []

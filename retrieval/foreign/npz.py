@@ -52,7 +52,6 @@ class NpzFile:
 
 
 def _names(folder: Path) -> list[str]:
-    """Names of all files in a folder of them."""
     found = (str(path.relative_to(folder)) for path in folder.rglob(f"*{SUFFIX}"))
     return [name.removesuffix(SUFFIX) for name in found]
 

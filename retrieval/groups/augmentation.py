@@ -72,8 +72,6 @@ def forget_loans(collection: Collection) -> None:
 
 
 class _Augmenting:
-    """One run of `augment_photos`."""
-
     def __init__(self, collection: Collection, links: Mapping[tuple[int, int], Link], options: BorrowOptions) -> None:
         self._collection = collection
         self._options = options
@@ -84,7 +82,6 @@ class _Augmenting:
         self._batch = collection.options.batch
 
     def run(self, tell: Progress) -> int:
-        """Do it all."""
         augmentation = self._kept()
         known = augmentation.sources_of(self._numbers) if augmentation is not None else {}
         wanted = {photo: tuple(one.number for one in several) for photo, several in self._neighbours.items()}
@@ -117,7 +114,6 @@ class _Augmenting:
         return augmentation if augmentation is not None and augmentation.rules == self._rules else None
 
     def _loans(self, photos: Sequence[int]) -> list[Loan]:
-        """Borrowed features of some photos."""
         several = [self._neighbours.get(photo, []) for photo in photos]
         numbers = sorted({*photos, *(one.number for some in several for one in some)})
         images = dict(zip(numbers, self._index.images.features_of(numbers), strict=True))
@@ -180,8 +176,8 @@ def _neighbours(links: Mapping[tuple[int, int], Link], options: BorrowOptions) -
         if link.inliers < options.inliers:
             continue
         forward = np.vstack([np.reshape(link.transform, (2, 3)), [0.0, 0.0, 1.0]])
-        neighbours[link.found].append(_Neighbour(link.asked, link.inliers, forward))
-        neighbours[link.asked].append(_Neighbour(link.found, link.inliers, np.linalg.inv(forward)))
+        neighbours[link.found].append(_Neighbour(link.query, link.inliers, forward))
+        neighbours[link.query].append(_Neighbour(link.found, link.inliers, np.linalg.inv(forward)))
     return {
         photo: sorted(several, key=lambda one: (-one.inliers, one.number))[: options.neighbours]
         for photo, several in neighbours.items()

@@ -214,7 +214,7 @@ def form_groups(
     same = {(first, number) for number, first in first_of.items() if number != first}
     same.update(copy.pair for copy in copies)
     near = {
-        pair for pair, link in links.items() if is_near_duplicate(link, rows[link.asked], rows[link.found], options)
+        pair for pair, link in links.items() if is_near_duplicate(link, rows[link.query], rows[link.found], options)
     }
     if registered is None:
         registered = dict.fromkeys(near, Registered(COPY, None))
@@ -260,9 +260,9 @@ def form_groups(
     return tuple(formed)
 
 
-def is_near_duplicate(link: Link, asked: ImageRow, found: ImageRow, options: DuplicateOptions) -> bool:
+def is_near_duplicate(link: Link, query: ImageRow, found: ImageRow, options: DuplicateOptions) -> bool:
     """Whether each of two linked photos shows nearly all of the other, neither slanted nor stretched."""
-    return min(shown_shares(link, asked, found, options)) >= options.overlap
+    return min(shown_shares(link, query, found, options)) >= options.overlap
 
 
 def groups_table(collection: Collection, groups: Iterable[FoundGroup]) -> str:

@@ -46,7 +46,7 @@ _LINK = np.dtype([("found", "<i8"), ("inliers", "<i4"), ("transform", "<f8", 6)]
 class Link(NamedTuple):
     """Two photos that are verified with each other."""
 
-    asked: int  # image number
+    query: int  # image number
     found: int  # image number
     inliers: int
     transform: tuple[float, ...]  # six: affine map (2, 3) from the query photo to the found one, by rows, in units of
@@ -55,7 +55,7 @@ class Link(NamedTuple):
     @property
     def pair(self) -> tuple[int, int]:
         """The two image numbers, ascending."""
-        return min(self.asked, self.found), max(self.asked, self.found)
+        return min(self.query, self.found), max(self.query, self.found)
 
 
 Asker = Callable[[list[int]], Iterator[tuple[int, list[Link]]]]
@@ -92,7 +92,7 @@ def link_photos(
         for link in found:
             if link.inliers >= min_inliers and there.issuperset(link.pair) and link.pair not in rejected:
                 # Ties: the smaller number, so that the result does not depend on the order.
-                links[link.pair] = max(link, links.get(link.pair, link), key=lambda one: (one.inliers, -one.asked))
+                links[link.pair] = max(link, links.get(link.pair, link), key=lambda one: (one.inliers, -one.query))
 
     with _kept(collection, min_inliers) if keep else nullcontext() as kept:
         asked = set()
@@ -164,13 +164,11 @@ class _LinkFile:
                 yield number, found
 
     def add(self, number: int, found: Iterable[Link]) -> None:
-        """Store the links of a photo."""
         self._new[number] = encode_links(found)
         if time.monotonic() - self._written >= _PAUSE:
             self.write()
 
     def write(self) -> None:
-        """Write additions."""
         if self._new:
             self._catalogue.write(keep_links, self._kind, self._new)
         self._new = {}
@@ -235,9 +233,7 @@ def found_numbers(
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:
-    """Connected components of a graph of numbers, by their smallest numbers. `numbers`: further nodes; those without
-    edges are separate components.
-    """
+    """Connected components of a graph of numbers, and of further nodes without edges, by their smallest numbers."""
     ends = np.array(list(pairs), np.int64).reshape(-1, 2)
     nodes, places = np.unique(np.concatenate([ends.ravel(), np.array(list(numbers), np.int64)]), return_inverse=True)
     one, other = places[: ends.size].reshape(-1, 2).T
@@ -268,7 +264,6 @@ def linking_engine(collection: Collection) -> Engine:
 
 
 def _ask(engine: Engine, number: int) -> list[Link]:
-    """Query with the indexed features of a photo."""
     view = indexed_view(engine.index.images.features(number))
     depth = engine.options.verification.depth
     links: list[Link] = []

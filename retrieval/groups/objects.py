@@ -89,7 +89,7 @@ class PhotoObjects:
             for link in decode_links(number, contents, None if is_own else row.number) or ():
                 other = link.found if is_own else number
                 if other != row.number and link.inliers >= self._options.inliers:
-                    best[other] = max(link, best.get(other, link), key=lambda one: (one.inliers, one.asked))
+                    best[other] = max(link, best.get(other, link), key=lambda one: (one.inliers, one.query))
         for left_out in (catalogue.read(rejected_for, row.number), catalogue.read(hidden_among, list(best))):
             for number in left_out:
                 best.pop(number, None)
@@ -176,7 +176,7 @@ def seen_objects(
         return []
     regions: list[tuple[NDArray[np.float32], list[int], int]] = []
     for link in links:
-        other = rows.get(link.found if link.asked == row.number else link.asked)
+        other = rows.get(link.found if link.query == row.number else link.query)
         region = _region(link, row, other) if other is not None else None
         if region is None or other is None:
             continue
@@ -201,7 +201,7 @@ def _region(link: Link, row: ImageRow, other: ImageRow) -> NDArray[np.float32] |
         return None
     # Maps of links are in units of the longer sides, with the corner of the top-left pixel at (0, 0).
     matrix = np.vstack([np.array(link.transform, np.float64).reshape(2, 3), [0.0, 0.0, 1.0]])
-    if link.asked == row.number:
+    if link.query == row.number:
         determinant = float(matrix[0, 0] * matrix[1, 1] - matrix[0, 1] * matrix[1, 0])
         if not isfinite(determinant) or abs(determinant) < 1e-9:
             return None

@@ -58,16 +58,16 @@ class Registered(NamedTuple):
     derived: int | None  # number of the one that is a part, or has a rim
 
 
-def shown_shares(link: Link, asked: ImageRow, found: ImageRow, options: DuplicateOptions) -> tuple[float, float]:
+def shown_shares(link: Link, query: ImageRow, found: ImageRow, options: DuplicateOptions) -> tuple[float, float]:
     """Parts of two linked photos, by area, that the other shows; zero if the map between them is no similarity."""
-    if link.inliers < options.share * min(asked.features, found.features):
+    if link.inliers < options.share * min(query.features, found.features):
         return 0.0, 0.0
     affine = np.array(link.transform).reshape(2, 3)
     scales = np.linalg.svd(affine[:, :2], compute_uv=False)
     if not scales[1] > 0 or scales[0] > options.stretch * scales[1]:
         return 0.0, 0.0
     width, height = found.width or 1, found.height or 1
-    outline = (_box(asked) @ affine[:, :2].T + affine[:, 2]) * max(width, height) - 0.5
+    outline = (_box(query) @ affine[:, :2].T + affine[:, 2]) * max(width, height) - 0.5
     shared = abs(area(clip_polygon(outline, width, height)))
     return shared / max(abs(area(outline)), 1e-12), shared / (width * height)
 
@@ -81,23 +81,21 @@ def register_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[tuple[int, int], Registered]:
-    """Find linked photos that are one picture, a part of one, or one with a rim, by their thumbnails. Photos that
-    cannot be read are ignored.
-    """
+    """Find linked photos that are one picture, a part of one, or one with a rim, by their readable thumbnails."""
     wanted = []
     for link in links:
-        shares = shown_shares(link, rows[link.asked], rows[link.found], options)
+        shares = shown_shares(link, rows[link.query], rows[link.found], options)
         if max(shares) >= options.overlap:
             wanted.append((link, shares))
     places = {number: (rows[number].path, rows[number].sha256) for link, _ in wanted for number in link.pair}
     tasks = (
-        partial(_compare, places[link.asked], places[link.found], link.transform, shares, cache, options)
+        partial(_compare, places[link.query], places[link.found], link.transform, shares, cache, options)
         for link, shares in wanted
     )
     related = {}
     for done, ((link, _), kind) in enumerate(zip(wanted, run(tasks, workers, batch=8), strict=True), start=1):
         if kind is not None:
-            which = {0: link.asked, 1: link.found, None: None}[kind[1]]
+            which = {0: link.query, 1: link.found, None: None}[kind[1]]
             related[link.pair] = Registered(kind[0], which)
         if progress is not None:
             progress(STEP, done, len(wanted))

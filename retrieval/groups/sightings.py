@@ -29,9 +29,7 @@ def see_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[int, PhotoLook]:
-    """Return the looks of photos, by number, without blank and unreadable photos. `rows`: the photos. Of photos with
-    the same content only the first is read.
-    """
+    """Return the looks of photos, by number, without blank and unreadable ones, and only one of equal files."""
     # Do not hold the rows of a large collection.
     wanted: dict[str, tuple[int, Callable[[], PhotoLook | None]]] = {}
     for row in rows:

@@ -73,7 +73,7 @@ def read_changes(
                 if moved is not None:
                     moved[change.address] = change.moved_to
         if len(wanted) + len(gone) >= MOST_CHANGED:
-            notes.append(f"{address} tells of more than {MOST_CHANGED:,} manifests: only the newest changes count.")
+            notes.append(f"{address} lists more than {MOST_CHANGED:,} manifests: only the newest changes count.")
             break
     stream.until = until
     stream.left = {one: None for one in (*wanted, *stream.left) if one not in gone}

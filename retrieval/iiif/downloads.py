@@ -157,7 +157,7 @@ class _Run:
         self._streams[address] = stream
         if not stream.left:
             since = f" since {stream.until:%Y-%m-%d %H:%M:%S} UTC" if stream.until else ""
-            self.notes.append(f"{address} tells of nothing to fetch{since}.")
+            self.notes.append(f"{address} lists nothing to fetch{since}.")
         self.add(stream.left)
 
     def settle(self, address: str, members: Iterable[str] = (), is_done: bool = True) -> None:
@@ -282,7 +282,6 @@ def _fetch_pages(
     counted: list[int],
     tell: Progress,
 ) -> None:
-    """Fetch the missing pictures of a manifest."""
     assert download.folder is not None
     _remove_leftovers(download.folder)
     state = _DownloadState.read(download.folder)
@@ -408,7 +407,7 @@ def _picture(page: ManifestPage) -> str:
 
 
 def _names(address: str) -> tuple[str, str]:
-    """Names of the folder of a manifest, by its address: the host, and what tells it from others there.
+    """Names of the folder of a manifest, by its address: the host, and a hash or a part of the address.
 
     >>> _names("https://Example.org/iiif/ark:/12148/b%C3%BCch/manifest.json")
     ('example.org', 'büch-e5dc2f48')

@@ -201,7 +201,7 @@ def _is_protected(resource: Mapping[str, Any], depth: int = 0) -> bool:
 
 def _sections(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Labels of the ranges that each canvas is in, by its identifier."""
-    told: dict[str, dict[str, None]] = {}
+    labels_of: dict[str, dict[str, None]] = {}
     left: list[tuple[Any, str, bool]] = [(one, "", True) for one in as_list(document.get("structures"))]
     for _ in range(_MOST_NODES):
         if not left:
@@ -214,9 +214,9 @@ def _sections(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         if isinstance(one, dict) and _kind(one) == "Range":
             own = _joined(_texts(one.get("label")))
             left += [(part, own, False) for key in ("items", "canvases", "members") for part in as_list(one.get(key))]
-        elif label and address and not is_top and len(told.setdefault(address, {})) < _MOST_VALUES:
-            told[address].setdefault(label)
-    return {canvas: tuple(sorted(labels)) for canvas, labels in told.items()}
+        elif label and address and not is_top and len(labels_of.setdefault(address, {})) < _MOST_VALUES:
+            labels_of[address].setdefault(label)
+    return {canvas: tuple(sorted(labels)) for canvas, labels in labels_of.items()}
 
 
 def _members(document: Mapping[str, Any]) -> Iterator[str]:

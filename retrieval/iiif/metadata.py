@@ -25,21 +25,17 @@ Values = dict[str, tuple[str, ...]]
 
 
 def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
-    """Store metadata of manifests for the photos of their pages. Title, date and tags are set once, when a page is
-    added, because people may edit them. Other columns follow the manifest.
+    """Store metadata of fetched manifests for the photos of their pages.
 
-    Parameters
-    ----------
-    collection : Collection
-    folders : iterable of Path
-        Of manifests that were fetched.
+    Title, date and tags are set once, when a page is added, because people may edit them. Other columns follow the
+    manifest.
     """
     known = collection.catalogue.known()
     for folder in folders:
-        told = manifest_in(folder)
-        if told is None:
+        stored = manifest_in(folder)
+        if stored is None:
             continue
-        address, manifest, pages = told
+        address, manifest, pages = stored
         of_photo: dict[int, Values] = {}
         labels: dict[str, str] = {}
         order = {page.canvas: number for number, page in enumerate(manifest.pages, 1)}
@@ -51,18 +47,7 @@ def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
 
 
 def keep_values(collection: Collection, of_photo: Mapping[int, Values], labels: dict[str, str], mark: str) -> None:
-    """Store values of photos, except fields of photos that have the marking column: those were stored before.
-
-    Parameters
-    ----------
-    collection : Collection
-    of_photo : mapping of int to dict
-        Values by number, and by key.
-    labels : dict of str to str
-        How columns are written.
-    mark : str
-        The marking column, which all photos of manifests have.
-    """
+    """Store values of photos by number and key, except fields of photos that have the marking column."""
     earlier = collection.catalogue.read(values_by_number, list(of_photo), None)
     changed: dict[int, Values] = {}
     for number, values in of_photo.items():

@@ -19,9 +19,7 @@ class RobotRules:
     delay: float = 0.0  # seconds between requests
 
     def allows(self, target: str) -> bool:
-        """Whether a path with its query is allowed: the longest pattern counts, and of equally long ones the one that
-        allows.
-        """
+        """Whether a path with its query is allowed: the longest pattern counts, of equals the one that allows."""
         target = _plain(target)
         matching = ((len(pattern), allowed) for pattern, allowed in self.rules if _matches(pattern, target))
         return max(matching, default=(0, True))[1]

@@ -19,7 +19,7 @@ from index.errors import CairnError
 from retrieval.impressions.residual import INKED, bare_around, line_width
 
 CLOCKS = ("breaks", "widths")
-"""What tells the age: breaks, of woodcuts; or widths of lines, of engravings."""
+"""Signs of age: breaks, of woodcuts; or widths of lines, of engravings."""
 LEVEL = 0.9
 """Share of the probability that intervals hold."""
 
@@ -142,13 +142,9 @@ def sample_clock(
 
 
 def overrule(samples: NDArray[np.float64], before: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-    """Samples (R, N) in which of each pair of impressions the first is earlier, as somebody says: where it is not, both
-    move to their mean.
+    """Change samples (R, N) so that the first of each pair is earlier: where it is not, both move to their mean.
 
-    Raises
-    ------
-    CairnError
-        Pairs contradict each other.
+    Raises CairnError if the pairs contradict each other.
     """
     graph: dict[int, set[int]] = {}
     for earlier, later in before:

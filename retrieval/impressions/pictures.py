@@ -1,6 +1,4 @@
-"""Pictures of impressions in one frame: one over the other in two colours, what only one of them has, and where lines
-are broken.
-"""
+"""Pictures of impressions in one frame: an overlay in two colours, what only one has, and broken lines."""
 
 import cv2
 import numpy as np
@@ -25,9 +23,7 @@ def overlay(first: AlignedImpression, second: AlignedImpression) -> NDArray[np.u
 def residual_map(
     first: AlignedImpression, second: AlignedImpression, residual: ImpressionResidual
 ) -> NDArray[np.uint8]:
-    """Draw what only one of two impressions has in its colour, what both have in pale grey; what is not compared is
-    grey.
-    """
+    """Draw what only one of two impressions has in its colour, common parts in pale grey, others in grey."""
     both = 1 - _PALE * np.maximum(first.ink, second.ink)
     drawn = np.repeat(np.rint(255 * both)[..., None], 3, 2).astype(np.uint8)
     drawn[~(first.region & second.region)] = 225

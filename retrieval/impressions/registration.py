@@ -22,7 +22,7 @@ _MOST_SHIFT = 0.03  # of the frame's longer side: a polynomial that bends more h
 _ROBUST = 0.25  # of ink: a pixel that differs by more counts less, as at a break
 _FEWEST, _MOST = 500, 60_000  # pixels that polynomials are fitted to
 _CLOSE = 0.06  # of the longer side: paper and ink are the lightest and darkest within so many pixels
-_LEAST_CONTRAST = 0.5  # of that of the picture's inked parts: where there is no ink, the paper's grain is none
+_LEAST_CONTRAST = 0.5  # share of the contrast of inked parts: where there is no ink, the paper's grain has less
 
 
 def ink_of(grey: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -1,8 +1,8 @@
 """What one impression has and another lacks once both are in one frame, and whether one block has printed both.
 
 Wear takes ink away and leaves all other lines at their places, to a fraction of their width. Who cuts a block after
-another one sets each line a little off, however careful the copy. So what is missing tells of wear, and how far lines
-are displaced, once the paper's stretch is taken out, tells blocks apart.
+another one sets each line a little off, however careful the copy. So missing parts show wear, and how far lines
+are displaced, once the paper's stretch is taken out, distinguishes blocks.
 """
 
 from dataclasses import dataclass

@@ -57,7 +57,7 @@ from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.listing import lies_below
 
 SUCCESSOR = {"faiss": "ivf"}
-"""What takes the place of a search that earlier versions took unless they were told otherwise."""
+"""Replaces the default search of earlier versions."""
 
 
 @dataclass
@@ -103,8 +103,6 @@ def retrain(
 
 
 class _Retraining:
-    """One run of `retrain`."""
-
     def __init__(
         self, collection: Collection, options: RetrainOptions, workers: int, tell: Progress, report: RetrainReport
     ) -> None:
@@ -130,7 +128,6 @@ class _Retraining:
         self.report.images = len(self.images)
 
     def run(self) -> None:
-        """Retrain, resuming an earlier run."""
         # Results of an earlier run are valid while the collection has the vocabulary that it had then.
         before = self.collection.vocabulary_folder.name
         plan = {

@@ -392,7 +392,6 @@ class _Backup:
                 yield path
 
     def _place(self, path: Path) -> Path:
-        """Path of a file of the collection in the backup."""
         return self.target / path.relative_to(self.source)
 
     def _temporary(self, name: str, leaving: contextlib.ExitStack) -> Path:

@@ -69,9 +69,7 @@ _SQLITE = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")
 
 
 def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress | None = None) -> CheckReport:
-    """Read and verify every file of a collection. `catalogue`: SQLAlchemy address; by
-    default the SQLite file in the folder.
-    """
+    """Read and verify every file of a collection, with the catalogue at an address, or its SQLite file."""
     start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):
         raise CairnError(
@@ -90,8 +88,6 @@ def check_collection(folder: Path, *, catalogue: str | None = None, progress: Pr
 
 
 class _Check:
-    """One run of `check_collection`."""
-
     def __init__(self, findings: Findings, address: str | None) -> None:
         self.findings = findings
         self.folder = findings.folder
@@ -101,7 +97,6 @@ class _Check:
         self.database: Database | None = None
 
     def run(self) -> None:
-        """Check everything."""
         self._read_seal()
         self._check_catalogue()
         if self.address is None:
@@ -123,7 +118,6 @@ class _Check:
         self._note_others(vocabulary)
 
     def close(self) -> None:
-        """Close the connections."""
         if self.catalogue is not None:
             self.catalogue.close()
         if self.database is not None:
@@ -157,7 +151,7 @@ class _Check:
             self.findings.damage(
                 FILE,
                 "The catalogue is missing.",
-                f"Run cairn repair {self.folder}, which makes it anew from the segments; or restore it from a copy, or "
+                f"Run cairn repair {self.folder}, which makes it from the segments; or restore it from a copy, or "
                 "give its address with --catalogue, if it is in another database.",
             )
             return
@@ -288,7 +282,7 @@ class _Check:
             elif _SET_ASIDE.fullmatch(name):
                 self.findings.note(f"{name} is a damaged catalogue that was set aside; it may be deleted.")
             else:
-                self.findings.note(f"{name} is none of the collection's files.")
+                self.findings.note(f"{name} is not one of the collection's files.")
         if self.catalogue is not None:
             orphans = []
             with contextlib.suppress(ForeignValue):  # reported
@@ -297,5 +291,5 @@ class _Check:
                 foreign = has_foreign_photos(orphan, self.catalogue)
                 what = f"{left}; cairn index removes it"
                 if foreign:
-                    what = "none of the collection's: it holds photos that the catalogue has never had"
+                    what = "not one of the collection's: it holds photos that the catalogue has never had"
                 self.findings.note(f"{SEGMENTS}/{orphan.name} is {what}.")

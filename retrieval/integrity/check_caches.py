@@ -20,9 +20,7 @@ _TILES = re.compile(rf"{CACHE}/{TILES}/[0-9a-f]{{64}}\.zip")
 
 
 def check_caches(findings: Findings, address: str | None) -> None:
-    """Check all caches of a collection, last: values derived from the postings are compared with them if everything
-    else is sound.
-    """
+    """Check all caches, last: those of postings are compared with these if everything else is sound."""
     _check_statistics(findings, address)
     _check_augmentation(findings)
     _check_global(findings)
@@ -96,7 +94,9 @@ def _check_groups(findings: Findings) -> None:
     findings.was_read(1, path.stat().st_size)
     if whole is False and groups_are_whole(path) is False:
         findings.damage(
-            GROUPS, "The groups are not what was written.", f"Run cairn group {findings.folder}, which finds them anew."
+            GROUPS,
+            "The groups are not what was written.",
+            f"Run cairn group {findings.folder}, which makes them.",
         )
     elif whole is None:
         findings.note(f"{GROUPS} has no checksum, as an earlier version wrote it: cairn group writes one.")

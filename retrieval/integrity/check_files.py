@@ -14,9 +14,7 @@ from retrieval.integrity.report import Findings, size_of
 
 
 def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) -> dict[str, str | None]:
-    """Check options, descriptor and vocabulary; return the fingerprints of `vocabulary` and `descriptor`, None if
-    missing or damaged.
-    """
+    """Check options, descriptor and vocabulary; return the fingerprints of `vocabulary` and `descriptor`, or None."""
     if seal is not None:
         _compare_with_seal(findings, seal, vocabulary)
     fingerprints = {"vocabulary": None, "descriptor": _check_descriptor(findings, vocabulary)}
@@ -105,7 +103,7 @@ def _check_vocabulary(findings: Findings, seal: Seal | None, name: str) -> str |
         return fingerprint
     if folder.is_dir():
         for other in sorted({f"{name}/{path.name}" for path in folder.iterdir()} - seal.files.keys()):
-            findings.note(f"{other} is none of the collection's files.")
+            findings.note(f"{other} is not one of the collection's files.")
     if any(one.file.startswith(f"{name}/") for one in findings.report.damaged):
         return None
     return str(load_json(folder / META_FILE)["fingerprint"])

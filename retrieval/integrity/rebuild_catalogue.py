@@ -114,7 +114,7 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
     if file.exists():
         notes.append(f"The damaged catalogue was set aside as {FILE}.damaged-N: delete it when it is no longer needed.")
     revision = _restore(folder, temporary)
-    how, lapses = "made anew from the segments", [NOTHING_LEFT]
+    how, lapses = "made again from the segments", [NOTHING_LEFT]
     if revision is not None:
         when = datetime.datetime.fromtimestamp((folder / SNAPSHOT).stat().st_mtime).isoformat(" ", "seconds")
         how, lapses = "restored from its snapshot and the segments", [OLDER] if revision < written else []
@@ -149,7 +149,7 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
         guessed = _choose_signature(folder, catalogue)
         if guessed:
             notes.append(
-                f"Signatures of features are taken to be {guessed}: give them anew with cairn retrain."
+                f"Signatures of features are taken to be {guessed}: set them again with cairn retrain."
                 if guessed != NONE
                 else "Features have no signatures: give them some with cairn retrain --signature."
             )

@@ -77,7 +77,7 @@ def rewrite_segments(
 
 
 def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int]) -> str:
-    """Rewrite a segment of which only the notes are damaged, and replace it; return its new name."""
+    """Rewrite a segment whose notes alone are damaged, and replace it; return its new name."""
     old = collection.folder / SEGMENTS / row.folder
     readable = open_segment(old, with_notes=False)
     images = readable.some_images(np.arange(readable.images))

@@ -95,7 +95,7 @@ def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> t
             found, partial = _copy_rows(database, temporary / FILE)
             written = max(found or 0, (seal.revision or 0) if seal is not None else 0)
             whole: bool | None = None
-            how, lapses, notes = "made anew from the segments", [NOTHING_LEFT], []
+            how, lapses, notes = "made again from the segments", [NOTHING_LEFT], []
             if found is not None:
                 whole = rows_fit(folder, temporary, by_identity=False) and not partial
                 how = "restored from its rows that can be read and the segments"

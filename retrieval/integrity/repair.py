@@ -115,8 +115,6 @@ _MADE_AGAIN = {
 
 
 class _Repair:
-    """One run of `repair_collection`."""
-
     def __init__(self, folder: Path, address: str | None, report: RepairReport, features: Path | None) -> None:
         self.folder = folder
         self.address = address
@@ -178,7 +176,7 @@ class _Repair:
             except CollectionLocked as error:
                 self.report.notes.append(f"What photos borrow is left as it is. {error}")
             else:
-                self._done(AUGMENTATION, "emptied: cairn group lets photos borrow anew")
+                self._done(AUGMENTATION, "emptied: cairn group lets photos borrow again")
         for one in found.damaged:
             path = self.folder / one.file
             if one.file == GROUPS:
@@ -319,7 +317,7 @@ class _Repair:
             self._done(f"{SEGMENTS}/{row.folder}/{name}", "made again from the other files of the segment")
         if bad == [f"{NOTES}.npy"] and load_array(folder / "image_numbers.npy").tolist() == numbers:
             name = rewrite_notes(collection, row, numbers)
-            self._done(f"{SEGMENTS}/{row.folder}/{bad[0]}", f"written anew: the segment is {SEGMENTS}/{name} now")
+            self._done(f"{SEGMENTS}/{row.folder}/{bad[0]}", f"written again: the segment is {SEGMENTS}/{name} now")
             return True
         return not bad
 

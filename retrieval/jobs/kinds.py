@@ -81,20 +81,7 @@ class JobKind(BaseModel):
         return ""
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
-        """Arguments after the collection in the command line.
-
-        Parameters
-        ----------
-        collection : Path
-            Its folder.
-        roots : sequence of Path
-            Folders below which photos may be taken.
-
-        Raises
-        ------
-        OutsideError
-            Photos would be taken from elsewhere.
-        """
+        """Arguments after the collection in the command line; raises OutsideError for photos elsewhere."""
         return []
 
     def command(
@@ -362,12 +349,12 @@ def needs_nothing(kind: str) -> bool:
     return True
 
 
-def read(kind: str, told: str) -> JobKind:
+def read(kind: str, arguments: str) -> JobKind:
     """Make a job from its stored arguments; raises UnreadableError if they are invalid."""
     if kind not in KINDS:
         raise UnreadableError("There is no such kind of job.")
     try:
-        return KINDS[kind].model_validate_json(told)
+        return KINDS[kind].model_validate_json(arguments)
     except ValidationError:
         raise UnreadableError("The options of this job are not valid: start it again.") from None
 

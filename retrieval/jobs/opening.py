@@ -64,7 +64,6 @@ def _open(served: str, find: Callable[[str], Path], roots: Sequence[Path]) -> Qu
 
 
 def _machine() -> str:
-    """Identity of this machine."""
     with contextlib.suppress(OSError, ValueError):
         text = _MACHINE.read_text("ascii").strip()
         if re.fullmatch("[0-9a-f]{32}", text):  # images of containers have other contents, or no such file

@@ -50,23 +50,10 @@ _KILLED = said("The process was killed, most likely because there was not enough
 class Queue:
     """Jobs that wait, run, and have ended. Any thread may use it.
 
-    Parameters
-    ----------
-    file : Path or CairnError
-        SQLite file, which is created with the first job; or the error for adding a job, if there can be no file.
-    find : callable
-        Returns the folder of a collection by its name in jobs; raises CairnError if the queue does not serve it.
-    roots : sequence of Path
-        Folders below which photos may be taken.
-
-    Attributes
-    ----------
-    after : list of callable
-        Each is called with a job that has ended, in a separate thread.
-    version : int
-        Rises with each change.
-    hosts : tuple of str
-        That jobs may ask for pages although their addresses are not public.
+    `file` is the SQLite file, which is created with the first job, or the error for adding a job if there can be no
+    file. `find` returns the folder of a collection by its name in jobs. Photos are only taken from below `roots`.
+    `after` lists functions that are called, in a separate thread, with a job that has ended. `version` rises with each
+    change. `hosts` may be fetched from although their addresses are not public.
     """
 
     def __init__(self, file: Path | CairnError, find: Callable[[str], Path], roots: Sequence[Path] = ()) -> None:
@@ -133,22 +120,7 @@ class Queue:
         return self._catalogues.get(collection)
 
     def add(self, collection: str, work: JobKind) -> QueuedJob:
-        """Queue a job; if an identical one is waiting, return that.
-
-        Parameters
-        ----------
-        collection : str
-            Name of its collection.
-        work : JobKind
-            The job.
-
-        Raises
-        ------
-        OutsideError
-            Photos are outside the roots.
-        CairnError
-            There is no such collection, or the queue's file cannot be written.
-        """
+        """Queue a job, and return it, or an identical one that is waiting."""
         work.options(self.find(collection), self.roots)
         arguments = work.model_dump_json()
         with self._change():
@@ -159,14 +131,7 @@ class Queue:
             return self.job(number)
 
     def jobs(self, collection: str | None = None, ended: int | None = None) -> list[QueuedJob]:
-        """List the jobs of a collection, or of all, in the order in which they were added.
-
-        Parameters
-        ----------
-        collection : str, optional
-        ended : int, optional
-            Number of ended jobs to list, the latest ones; None: all stored ones.
-        """
+        """List the jobs of a collection, or of all, as they were added, with only the last `ended` ones."""
         return [self._job(row) for row in self._store.rows(collection, ended)]
 
     def job(self, number: int) -> QueuedJob:
@@ -183,13 +148,7 @@ class Queue:
         )
 
     def pause(self, number: int) -> None:
-        """Suspend a running job, or let a waiting one wait until `resume`.
-
-        Raises
-        ------
-        CairnError
-            It has ended, another server runs it, or the system does not support it.
-        """
+        """Suspend a running job, or let a waiting one wait until `resume`."""
         with self._change():
             job = self.job(number)
             child = self._children.get(number)
@@ -213,13 +172,7 @@ class Queue:
                 raise CairnError("The job is not paused.")
 
     def cancel(self, number: int) -> None:
-        """End a job cleanly, without undoing its work; after `PATIENCE` seconds it is killed.
-
-        Raises
-        ------
-        CairnError
-            It has ended, or another server runs it.
-        """
+        """End a job cleanly, without undoing its work; after `PATIENCE` seconds it is killed."""
         with self._change():
             job = self.job(number)
             if job.state in ENDED:

@@ -54,27 +54,16 @@ class Child:
     server's terminal. The group stays in the session of the server: if that dies, the system wakes paused processes,
     and ends them. Others notice that their parent is gone.
 
-    Parameters
-    ----------
-    command : sequence of str
-        Arguments of ``cairn``.
-    told : callable
-        Called, in another thread, whenever the command reports progress.
-    parts : mapping of str to float
-        Steps of the command in order, and their approximate parts of its time; empty: unknown.
-
-    Raises
-    ------
-    OSError
-        No process can be begun.
+    `reported` is called, in another thread, when the command reports progress. `parts` are its steps in order,
+    and their approximate parts of its time.
     """
 
     def __init__(
-        self, command: Sequence[str], told: Callable[[], None], parts: Mapping[str, float] = MappingProxyType({})
+        self, command: Sequence[str], reported: Callable[[], None], parts: Mapping[str, float] = MappingProxyType({})
     ) -> None:
         self.reached = Reached()
         self._parts, self._fractions = parts, dict[str, float]()
-        self._told = told
+        self._reported = reported
         self._pace = Pace()
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         environment = dict(os.environ)
@@ -195,7 +184,7 @@ class Child:
                     self._pace.tell(report.done)
                 elif share >= _BEGUN:
                     self._pace.tell(int(_FINE * share))
-                self._told()
+                self._reported()
 
 
 def threads() -> int:

@@ -87,12 +87,9 @@ class JobRow:
 
 
 class Store:
-    """Rows of jobs. Threads and processes may share its file; it is created with the first row.
+    """Rows of jobs in an SQLite file, created with the first row. Threads and processes may share it.
 
-    Parameters
-    ----------
-    file : Path or CairnError
-        The SQLite file; or the error why there can be none: then the list is always empty.
+    With an error in place of the file, the list is always empty.
     """
 
     def __init__(self, file: Path | CairnError) -> None:
@@ -109,13 +106,7 @@ class Store:
         self._engine.dispose()
 
     def add(self, **values: Any) -> int:
-        """Add a job; return its number. The oldest ended ones are deleted if there are too many.
-
-        Raises
-        ------
-        CairnError
-            The file cannot be written.
-        """
+        """Add a job; return its number. The oldest ended ones are deleted if there are too many."""
         with self._transaction() as connection:
             _METADATA.create_all(connection)
             kept = sa.select(_JOBS.c.id).where(_of(values["collection"]), _JOBS.c.state.in_(ENDED))
@@ -222,7 +213,6 @@ def _examine(connection: sa.Connection) -> None:
 
 
 def _objects(connection: sa.Connection) -> set[str]:
-    """SQL of all tables, indexes and other objects."""
     rows = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_schema")
     return {" ".join(" ".join(map(str, one)).split()) for one in rows}
 
@@ -255,7 +245,6 @@ def _written(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_row(row: Mapping[Any, Any]) -> JobRow:
-    """Return a row without malformed values."""
     values = dict(row)
     is_sound = values["id"] > 0 and values["state"] in STATES
     for name in ("kind", "collection", "told", "state", "added"):

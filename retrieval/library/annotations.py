@@ -59,25 +59,12 @@ def annotation_page(
     tell: Progress,
     address_of: Callable[["Photo"], str] | None = None,
 ) -> dict[str, Any]:
-    """Make annotations of the matches within groups.
+    """Make an ``AnnotationPage``, as JSON-LD, of the matches within groups, from pairs of `pairs_of_groups`.
 
-    Parameters
-    ----------
-    pairs : sequence of (Group, Photo, Photo)
-        From `pairs_of_groups`: the target of an annotation, and its body.
-    compare : callable
-        Matches two photos.
-    tell : callable
-        Called with the number of pairs done.
-    address_of : callable, optional
-        Returns the address of a photo of the same size in pixels. Without it, or if it returns "", a photo from IIIF is
-        identified by its canvas, and another by its name.
-
-    Returns
-    -------
-    dict
-        An ``AnnotationPage``, as JSON-LD. Each item also has: group, inliers, probability, and map, the homography (3
-        rows of 3) that maps points of the target to points of the first body, in the units of their selectors.
+    `address_of` returns the address of a photo of the same size in pixels. Without it, or if it returns "", a photo
+    from IIIF is identified by its canvas, and another by its name. Each item also has: group, inliers, probability, and
+    map, the homography (3 rows of 3) from points of the target to points of the first body, in the units of their
+    selectors.
     """
     items = []
     for done, (group, one, other) in enumerate(pairs, 1):
@@ -95,22 +82,7 @@ def answer_page(
     photo_of: Callable[[str], "Photo | None"],
     address_of: Callable[["Photo"], str] | None = None,
 ) -> dict[str, Any]:
-    """Make annotations of the results of a search: from the box of the query, or all of it, to its region in a photo.
-
-    Parameters
-    ----------
-    answer : Answer
-        Of a search of the collection.
-    photo_of : callable
-        From a name to the photo of the collection, or None.
-    address_of : callable, optional
-        See `annotation_page`.
-
-    Returns
-    -------
-    dict
-        Like that of `annotation_page`, without groups.
-    """
+    """Make annotations of results, from the query or its box to its region in a photo: see `annotation_page`."""
     items, photo_of = [], cache(photo_of)
     for result in answer:
         query = answer.queries[result.query_index]

@@ -134,7 +134,7 @@ class Shown:
     searcher: "Searcher"
     found: "Sequence[tuple[Query, Hit, ImageRow]]"
     query: "Query"
-    asked: "Sequence[QueryImage]"  # whose files may last no longer than these
+    query_images: "Sequence[QueryImage]"  # whose files may last no longer than these
 
 
 class _Drawn:
@@ -317,7 +317,7 @@ class Answer(_Drawn, Sequence[Result]):
 
 def make_answer(
     searcher: "Searcher",
-    asked: "Sequence[QueryImage]",
+    query_images: "Sequence[QueryImage]",
     found: "Sequence[AnsweredQuery]",
     *,
     top: int,
@@ -328,31 +328,9 @@ def make_answer(
 ) -> Answer:
     """Make the answer to some queries: the photos that have something in common with them, the best first.
 
-    Parameters
-    ----------
-    searcher : Searcher
-        Searcher of the queries.
-    asked, found : sequences
-        The query photos, and the result of each, optionally followed by the results of their mirror images.
-    top : int
-        Most photos to report.
-    match_all : bool
-        Whether these must match all queries.
-    wanted : PhotoFilter, optional
-        The filter.
-    passing : ndarray, optional
-        Numbers of the photos that pass it.
-    rejected : sequence of int
-        Numbers of photos marked as no match.
-
-    Returns
-    -------
-    Answer
-
-    Raises
-    ------
-    KeyError
-        A photo was removed from the collection since it was opened.
+    `found` has the result of each query, optionally followed by those of their mirror images. `passing` are the photos
+    that pass the filter `wanted`; `rejected` are marked as no match. Raises KeyError if a photo was removed from the
+    collection since it was opened.
     """
     rankings = searcher.aligned([one.answer for one in found], match_all=match_all, top=top)
     ranked = [
@@ -364,11 +342,11 @@ def make_answer(
     seconds = {step: sum(one.answer.seconds[step] for one in found) for step in ("extract", "search", "verify")}
     seconds["extract"] += sum(one.extract for one in found)
     seconds["total"] = sum(seconds.values())
-    own = {str(one.path) for one in asked}  # a photo of the collection does not count itself as found
+    own = {str(one.path) for one in query_images}  # a photo of the collection does not count itself as found
     answer = Answer(
-        queries=tuple(query_photo(one, other.query) for one, other in zip(asked, found, strict=False)),  # then mirrored
+        queries=tuple(map(query_photo, query_images, (one.query for one in found))),  # without mirrored ones
         results=tuple(
-            _result(place, which % len(asked), found[which].query, hit, row, images.get(hit.number))
+            _result(place, which % len(query_images), found[which].query, hit, row, images.get(hit.number))
             for place, ((which, hit), row) in enumerate(zip(ranked, rows, strict=True), 1)
         ),
         engine=searcher.options.engine,
@@ -387,16 +365,15 @@ def make_answer(
     others = [
         (found[which].query, hit, row) for (which, hit), row in zip(ranked, rows, strict=True) if row.path not in own
     ]
-    vars(answer)["_shown"] = Shown(searcher, others, found[0].query, asked)
+    vars(answer)["_shown"] = Shown(searcher, others, found[0].query, query_images)
     return answer
 
 
-def query_photo(asked: "QueryImage", query: "Query") -> QueryPhoto:
+def query_photo(query_image: "QueryImage", query: "Query") -> QueryPhoto:
     """Return which photo was searched for."""
-    remarks = (
-        query.remarks.sentences() if asked.row is None else ()
-    )  # indexing has reported those of photos of the collection
-    return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box, tuple(remarks))
+    # Indexing has reported the remarks of photos of the collection.
+    remarks = query.remarks.sentences() if query_image.row is None else ()
+    return QueryPhoto(query_image.name, str(query_image.path), query.width, query.height, query.box, tuple(remarks))
 
 
 def _result(

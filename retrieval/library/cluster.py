@@ -24,22 +24,10 @@ _PATIENCE = 10.0  # seconds that a search waits for a lost scheduler
 class ClusterWork:
     """Work of a cluster for a collection: search it in shards, find groups and index photos.
 
-    It connects at first use, so that forked processes make their own connections.
-
-    Parameters
-    ----------
-    address : str
-        Of a Dask scheduler, or ``local:N``.
-    shards : int
-        Number of shards of a collection; 0: two for each worker.
-    storage : str, optional
-        Storage for the collection's files that workers reach; by default the one that the collection names, or its
-        folder.
-
-    Raises
-    ------
-    ClusterError
-        The address is invalid, or Dask is not installed.
+    It connects at first use, so that forked processes make their own connections. The address is that of a Dask
+    scheduler, or ``local:N``; `shards` is 0 for two for each worker; workers read the collection's files from
+    `storage`, by default the one that the collection names, or its folder. Raises ClusterError if the address is
+    invalid, or Dask is not installed.
     """
 
     def __init__(self, address: str, shards: int = 0, storage: str | None = None) -> None:
@@ -132,18 +120,7 @@ class ClusterWork:
 
 
 def join_cluster(address: str | None, shards: int = 0, storage: str | None = None) -> ClusterWork | None:
-    """Join the cluster at an address; None without one.
-
-    Parameters
-    ----------
-    address, shards, storage
-        See `ClusterWork`.
-
-    Raises
-    ------
-    CairnError
-        It cannot be joined, the storage cannot be used, or options of a cluster are given without an address.
-    """
+    """Join the cluster at an address, with the options of `ClusterWork`; None without one."""
     if address is None:
         if shards:
             raise CairnError("{--shards} says how a collection is shared among workers: name some with {--cluster}.")
@@ -172,16 +149,9 @@ def joined(address: str | None, shards: int = 0, storage: str | None = None) -> 
 
 @contextmanager
 def at_work(address: str | None, workers: int, folder: Path) -> Iterator["int | Cluster"]:
-    """Yield a number of processes of this machine, or the cluster at an address.
+    """Yield a number of processes of this machine (0: one for each core), or the cluster at an address.
 
-    Parameters
-    ----------
-    address : str, optional
-        Of the cluster.
-    workers : int
-        Processes; 0: one for each core.
-    folder : Path
-        Where results are written; the workers must see it at the same path.
+    Workers of a cluster must see `folder`, where results are written, at the same path.
     """
     if address is None:
         yield processes(workers)

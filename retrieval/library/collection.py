@@ -327,8 +327,8 @@ class Collection(Decisions):
 
         def search() -> "Answer":
             self._searches.searcher(how)  # report what it lacks before looking up a photo
-            asked = [ask(self.opened, one, within) for one in queries]
-            return self._searches.search(asked, how, wanted=wanted, top=top, match_all=match_all)
+            query_image = [ask(self.opened, one, within) for one in queries]
+            return self._searches.search(query_image, how, wanted=wanted, top=top, match_all=match_all)
 
         with self._lock:
             if features is None:
@@ -446,7 +446,7 @@ class Collection(Decisions):
         Returns
         -------
         Impressions
-            Photos that do not match the reference are told in `left_out`.
+            Photos that do not match the reference are in `left_out`.
 
         Raises
         ------
@@ -502,7 +502,7 @@ class Collection(Decisions):
         Returns
         -------
         PrintClock
-            Photos that do not match the reference are told in `left_out`.
+            Photos that do not match the reference are in `left_out`.
 
         Raises
         ------
@@ -520,8 +520,8 @@ class Collection(Decisions):
             read_clock,
         )
 
-        with self._aligning(photos, reference, box, build(SearchOptions, options), progress) as (asked, found, _):
-            key = clock_key(None if asked.row is None else asked.row.number, asked.box)
+        with self._aligning(photos, reference, box, build(SearchOptions, options), progress) as (query_image, found, _):
+            key = clock_key(None if query_image.row is None else query_image.row.number, query_image.box)
             if decisions is None:
                 followed = self.opened.catalogue.read(kept_decisions, key)
             else:
@@ -552,14 +552,14 @@ class Collection(Decisions):
                 reference = chosen[0]
             if reference is None:
                 raise CairnError("Comparing impressions needs at least two photos.")
-            asked = ask(self.opened, reference, within)
-            rows = rows_beside(self.opened, asked, chosen)
+            query_image = ask(self.opened, reference, within)
+            rows = rows_beside(self.opened, query_image, chosen)
             most = self.opened.options.image.max_pixels
 
             def match(row: ImageRow) -> "Match":
-                return self._steadily(lambda: self._searches.match(asked, row, how))
+                return self._steadily(lambda: self._searches.match(query_image, row, how))
 
-            yield asked, align_photos(asked, rows, match, most_pixels=most, progress=tell), tell
+            yield query_image, align_photos(query_image, rows, match, most_pixels=most, progress=tell), tell
 
     def photos(self, where: PhotoFilter | Mapping[str, Any] | None = None) -> Photos:
         """List photos by name.

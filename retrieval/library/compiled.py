@@ -27,13 +27,7 @@ COMPILED = (
 
 
 def compile_all(tell: Progress | None = None) -> None:
-    """Load all compiled functions; compile missing ones, which takes about a minute on a new machine.
-
-    Parameters
-    ----------
-    tell : callable, optional
-        Called with the step ``compile``, the number of modules done, and their total.
-    """
+    """Load all compiled functions; compile missing ones, which takes about a minute on a new machine."""
     for done, module in enumerate(COMPILED):
         if tell is not None:
             tell("compile", done, len(COMPILED))
@@ -45,5 +39,5 @@ def compile_all(tell: Progress | None = None) -> None:
 if __name__ == "__main__":
     from retrieval.library.progress import progress_bars
 
-    with progress_bars(False, {"compile": "Compiling (modules)"}) as told:
-        compile_all(told)
+    with progress_bars(False, {"compile": "Compiling (modules)"}) as tell:
+        compile_all(tell)

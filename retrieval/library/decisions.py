@@ -358,8 +358,8 @@ class Decisions:
         PhotoNotFound
             There is no such photo; nothing is changed then.
         """
-        asked, numbers = self._asked(query), self._numbers(photos)
-        return self._names(self._write(lambda session: reject(session, asked, numbers)))
+        key, numbers = self._query_key(query), self._numbers(photos)
+        return self._names(self._write(lambda session: reject(session, key, numbers)))
 
     def accept(self, query: "Given", photos: "Given | Iterable[Given]") -> list[str]:
         """Unmark photos as no match of another: see `reject`.
@@ -379,11 +379,11 @@ class Decisions:
         PhotoNotFound
             There is no such photo; nothing is changed then.
         """
-        asked, numbers = self._asked(query), self._numbers(photos)
+        key, numbers = self._query_key(query), self._numbers(photos)
 
         def again(session: Session) -> list[int]:
-            rejected = _rejected(session, asked)
-            take_back(session, asked, numbers)
+            rejected = _rejected(session, key)
+            take_back(session, key, numbers)
             return [number for number in numbers if number in rejected]
 
         return self._names(self._write(again))
@@ -405,8 +405,8 @@ class Decisions:
         PhotoNotFound
             There is no such photo.
         """
-        asked = self._asked(query)
-        return self._names(self.opened.catalogue.read(_rejected, asked))
+        key = self._query_key(query)
+        return self._names(self.opened.catalogue.read(_rejected, key))
 
     # Saved and standing searches
 
@@ -474,8 +474,8 @@ class Decisions:
             raise CairnError("A query needs at least one photo.")
         if within is not None and len(queries) > 1:
             raise CairnError("A box can only be used with one photo: give one photo, or leave the box out.")
-        asked = [ask(self.opened, one, within) for one in queries]
-        elsewhere = [one for one in asked if one.row is None]
+        query_images = [ask(self.opened, one, within) for one in queries]
+        elsewhere = [one for one in query_images if one.row is None]
         if len(elsewhere) > 1:
             raise CairnError(
                 "A saved search can have only one photo that is not in the collection: add the others to "
@@ -486,7 +486,7 @@ class Decisions:
                 **({"photo": one.row.number} if one.row is not None else {"name": Path(one.name).name}),
                 **({"box": list(one.box)} if one.box is not None else {}),
             }
-            for one in asked
+            for one in query_images
         ]
         how = {
             **options,
@@ -642,12 +642,12 @@ class Decisions:
         names = self.opened.catalogue.read(names_of, numbers)
         return [names[number] for number in numbers if number in names]
 
-    def _asked(self, query: "Given") -> int | str:
+    def _query_key(self, query: "Given") -> int | str:
         """Number of the photo of a query, or the SHA-256 of a file."""
         from retrieval.library.given import ask
 
-        asked = ask(self.opened, query)
-        return asked.row.number if asked.row is not None else _content(asked)
+        query_image = ask(self.opened, query)
+        return query_image.row.number if query_image.row is not None else _content(query_image)
 
     def _write(self, change: Callable[[Session], Any]) -> Any:
         """Change the catalogue in one transaction, and seal the collection; return the result of `change`."""
@@ -679,20 +679,20 @@ def _saved(one: saved.StoredSearch) -> SavedSearch:
     )
 
 
-def _rejected(session: Session, asked: int | str) -> list[int]:
-    return rejected_for(session, None, asked) if isinstance(asked, str) else rejected_for(session, asked)
+def _rejected(session: Session, query: int | str) -> list[int]:
+    return rejected_for(session, None, query) if isinstance(query, str) else rejected_for(session, query)
 
 
-def _content(asked: "QueryImage") -> str:
-    return asked.content or hashlib.sha256(asked.path.read_bytes()).hexdigest()
+def _content(query_image: "QueryImage") -> str:
+    return query_image.content or hashlib.sha256(query_image.path.read_bytes()).hexdigest()
 
 
-def _sent(collection: Opened, asked: "QueryImage") -> "SentPhoto":
+def _sent(collection: Opened, query_image: "QueryImage") -> "SentPhoto":
     """Make the stored copy of a query photo that is not in the collection."""
     from retrieval.library.standing import SENT_SIDE, SentPhoto
     from retrieval.photos.decoding import read_colour_sized
     from retrieval.photos.thumbnails import encode_jpeg
 
     options = replace(collection.options.image, max_side=SENT_SIDE)
-    pixels, width, height = read_colour_sized(asked.path, options)
-    return SentPhoto(_content(asked), encode_jpeg(pixels, _QUALITY), max(pixels.shape[:2]) / max(width, height))
+    pixels, width, height = read_colour_sized(query_image.path, options)
+    return SentPhoto(_content(query_image), encode_jpeg(pixels, _QUALITY), max(pixels.shape[:2]) / max(width, height))

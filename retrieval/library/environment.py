@@ -45,56 +45,33 @@ _SECRET_VALUE = re.compile(r"://|@|pass|secret|token", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Environment(Report):
-    """Installation, machine and settings.
+    """Installation, machine and settings."""
 
-    Attributes
-    ----------
-    versions : dict of str to str
-        Of Python, Cairn and its dependencies; None if not installed.
-    not_loaded : dict of str to str
-        Dependencies that cannot be loaded, with reasons.
-    platform : dict of str to str
-        ``system``, ``machine`` and the C library, ``libc``.
-    processor : dict
-        Its ``name``; ``numba``: the target of Numba's compiler; ``numpy_baseline``, ``numpy_found`` and
-        ``numpy_missing``: CPU features that NumPy requires, detected and lacks; ``opencv`` and ``faiss``: features that
-        these were compiled for, or detected.
-    linear_algebra : list of dict
-        For each loaded library of threads or linear algebra: ``file``, ``kind``, ``version``, ``kernel`` (the kind of
-        processor whose code it runs, or None) and ``threads``.
-    cores : dict of str to int
-        ``machine``: all; ``usable``: available to this process; ``opencv``, ``faiss`` and ``numba``: threads.
-    variables : dict of str to str
-        Environment variables that affect results or caches. Values that may be secret are `HIDDEN`.
-    caches : list of dict
-        The owner (``of``), the ``folder`` (None without one), and whether it is ``writable``.
-    process : dict
-        ``umask``, ``locale``, ``time_zone``, ``filesystem_encoding`` and ``output_encoding``; ``decoding``: abilities
-        of the processes that decode photos.
-    """
-
-    versions: dict[str, str | None]
-    not_loaded: dict[str, str]
-    platform: dict[str, str]
+    versions: dict[str, str | None]  # of Python, Cairn and its dependencies; None if not installed
+    not_loaded: dict[str, str]  # dependencies that cannot be loaded, with reasons
+    platform: dict[str, str]  # ``system``, ``machine`` and the C library, ``libc``
+    # its ``name``; ``numba``: the target of Numba's compiler; ``numpy_baseline``, ``numpy_found`` and
+    # ``numpy_missing``: CPU features that NumPy requires, detected and lacks; ``opencv`` and ``faiss``: features that
+    # these were compiled for, or detected
     processor: dict[str, Any]
+    # for each loaded library of threads or linear algebra: ``file``, ``kind``, ``version``, ``kernel`` (the kind of
+    # processor whose code it runs, or None) and ``threads``
     linear_algebra: list[dict[str, Any]]
+    # ``machine``: all; ``usable``: available to this process; ``opencv``, ``faiss`` and ``numba``: threads
     cores: dict[str, int | None]
+    # environment variables that affect results or caches. Values that may be secret are `HIDDEN`
     variables: dict[str, str]
+    # the owner (``of``), the ``folder`` (None without one), and whether it is ``writable``
     caches: list[dict[str, Any]]
+    # ``umask``, ``locale``, ``time_zone``, ``filesystem_encoding`` and ``output_encoding``; ``decoding``: abilities
+    # of the processes that decode photos
     process: dict[str, Any]
 
 
 def describe_environment(collection: Path | None = None) -> Environment:
-    """Describe the installation and the machine. Missing or broken parts are reported, and do not raise.
+    """Describe the installation, the machine, and the cache of a collection, which is not opened.
 
-    Parameters
-    ----------
-    collection : Path, optional
-        Folder of a collection, to report its cache, too. It is not opened.
-
-    Returns
-    -------
-    Environment
+    Missing or broken parts are reported, and do not raise.
     """
     variables = dict(os.environ)  # before libraries add to them
     not_loaded = _load(module for _, module in DISTRIBUTIONS.values() if module)
@@ -112,7 +89,7 @@ def describe_environment(collection: Path | None = None) -> Environment:
         processor=_processor(),
         linear_algebra=_linear_algebra(),
         cores=_cores(),
-        variables=told_variables(variables),
+        variables=reported_variables(variables),
         caches=_caches(collection),
         process={
             "umask": f"{_umask():03o}",
@@ -125,18 +102,8 @@ def describe_environment(collection: Path | None = None) -> Environment:
     )
 
 
-def told_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Select the variables for a report, sorted, and hide values that may be secret.
-
-    Parameters
-    ----------
-    variables : mapping of str to str
-        The environment.
-
-    Returns
-    -------
-    dict of str to str
-    """
+def reported_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Select the environment variables for a report, sorted, and hide values that may be secret."""
     return {
         name: HIDDEN if _may_be_secret(name, value) else value
         for name, value in sorted(variables.items())

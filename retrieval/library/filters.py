@@ -15,18 +15,7 @@ Filter = PhotoFilter
 
 
 def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | None:
-    """Make a filter of its fields.
-
-    Parameters
-    ----------
-    where : PhotoFilter or mapping, optional
-        The fields of a `PhotoFilter`; None leaves a field out.
-
-    Raises
-    ------
-    CairnError
-        A field is unknown, or its value is not understood.
-    """
+    """Make a filter of the fields of a `PhotoFilter`; None leaves a field out."""
     if where is None or isinstance(where, PhotoFilter):
         return where
     if not isinstance(where, Mapping):
@@ -40,28 +29,20 @@ def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | 
     return PhotoFilter(**{key: value for key, value in where.items() if value is not None})
 
 
-def filter_of(asked: Mapping[str, Any]) -> PhotoFilter:
+def filter_of(given: Mapping[str, Any]) -> PhotoFilter:
     """Make a filter from the fields of an address or form.
 
-    Parameters
-    ----------
-    asked : mapping
-        Options of `FieldFilter`, by name; where (KEY=VALUE), as a list of texts; near, as LATITUDE,LONGITUDE,KM;
-        within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and empty values, and other keys,
-        are ignored.
-
-    Raises
-    ------
-    CairnError
-        One of them is not understood.
+    These are options of `FieldFilter`, by name; where (KEY=VALUE), as a list of texts; near, as LATITUDE,LONGITUDE,KM;
+    within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and empty values, and other keys, are
+    ignored.
     """
-    values = {name: asked[name] for name in options_of(FieldFilter) if asked.get(name)}
-    near = asked.get("near")
+    values = {name: given[name] for name in options_of(FieldFilter) if given.get(name)}
+    near = given.get("near")
     try:
         place = Near(*(float(number) for number in near.split(","))) if near else None
     except (ValueError, TypeError):
         raise CairnError("A place is written LATITUDE,LONGITUDE,KM, such as 48.8584,2.2945,10.") from None
-    within = asked.get("within")
+    within = given.get("within")
     try:
         box = Within(*(float(number) for number in within.split(","))) if within else None
     except (ValueError, TypeError):
@@ -70,7 +51,7 @@ def filter_of(asked: Mapping[str, Any]) -> PhotoFilter:
         build(PhotoFilter, values),
         near=place,
         within=box,
-        where=tuple(parse_condition(one) for one in asked.get("where") or ()),
-        hidden=bool(asked.get("hidden")),
-        album=asked.get("album"),
+        where=tuple(parse_condition(one) for one in given.get("where") or ()),
+        hidden=bool(given.get("hidden")),
+        album=given.get("album"),
     )

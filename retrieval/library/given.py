@@ -71,24 +71,11 @@ def several(photo: Given | Iterable[Given]) -> list[Given]:
 
 
 def ask(collection: Collection, photo: Given, box: Iterable[float] | None = None) -> QueryImage:
-    """Resolve an argument to a query photo.
+    """Resolve an argument to a query photo, with a box in pixels of the upright photo.
 
-    Parameters
-    ----------
-    collection : Collection
-        Open.
-    photo : str, int, path-like, bytes, ndarray, PIL.Image.Image or InCollection
-        A name in the collection or a file; a number in the collection; the content of a file; an image, as for
-        `as_image`; or a photo of the collection.
-    box : iterable of four floats, optional
-        x0, y0, x1, y1 in pixels of the upright photo.
-
-    Raises
-    ------
-    PhotoNotFound
-        There is no such photo.
-    CairnError
-        It is not a photo, or the box is invalid.
+    A str or path is a name in the collection or a file; an int a number in the collection; bytes the content of a file;
+    others an image, as for `as_image`, or a photo of the collection. Raises PhotoNotFound, or CairnError if it is not a
+    photo.
     """
     within = as_box(box)
     if isinstance(photo, (bytes, bytearray, memoryview)):
@@ -112,15 +99,7 @@ def ask(collection: Collection, photo: Given, box: Iterable[float] | None = None
 
 
 def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[str] | InCollection") -> ImageRow:
-    """Find a photo of the collection, by name, number or object.
-
-    Raises
-    ------
-    PhotoNotFound
-        There is no such photo.
-    CairnError
-        It has another type.
-    """
+    """Find a photo of the collection, by name, number or object; raises PhotoNotFound."""
     if isinstance(photo, (str, os.PathLike)):
         name = str(os.fspath(photo))
         row = collection.catalogue.read(photo_of_name, name)
@@ -163,12 +142,12 @@ def _from_memory(collection: Collection, content: bytes | bytearray | memoryview
     try:
         path = Path(folder, NAME)
         path.write_bytes(content)
-        asked = ask_with_file(collection, NAME, path, box)
+        query_image = ask_with_file(collection, NAME, path, box)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    weakref.finalize(asked, _remove, folder, os.getpid())
-    return asked
+    weakref.finalize(query_image, _remove, folder, os.getpid())
+    return query_image
 
 
 def _remove(folder: str, process: int) -> None:

@@ -39,7 +39,7 @@ def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progr
 
     with telling(progress, {"check": "Reading (MB)"}) as tell:
         report = check_collection(Path(folder), catalogue=catalogue, progress=tell)
-    return Check(**_told(Check, report))
+    return Check(**_fields_of(Check, report))
 
 
 def repair(
@@ -92,7 +92,7 @@ def repair(
             catalogue=catalogue,
             progress=tell,
         )
-    return Repaired(**_told(Repaired, report))
+    return Repaired(**_fields_of(Repaired, report))
 
 
 def back_up(
@@ -104,11 +104,11 @@ def back_up(
     with telling(progress, {"backup": "Copying (MB)", "check": "Reading (MB)"}) as tell:
         report = make(opened, Path(target), link=link, progress=tell)
     return BackedUp(
-        **_told(BackedUp, report.check) | shared_by(BackedUp, report) | {"seconds": round(report.seconds, 3)}
+        **_fields_of(BackedUp, report.check) | shared_by(BackedUp, report) | {"seconds": round(report.seconds, 3)}
     )
 
 
-def _told(kind: type, report: Any) -> dict[str, Any]:
+def _fields_of(kind: type, report: Any) -> dict[str, Any]:
     """Convert a report to the public form."""
     damaged = tuple(Damage(one.file, one.what, one.remedy) for one in report.damaged)
     return shared_by(kind, report) | {"damaged": damaged, "seconds": round(report.seconds, 3)}

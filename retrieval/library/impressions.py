@@ -235,7 +235,7 @@ class Impressions:
 
 
 def save_files(
-    folder: str | Path, pictures: Mapping[str, NDArray[np.uint8]], name: str, told: Mapping[str, Any], **others: bytes
+    folder: str | Path, pictures: Mapping[str, NDArray[np.uint8]], name: str, facts: Mapping[str, Any], **others: bytes
 ) -> list[Path]:
     """Write pictures, JSON of a name and other files into a folder; raises CairnError if it cannot be written there."""
     into = Path(folder)
@@ -243,7 +243,7 @@ def save_files(
         into.mkdir(parents=True, exist_ok=True)
         for file, pixels in pictures.items():
             save_bytes(into / file, encode_image(pixels))
-        save_json(into / name, dict(told))
+        save_json(into / name, dict(facts))
         for file, content in others.items():
             save_bytes(into / file, content)
     except OSError as error:
@@ -251,20 +251,15 @@ def save_files(
     return [into / file for file in (*pictures, name, *others)]
 
 
-def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any]) -> list[ImageRow]:
+def rows_beside(collection: Collection, query_image: QueryImage, given: Sequence[Any]) -> list[ImageRow]:
     """Return the photos to compare with a reference, each once; the reference may be among the given photos.
 
-    Raises
-    ------
-    PhotoNotFound
-        There is no such photo.
-    CairnError
-        They are too few or too many.
+    Raises CairnError if they are too few or too many.
     """
-    own = asked.row.number if asked.row is not None else None
+    own = query_image.row.number if query_image.row is not None else None
     rows = {}
     for photo in given:
-        if isinstance(photo, (str, os.PathLike)) and asked.row is None and Path(photo) == asked.path:
+        if isinstance(photo, (str, os.PathLike)) and query_image.row is None and Path(photo) == query_image.path:
             continue
         row = row_of(collection, photo)
         if row.number != own:
@@ -289,7 +284,7 @@ class AlignedPhotos:
 
 
 def align_photos(
-    asked: QueryImage,
+    query_image: QueryImage,
     rows: Sequence[ImageRow],
     match: Callable[[ImageRow], Match],
     *,
@@ -297,60 +292,37 @@ def align_photos(
     checked: bool = False,
     progress: Progress | None = None,
 ) -> AlignedPhotos:
-    """Align photos with a reference.
+    """Align photos with a reference, which may have a box; `match` matches the reference with one of them.
 
-    Parameters
-    ----------
-    asked : QueryImage
-        The reference, with a box in it, or without.
-    rows : sequence of ImageRow
-        The other photos.
-    match : callable
-        Matches the reference with one of them.
-    most_pixels : int
-        Of a photo that is read.
-    checked : bool
-        Whether the files of the photos are known to be those that were indexed.
-    progress : callable, optional
-        Told step, done and total.
-
-    Returns
-    -------
-    AlignedPhotos
-
-    Raises
-    ------
-    CairnError
-        The reference cannot be read.
-    NotComparable
-        None of the photos matches it.
+    `checked` says that the files are known to be those that were indexed. Raises NotComparable if no photo matches.
     """
     options = ImageOptions(max_side=_READ, max_pixels=most_pixels)
     try:
-        reference = _read(asked.path, None, options)  # whoever made the query has looked at its content
+        reference = _read(query_image.path, None, options)  # whoever made the query has looked at its content
     except CairnError as error:
-        raise CairnError("{name} cannot be read: {reason}.", name=asked.name, reason=str(error)) from None
+        raise CairnError("{name} cannot be read: {reason}.", name=query_image.name, reason=str(error)) from None
     matched = [(row, found) for row in rows if _agrees(found := match(row))]
     agreeing = {row.number for row, _ in matched}
     left_out = [
-        {"name": row.name or "", "reason": f"it does not match {asked.name}"}
+        {"name": row.name or "", "reason": f"it does not match {query_image.name}"}
         for row in rows
         if row.number not in agreeing
     ]
     if not matched:
         raise NotComparable(
-            "None of the photos matches {name}: choose another {--reference}, or a {--box} in it.", name=asked.name
+            "None of the photos matches {name}: choose another {--reference}, or a {--box} in it.",
+            name=query_image.name,
         )
     outlines = [outline_of(found.query_ellipses) for _, found in matched]
-    frame = frame_around(outlines, reference, asked.box)
+    frame = frame_around(outlines, reference, query_image.box)
     aligned = [align_reference(frame, reference)]
     selected: list[tuple[ImageRow, int]] = []
     for done, ((row, found), outline) in enumerate(zip(matched, outlines, strict=True), start=1):
         # A box is taken at its word.
-        region = aligned[0].region if asked.box is not None else frame.mask(outline)
+        region = aligned[0].region if query_image.box is not None else frame.mask(outline)
         try:
             photo = _read(Path(row.path), None if checked else row.sha256, options)
-            aligned.append(_aligned(frame, aligned[0], photo, found, region, narrow=asked.box is None))
+            aligned.append(_aligned(frame, aligned[0], photo, found, region, narrow=query_image.box is None))
             selected.append((row, found.inliers))
         except CairnError as error:
             left_out.append({"name": row.name or "", "reason": str(error)})
@@ -359,9 +331,9 @@ def align_photos(
     if not selected:
         last = left_out[-1]
         raise NotComparable("{name} cannot be compared: {reason}.", name=last["name"], reason=last["reason"])
-    if asked.box is None:
+    if query_image.box is None:
         frame, aligned = trim_frame(frame, aligned)
-    photos = [_impression(asked.name, str(asked.path), asked.row, None, aligned[0])] + [
+    photos = [_impression(query_image.name, str(query_image.path), query_image.row, None, aligned[0])] + [
         _impression(row.name or "", row.path, row, inliers, one)
         for (row, inliers), one in zip(selected, aligned[1:], strict=True)
     ]

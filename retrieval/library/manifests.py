@@ -69,10 +69,7 @@ def fetch_pages(
 ) -> FetchedPages:
     """Fetch the pages of manifests at the size that a collection reads photos at; `fetcher` is from `open_fetcher`.
 
-    Raises
-    ------
-    CairnError
-        The folder cannot be written to, or nothing can be had of any address.
+    Raises CairnError if the folder cannot be written to, or no address has anything.
     """
     from index.files.rights import make_folders
     from retrieval.collection.layout import STREAMS_KEY
@@ -136,13 +133,7 @@ def _tokens() -> dict[str, str]:
 
 
 def read_addresses(path: str | os.PathLike[str]) -> list[str]:
-    """Read a list of manifests: one address per line; empty lines, and those that begin with ``#``, are ignored.
-
-    Raises
-    ------
-    CairnError
-        It cannot be read, has no address, or a line is no address.
-    """
+    """Read a list of manifests: one address per line; empty lines, and those that begin with ``#``, are ignored."""
     from index.files.reading import open_regular
     from retrieval.iiif.fetching import is_address
 

@@ -104,10 +104,10 @@ class Match(_Drawn):
         if not self.inliers or self._shown is None:
             return False
         try:
-            (_, _, row), (asked,) = self._shown.found[0], self._shown.asked
+            (_, _, row), (query_image,) = self._shown.found[0], self._shown.query_images
             if not refuse_other_content(Path(row.path), row.sha256):
                 return False
-            places = ((asked.path, self.query_ellipses), (Path(row.path), self.photo_ellipses))
+            places = ((query_image.path, self.query_ellipses), (Path(row.path), self.photo_ellipses))
             return all(lies_in_text(path, ellipses[:, :2]) for path, ellipses in places)
         except CairnError:
             return False
@@ -179,33 +179,15 @@ class Match(_Drawn):
         return match_html(self, picture_of(self.query), picture_of(self), self.query.box)
 
 
-def make_match(searcher: "Searcher", asked: "QueryImage", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
-    """Make the match of a query and a photo from a hit.
-
-    Parameters
-    ----------
-    searcher : Searcher
-        Searcher that made the hit.
-    asked : QueryImage
-        The query photo.
-    query : Query
-        Its features.
-    row : ImageRow
-        The other photo.
-    hit : Hit
-        Result for the other photo.
-
-    Returns
-    -------
-    Match
-    """
+def make_match(searcher: "Searcher", query_image: "QueryImage", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
+    """Make the match of a query and a photo from a hit of the searcher."""
     image = searcher.index.images.features(hit.number)
     matches = hit.verification.matches
     frames = decode_geometry(image.columns, matches[:, 1])
     matrix = homography(hit, query, row, image)
     file, page = split_page(row.path)
     match = Match(
-        query=query_photo(asked, query),
+        query=query_photo(query_image, query),
         name=row.name or "",
         path=str(file),
         number=row.number,
@@ -221,15 +203,15 @@ def make_match(searcher: "Searcher", asked: "QueryImage", query: "Query", row: "
         query_ellipses=query.ellipses(hit.view, matches[:, 0]),
         photo_ellipses=frames.ellipses(max(row.width or 1, row.height or 1)),
         page=page,
-        indices=_indices(searcher, asked, query.views[hit.view].frames, matches, image),
+        indices=_indices(searcher, query_image, query.views[hit.view].frames, matches, image),
     )
-    vars(match)["_shown"] = Shown(searcher, [(query, hit, row)], query, [asked])
+    vars(match)["_shown"] = Shown(searcher, [(query, hit, row)], query, [query_image])
     return match
 
 
 def _indices(
     searcher: "Searcher",
-    asked: "QueryImage",
+    query_image: "QueryImage",
     frames: "Frames",
     matches: NDArray[np.integer],
     image: "ImageFeatures",
@@ -237,8 +219,8 @@ def _indices(
     """Rows (N, 2) of matched features in the order of `kept_features`."""
     indices = np.full((len(matches), 2), -1, np.int32)
     indices[:, 1] = places_of(image)[matches[:, 1]]
-    if asked.row is not None and not asked.mirrored:
-        own = searcher.index.images.features(asked.row.number)
+    if query_image.row is not None and not query_image.mirrored:
+        own = searcher.index.images.features(query_image.row.number)
         # The query may have been described again, in another order or within a box: match its features by place.
         kept = decode_geometry(own.columns, np.arange(len(own.words)))
         rows = nearest_frames(frames.at(matches[:, 0]), kept, 2 * CENTRE_ERROR)

@@ -74,15 +74,7 @@ OCCURRENCE_COLUMNS = ("book", "page", "date", "place", "probability", "category"
 
 
 def occurrences_of(collection: Collection, search: StoredSearch, category: str | None = None) -> list[Occurrence]:
-    """Return the results of a saved search, by date.
-
-    Parameters
-    ----------
-    collection : Collection
-    search : StoredSearch
-    category : str, optional
-        Only results of this category; "": those without one.
-    """
+    """Return the results of a saved search, by date: all, or those of a category ("": without one)."""
     finds = {one.number: one for one in collection.catalogue.read(finds_of, search.id)}
     numbers = [number for number, one in finds.items() if category is None or (one.category or "") == category]
     photos = photos_there(collection.catalogue, numbers, cache_of(collection.folder))

@@ -76,9 +76,7 @@ def open(
 
 
 def open_named(folder: Path, *, catalogue: str | None = None, cluster: "ClusterWork | None" = None) -> Collection:
-    """Open a collection without making its path absolute, so that messages name it as the user did. The working folder
-    must not change.
-    """
+    """Open a collection without making its path absolute, for messages; the working folder must not change."""
     refuse_mixture()
     return Collection(Opened.open(folder, catalogue=catalogue), cluster)
 
@@ -155,22 +153,8 @@ def make(
 ) -> Collection:
     """Create a collection with options, or open an existing one, whose own options count once it has a vocabulary.
 
-    Parameters
-    ----------
-    folder : Path
-        Its folder.
-    options : CollectionOptions
-    features, photos, label, values
-        Features of another program: see `create_described`.
-    catalogue : str, optional
-        Address of the catalogue.
-    cluster : ClusterWork, optional
-        Cluster that does the work.
-
-    Raises
-    ------
-    CairnError
-        The folder has other files, or an option names something that does not exist.
+    For features of another program see `create_described`. Raises CairnError if the folder has other files, or an
+    option names something that does not exist.
     """
     if features is None:
         return Collection(Opened.create(folder, options, catalogue=catalogue), cluster)

@@ -235,15 +235,10 @@ class PhotoDate(NamedTuple):
 
 
 def read_clock(found: AlignedPhotos, decisions: ClockDecisions, dates: Mapping[int, PhotoDate]) -> PrintClock:
-    """Read the print clock of photos in one frame, with their dates by numbers.
+    """Read the print clock of photos in one frame, with their dates by numbers; decisions about other photos are
+    ignored.
 
-    Decisions about other photos are ignored.
-
-    Raises
-    ------
-    CairnError
-        Fewer than two are left, they have too few lines in common, or decisions about their order contradict each
-        other.
+    Raises CairnError if fewer than two are left, they have too few lines in common, or decisions contradict each other.
     """
     every = range(len(found.photos))
     out = {place for one in decisions.leave_out for place in _meant(found.photos, one)}
@@ -291,18 +286,16 @@ def read_clock(found: AlignedPhotos, decisions: ClockDecisions, dates: Mapping[i
 def dates_of(collection: Collection, found: AlignedPhotos) -> dict[int, PhotoDate]:
     """Dates of photos in the catalogue, by their numbers."""
     numbers = [one.number for one in found.photos if one.number is not None]
-    told = collection.catalogue.read(values_by_number, numbers, [_TAKEN])
+    stored = collection.catalogue.read(values_by_number, numbers, [_TAKEN])
     return {
         number: PhotoDate(texts[0], source == FROM_FILE)
-        for number, values in told.items()
+        for number, values in stored.items()
         for (source, _), texts in sorted(values.items())  # imported ones last, as they override those of files
     }
 
 
 def clock_key(number: int | None, box: Sequence[float] | None) -> str | None:
-    """Key under which decisions about a reference, or a box in it, are stored; None for a file outside the
-    collection.
-    """
+    """Key under which decisions about a reference, or a box in it, are stored; None outside the collection."""
     within = "" if box is None else "." + ",".join(str(round(value)) for value in box)
     return None if number is None else f"cairn.print_clock.{number}{within}"
 
@@ -316,23 +309,17 @@ def kept_decisions(session: Session, key: str | None) -> ClockDecisions:
         return ClockDecisions()
 
 
-def decisions_of(told: Any) -> ClockDecisions:
+def decisions_of(values: Any) -> ClockDecisions:
     """Make decisions from the result of `to_dict`; raises CairnError, TypeError or ValueError if it is not valid."""
-    if not isinstance(told, Mapping):
+    if not isinstance(values, Mapping):
         raise TypeError("decisions are an object")
-    leave_out, undated, dated = (tuple(told.get(name, ())) for name in ("leave_out", "undated", "dated"))
-    regions, before = (tuple(map(tuple, told.get(name, ()))) for name in ("regions", "before"))
-    return ClockDecisions(str(told.get("clock", CLOCKS[0])), leave_out, undated, dated, regions, before)
+    leave_out, undated, dated = (tuple(values.get(name, ())) for name in ("leave_out", "undated", "dated"))
+    regions, before = (tuple(map(tuple, values.get(name, ()))) for name in ("regions", "before"))
+    return ClockDecisions(str(values.get("clock", CLOCKS[0])), leave_out, undated, dated, regions, before)
 
 
 def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
-    """Replace the names of impressions in decisions by their numbers, as names may change.
-
-    Raises
-    ------
-    CairnError
-        An impression is not among those that are compared.
-    """
+    """Replace the names of impressions in decisions by their numbers, as names may change."""
     numbers: dict[int | str, int | str] = {
         one.name: one.number if one.number is not None else one.name for one in found.photos
     }
@@ -354,13 +341,7 @@ def named_in(found: AlignedPhotos, decisions: ClockDecisions) -> ClockDecisions:
 
 
 def keep_decisions(session: Session, key: str | None, decisions: ClockDecisions) -> None:
-    """Store decisions under a key; the defaults are not stored.
-
-    Raises
-    ------
-    CairnError
-        There is no key.
-    """
+    """Store decisions under a key; the defaults are not stored."""
     if key is None:
         raise CairnError(
             "Decisions are stored with a reference photo that is in the collection: choose one of its photos."

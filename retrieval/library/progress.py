@@ -57,25 +57,10 @@ Telling = bool | Progress | None
 
 @contextmanager
 def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
-    """Yield the callable that a long call reports its progress to, as its caller wishes.
+    """Yield the callable (step, done, total) that a long call reports its progress to.
 
-    Parameters
-    ----------
-    progress : bool or callable, optional
-        True shows bars on a terminal or in a notebook; a callable gets the name of a step, the amount done and the
-        total. By default progress is not reported.
-    titles : mapping of str to str
-        Title of each step.
-
-    Yields
-    ------
-    callable
-        To be called with a step, the amount done and the total.
-
-    Raises
-    ------
-    CairnError
-        `progress` is something else.
+    `progress` is True for bars on a terminal or in a notebook, a callable, or None or False for no report. `titles` has
+    the title of each step.
     """
     if callable(progress):
         yield progress
@@ -91,18 +76,6 @@ def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
     """Show the progress of a command on standard error: bars on a terminal, else a line every half minute.
 
     If another program reads the progress, it is written only for that program, whether `quiet` or not.
-
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    titles : mapping of str to str
-        Title of each step.
-
-    Yields
-    ------
-    callable
-        To be called with a step, the amount done and the total.
     """
     descriptor = asked_for()
     if descriptor is not None:
@@ -126,13 +99,7 @@ def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
 
 
 class Pace:
-    """Rate of a step.
-
-    Parameters
-    ----------
-    clock : callable
-        Gives the time in seconds.
-    """
+    """Rate of a step."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -206,15 +173,7 @@ def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Progress]:
 
 @contextmanager
 def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None) -> Iterator[Progress]:
-    """Print every `EVERY` seconds how far the running step is; nothing for a shorter command.
-
-    Parameters
-    ----------
-    titles : mapping of str to str
-        Title of each step.
-    write : callable, optional
-        Takes a line; by default standard error.
-    """
+    """Print every `EVERY` seconds how far the running step is; nothing for a shorter command."""
     reports = LastReports(titles)
     stop = threading.Event()
     speaker = threading.Thread(target=reports.speak, args=(stop.wait, write or _write), daemon=True)
@@ -227,15 +186,7 @@ def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None)
 
 
 class LastReports:
-    """The last report of each step of a command.
-
-    Parameters
-    ----------
-    titles : mapping of str to str
-        Title of each step.
-    clock : callable
-        Gives the time in seconds.
-    """
+    """The last report of each step of a command."""
 
     def __init__(self, titles: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         self._titles = titles
@@ -270,16 +221,9 @@ class LastReports:
 
 
 class ProgressWriter:
-    """Writes progress for another program: one JSON object per line.
+    """Writes progress for another program to a descriptor, whose reader may have closed it: one JSON object per line.
 
-    Parameters
-    ----------
-    titles : mapping of str to str
-        Title of each step, with its unit.
-    descriptor : int
-        File descriptor to write to. It is no error if its reader has closed it.
-    clock : callable
-        Gives the time in seconds.
+    Titles of steps include their units.
     """
 
     def __init__(self, titles: Mapping[str, str], descriptor: int, clock: Callable[[], float] = time.monotonic) -> None:

@@ -26,27 +26,13 @@ _PHOTOS = 2 * _SCENES  # the same, as photos in groups, estimated from a sample
 
 @dataclass(frozen=True)
 class Sameness:
-    """Estimate of the number of photos that show the same as another.
+    """Estimate of the number of photos that show the same as another."""
 
-    Attributes
-    ----------
-    photos : int
-        Of the collection.
-    looked : int
-        Photos examined: all if they were linked before, else a sample.
-    alike : int
-        Of those: photos that show the same as another.
-    scenes : int or None
-        Number of their groups; None for a sample.
-    enough : bool
-        Whether they most likely suffice to measure an improvement.
-    """
-
-    photos: int
-    looked: int
-    alike: int
-    scenes: int | None
-    enough: bool
+    photos: int  # of the collection
+    looked: int  # photos examined: all if they were linked before, else a sample
+    alike: int  # of those: photos that show the same as another
+    scenes: int | None  # number of their groups; None for a sample
+    enough: bool  # whether they most likely suffice to measure an improvement
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -67,18 +53,7 @@ class Sameness:
 def look(searches: Searches, *, sample: int = SAMPLE, seconds: float = SECONDS) -> Sameness:
     """Estimate the number of photos that show the same as another, from existing links or by searching for a sample.
 
-    Parameters
-    ----------
-    searches : Searches
-        Of an open collection.
-    sample : int
-        Photos to search for, evenly spread; 0 in a collection of fewer than two photos.
-    seconds : float
-        After which no further search begins.
-
-    Returns
-    -------
-    Sameness
+    The sample is spread evenly. No search begins after `seconds`.
     """
     collection = searches.collection
     numbers = collection.catalogue.read(numbers_of, PhotoFilter()).tolist()

@@ -37,14 +37,8 @@ _SEARCHERS, _QUERIES = 16, 8  # sizes of caches
 class Searches:
     """Searches one collection, and matches its photos, with cached searchers and queries.
 
-    It sees the collection as of the last `renew`. It is not thread-safe.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open.
-    cluster : ClusterWork, optional
-        Whose workers search it; this process otherwise.
+    It sees the collection as of the last `renew`. It is not thread-safe. The workers of a cluster, if there is one,
+    search.
     """
 
     def __init__(self, collection: Collection, cluster: "ClusterWork | None" = None) -> None:
@@ -103,7 +97,7 @@ class Searches:
 
     def search(
         self,
-        asked: Sequence[QueryImage],
+        query_images: Sequence[QueryImage],
         options: SearchOptions,
         *,
         wanted: PhotoFilter | None = None,
@@ -111,34 +105,17 @@ class Searches:
         match_all: bool = False,
         within: NDArray[np.integer] | None = None,
     ) -> Answer:
-        """Search for one photo or several, among all photos or those that pass a filter.
+        """Search for one photo or several, among all photos or those that pass a filter, and are `within` some numbers.
 
-        Parameters
-        ----------
-        asked : sequence of QueryImage
-            Query photos. Photos marked as no match of one of them are left out of the answer.
-        options : SearchOptions
-        wanted : PhotoFilter, optional
-            Photos that may be found.
-        top : int
-            Most results.
-        match_all : bool
-            Whether results must match all queries.
-        within : ndarray, shape (n,), integer, optional
-            Numbers of photos that the search is limited to, in addition to the filter.
-
-        Raises
-        ------
-        CairnError
-            A photo cannot be read, or the collection lacks data that the engine needs.
-        CollectionChanged, KeyError
-            The collection has changed: renew, and search again.
+        With `match_all`, results must match all queries. Photos marked as no match of one of them are left out. Raises
+        CairnError if a photo cannot be read, or the collection lacks data that the engine needs; CollectionChanged or
+        KeyError if the collection has changed: renew, and search again.
         """
         if options.mirrored and match_all:
             raise CairnError("{--mirrored} looks for photos that match any of several, and not all.")
         searcher = self.searcher(replace(options, mirrored=False))
         passing = self.collection.catalogue.read(numbers_of, wanted=wanted) if wanted else None
-        hidden, rejected = self._left_out.of(asked)
+        hidden, rejected = self._left_out.of(query_images)
         among: NDArray[np.integer] | None = passing
         if within is not None:
             among = np.asarray(within) if among is None else np.intersect1d(among, within)
@@ -147,7 +124,7 @@ class Searches:
                 found_in = searcher.index.image_numbers if among is None else among
                 among = found_in[~np.isin(found_in, left_out)]
         results = []
-        for one in [*asked, *(mirrored_of(asked) if options.mirrored else ())]:
+        for one in [*query_images, *(mirrored_of(query_images) if options.mirrored else ())]:
             query, seconds = self._query(searcher, one)
             try:
                 answer = searcher.search(query.views, among, region=query.region, top=top, global_row=query.global_row)
@@ -156,7 +133,7 @@ class Searches:
                 query.rest()
         return make_answer(
             searcher,
-            asked,
+            query_images,
             results,
             top=top,
             match_all=match_all,
@@ -166,37 +143,26 @@ class Searches:
         )
 
     def match(
-        self, asked: QueryImage, row: ImageRow, options: SearchOptions, turn: float | None = None, full: bool = True
+        self,
+        query_image: QueryImage,
+        row: ImageRow,
+        options: SearchOptions,
+        turn: float | None = None,
+        full: bool = True,
     ) -> Match:
         """Match a photo with one of the collection, with the geometry that some engines do without.
 
-        Parameters
-        ----------
-        asked : QueryImage
-            The query photo.
-        row : ImageRow
-            The photo of the collection.
-        options : SearchOptions
-            Options of matching; all turns are tried, and the query is not expanded.
-        turn : float, optional
-            Radians at which a search found the query, as in a search this also depends on other photos.
-        full : bool
-            Whether the search looked up all features at that turn.
-
-        Raises
-        ------
-        CairnError
-            The photo cannot be read, or the collection lacks data that the engine needs.
-        CollectionChanged, KeyError
-            The collection has changed: renew, and try again.
+        All turns are tried, and the query is not expanded. `turn` (radians) is that at which a search found the query,
+        as in a search this also depends on other photos, and `full` whether the search looked up all features at that
+        turn. Raises like `search`.
         """
         named = options.engine
         geometric = named if named == BEST else find_engine(named).explained_by or named
         changes: dict[str, Any] = {"expand": "none", "every_turn": True, "mirrored": False}
         searcher = self.searcher(replace(options, engine=geometric, global_descriptors=NO_GLOBAL, **changes))
         if options.mirrored:
-            (asked,) = mirrored_of([asked])
-        query, _ = self._query(searcher, asked)
+            (query_image,) = mirrored_of([query_image])
+        query, _ = self._query(searcher, query_image)
         try:
             ranking = searcher.search(query.views, np.array([row.number])).hits
             if not len(ranking):
@@ -211,37 +177,37 @@ class Searches:
                 hit = searcher.verified_at(query.views, ranking, replace(hit, view=view))
         finally:
             query.rest()
-        return make_match(searcher, asked, query, row, hit)
+        return make_match(searcher, query_image, query, row, hit)
 
-    def _query(self, searcher: Searcher, asked: QueryImage) -> tuple[Query, float]:
+    def _query(self, searcher: Searcher, query_image: QueryImage) -> tuple[Query, float]:
         """Make a query, or return the cached one of the same file, as matches follow searches; with the seconds."""
         start = time.perf_counter()
         options, image = searcher.options, self.collection.options.image
-        if asked.max_pixels is not None:
-            image = replace(image, max_pixels=asked.max_pixels)
+        if query_image.max_pixels is not None:
+            image = replace(image, max_pixels=query_image.max_pixels)
         key = (
-            asked.content,
-            asked.box,
+            query_image.content,
+            query_image.box,
             options.soft,
             options.signed,
             # Another kind of signature may come with the same words.
             str(self.collection.signature) if options.signed else "",
             searcher.engine.needs_descriptors,
-            asked.max_pixels,
-            asked.is_away,
-            asked.mirrored,
+            query_image.max_pixels,
+            query_image.is_away,
+            query_image.mirrored,
             options.global_descriptors != NO_GLOBAL and stamp(self.collection.folder),
             id(self.collection.extractor),  # it reads the features of another program; the query keeps it alive
         )
         query = self._queries.pop(key, None)
         if query is None:
-            query = make_query(searcher, asked, image)
-            refuse_text_alone(query, asked)
-        if asked.content is not None:
+            query = make_query(searcher, query_image, image)
+            refuse_text_alone(query, query_image)
+        if query_image.content is not None:
             self._queries[key] = query
         while len(self._queries) > _QUERIES:
             self._queries.popitem(last=False)
-        return query.moved(asked.path).tried_at(options.turns), time.perf_counter() - start
+        return query.moved(query_image.path).tried_at(options.turns), time.perf_counter() - start
 
 
 def _state(collection: Collection) -> object:

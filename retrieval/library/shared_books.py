@@ -103,12 +103,8 @@ class SharedBooks(Report):
 def shared_books(collection: Collection, category: str | None = None) -> SharedBooks:
     """Find out which books share pictures.
 
-    Parameters
-    ----------
-    collection : Collection
-    category : str, optional
-        Count only finds of saved searches in this category, and their query photos. By default groups count too, and
-        finds that are sure or in any category other than "not related".
+    With a category, only finds of saved searches in it, and their query photos, count. By default groups count too, and
+    finds that are sure or in any category other than "not related".
     """
     catalogue = collection.catalogue
     linked, grouped = ([], True) if category is not None else _linked(collection)
@@ -130,19 +126,19 @@ def shared_books(collection: Collection, category: str | None = None) -> SharedB
         if place.keys() >= set(pair) and pair not in rejected:
             one, other = sorted(pair, key=place.__getitem__)
             if pages[one].key != pages[other].key:
-                told = shared[pages[one].key, pages[other].key].setdefault((one, other), [])
-                told += [search] if search is not None else []
+                ids = shared[pages[one].key, pages[other].key].setdefault((one, other), [])
+                ids += [search] if search is not None else []
     called = {one.id: one.name for one in searches}
     names = {photo.number: photo.name for photo in photos}
 
-    def page(one: int, other: int, told: list[int]) -> SharedPage:
-        box = _box(found[told[0]][one].region) if told else None
+    def page(one: int, other: int, ids: list[int]) -> SharedPage:
+        box = _box(found[ids[0]][one].region) if ids else None
         ends = names[one], names[other], pages[one].page, pages[other].page
-        return SharedPage(*ends, (one, other), tuple(called[search] for search in told), box)
+        return SharedPage(*ends, (one, other), tuple(called[search] for search in ids), box)
 
     cells = sorted(shared.items(), key=lambda one: [rank[key] for key in one[0]])
     pairs = [
-        BookPair(books[first], books[second], count, tuple(page(*ends, told) for ends, told in sorted(some.items())))
+        BookPair(books[first], books[second], count, tuple(page(*ends, ids) for ends, ids in sorted(some.items())))
         for ((first, second), some), count in zip(cells, _counts([some for _, some in cells]), strict=True)
     ]
     sharing = {key for ends in shared for key in ends}
@@ -161,18 +157,18 @@ def _linked(collection: Collection) -> tuple[list[tuple[int, int]], bool]:
         return [], False
     group_of = {number: group.number for group in groups.groups for number in group.photos}
     links = collection.catalogue.read(links_in, list(group_of))
-    asked, found, _ = found_numbers(links.items(), groups.inliers)
-    pairs = {(min(pair), max(pair)) for pair in zip(asked.tolist(), found.tolist(), strict=True)}
+    query_images, found, _ = found_numbers(links.items(), groups.inliers)
+    pairs = {(min(pair), max(pair)) for pair in zip(query_images.tolist(), found.tolist(), strict=True)}
     return sorted((one, other) for one, other in pairs if group_of.get(one) == group_of.get(other)), True
 
 
 def _counting(collection: Collection, search: StoredSearch, category: str | None) -> Iterator[Find]:
     """The finds of a saved search that count."""
     queries = search.query.get("queries")
-    asked = [one.get("photo") for one in queries if isinstance(one, dict)] if isinstance(queries, list) else []
+    query_images = [one.get("photo") for one in queries if isinstance(one, dict)] if isinstance(queries, list) else []
     for find in collection.catalogue.read(finds_of, search.id):
         likely = find.category != UNRELATED and (find.category is not None or (find.probability or 0) >= FOUND)
-        if find.number in asked or (likely if category is None else find.category == category):
+        if find.number in query_images or (likely if category is None else find.category == category):
             yield find
 
 

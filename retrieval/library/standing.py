@@ -43,23 +43,12 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Asking:
-    """Result of one saved search among new photos, or all.
-
-    Attributes
-    ----------
-    search : StoredSearch
-    asked : int
-        Number of photos searched.
-    found : tuple of int
-        Numbers of the photos found, the best first.
-    problem : str
-        Error of the search; "" if it succeeded. It is tried again with the same photos.
-    """
+    """Result of one saved search among new photos, or all."""
 
     search: StoredSearch
-    asked: int
-    found: tuple[int, ...] = ()
-    problem: str = ""
+    asked: int  # number of photos searched
+    found: tuple[int, ...] = ()  # numbers of the photos found, the best first
+    problem: str = ""  # error of the search; "" if it succeeded. It is tried again with the same photos
 
 
 SENT_SIDE = 2048
@@ -68,21 +57,11 @@ SENT_SIDE = 2048
 
 @dataclass(frozen=True)
 class SentPhoto:
-    """A query photo that is not in the collection.
+    """A query photo that is not in the collection."""
 
-    Attributes
-    ----------
-    sha256 : str
-        Of the original file.
-    picture : bytes
-        The stored JPEG copy.
-    factor : float
-        Ratio of pixels of the copy to those of the original.
-    """
-
-    sha256: str
-    picture: bytes
-    factor: float
+    sha256: str  # of the original file
+    picture: bytes  # the stored JPEG copy
+    factor: float  # ratio of pixels of the copy to those of the original
 
 
 def keep_search(
@@ -93,30 +72,10 @@ def keep_search(
     sent: SentPhoto | None = None,
     **more: Any,
 ) -> int:
-    """Save a search, with its query photo if that is not in the collection.
+    """Save a search, with its query photo if that is not in the collection; return its number.
 
-    Parameters
-    ----------
-    session : Session
-    name : str
-    queries : sequence of mapping
-        Query photos, each with ``photo``, a number, missing for a photo outside the collection; and ``box``.
-    options : mapping
-        Options of the search.
-    sent : SentPhoto, optional
-        Photo outside the collection. Boxes are in its pixels; its rejections are copied to the stored copy.
-    **more
-        See `retrieval.catalogue.curation.saved.save_search`.
-
-    Returns
-    -------
-    int
-        Its number.
-
-    Raises
-    ------
-    CairnError
-        The name is empty or taken; or there are too many searches.
+    Each query has ``photo``, a number, missing for a photo outside the collection; and ``box``. For `more` see
+    `save_search`. Boxes are in pixels of `sent`, the photo outside; its rejections are copied to the stored copy.
     """
     stored, picture = [dict(one) for one in queries], None
     if sent is not None:
@@ -138,30 +97,13 @@ def ask_standing(
 
     Each is one search restricted to new photos: they are scored as in a search of the whole collection, and the best of
     them are verified. Photos found get the tag of the search, if it has one.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open.
-    progress : callable, optional
-        Called with the number of searches done.
-
-    Returns
-    -------
-    list of Asking
-        One for each standing search.
-
-    Raises
-    ------
-    CairnError
-        The catalogue cannot be read or written.
     """
     standing = [one for one in collection.catalogue.read(saved_searches) if one.standing]
     tell = progress or (lambda step, done, of: None)
     if not standing:
         return []
     numbers = collection.catalogue.read(numbers_of)
-    told: list[Asking] = []
+    runs: list[Asking] = []
     searches: Searches | None = None
     for done, search in enumerate(standing, start=1):
         new = numbers[numbers >= search.asked_to]
@@ -177,19 +119,13 @@ def ask_standing(
             except KeyError:  # a photo was removed while it was searched
                 asking = replace(asking, problem=f"{collection.folder} changes while it is searched: try again.")
                 searches = None
-        told.append(asking)
+        runs.append(asking)
         tell(STEP, done, len(standing))
-    return told
+    return runs
 
 
 def ask_all(collection: Collection, search: StoredSearch) -> Asking:
-    """Run a saved search on all photos, and store its finds: see `keep_finds`.
-
-    Raises
-    ------
-    CairnError
-        It cannot be run.
-    """
+    """Run a saved search on all photos, and store its finds: see `keep_finds`."""
     finds = find_everywhere(Searches(collection), search.id)
     collection.catalogue.write(keep_finds, search.id, finds, None)
     return Asking(search, len(collection.catalogue.read(numbers_of)), tuple(one.number for one in finds))
@@ -203,12 +139,8 @@ def find_everywhere(searches: Searches, search: int) -> list[Find]:
 def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.integer] | None) -> list[Find]:
     """Run a saved search on some photos, or on all; return its finds, the best first.
 
-    Among some photos, only sure finds; among all, at most `MOST`, including likely ones, as a user reviews them.
-
-    Raises
-    ------
-    CairnError
-        It cannot be run: a query photo is missing, or the collection lacks data that the search needs.
+    Among some photos, only sure finds; among all, at most `MOST`, including likely ones, as a user reviews them. Raises
+    CairnError if a query photo is missing, or the collection lacks data that the search needs.
     """
     collection = searches.collection
     how = search.query.get("options", {})
@@ -216,9 +148,9 @@ def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.int
     if numbers is None:
         options = replace(options, verification=replace(options.verification, depth=MOST))
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
-        asked = _asked(collection, search, Path(scratch))
+        query_images = _asked(collection, search, Path(scratch))
         answer = searches.search(
-            asked,
+            query_images,
             options,
             wanted=filter_of(how),
             top=MOST if numbers is None else len(numbers),
@@ -234,7 +166,7 @@ def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.int
 
 def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[QueryImage]:
     """The photos of a saved search, the one from elsewhere as a file in a folder."""
-    asked = []
+    query_images = []
     for one in search.query.get("queries", []):
         box = tuple(float(value) for value in one["box"]) if one.get("box") else None
         number = one.get("photo")
@@ -246,7 +178,7 @@ def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[
                 )
             path = scratch / "photo.jpg"
             path.write_bytes(photo)
-            asked.append(ask_with_file(collection, one.get("name") or "photo", path, box))  # type: ignore[arg-type]
+            query_images.append(ask_with_file(collection, one.get("name") or "photo", path, box))  # type: ignore[arg-type]
             continue
         try:
             row = collection.catalogue.read(rows_of, [int(number)])[0]
@@ -255,7 +187,7 @@ def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[
                 "A query photo of the saved search {name} was removed from the collection.",
                 name=repr(search.name),
             ) from None
-        asked.append(ask_with_photo(row, row.name or "", box))  # type: ignore[arg-type]
-    if not asked:
+        query_images.append(ask_with_photo(row, row.name or "", box))  # type: ignore[arg-type]
+    if not query_images:
         raise PhotoNotFound("The saved search {name} has no query: save it again.", name=repr(search.name))
-    return asked
+    return query_images

@@ -29,7 +29,7 @@ class TeiFile:
         _add(SubElement(described, "publicationStmt"), "p", "Written by Cairn.")
         _add(SubElement(described, "sourceDesc"), "p", "Photos of the collection.")
         self._facsimile = SubElement(self._root, "facsimile")
-        self.beside = SubElement(self._root, "standOff")
+        self.stand_off = SubElement(self._root, "standOff")
         self._surfaces: dict[str, Any] = {}
         self._zones: dict[tuple[str, str], str] = {}
 
@@ -54,7 +54,7 @@ class TeiFile:
 
     def text(self) -> str:
         """Return the document; what holds nothing is left out."""
-        for part in (self._facsimile, self.beside):
+        for part in (self._facsimile, self.stand_off):
             if not len(part):
                 self._root.remove(part)
         if self._root[-1].tag == "teiHeader":
@@ -63,18 +63,11 @@ class TeiFile:
 
 
 def matches_text(page: Mapping[str, Any], title: str = "Matches") -> str:
-    """Write annotations of matches as links between zones, with the probability of each as its certainty.
-
-    Parameters
-    ----------
-    page : dict
-        An ``AnnotationPage``, as `retrieval.library.annotations` makes it.
-    title : str
-    """
+    """Write annotations of matches as links between zones, with the probability of each as its certainty."""
     file = TeiFile(title)
     links = [(file.zone(one["target"]), file.zone(one["body"][0]), one["probability"]) for one in page["items"]]
     if links:
-        group = SubElement(file.beside, "linkGrp", {"type": "match"})
+        group = SubElement(file.stand_off, "linkGrp", {"type": "match"})
         for one, other, probability in links:
             SubElement(group, "link", {"target": f"{one} {other}", "cert": f"{probability:.4f}"})
     return file.text()
@@ -85,26 +78,18 @@ def occurrences_text(
     photos: Mapping[int, "Photo"],
     title: str,
 ) -> str:
-    """Write occurrences of a motif as a list of books and pages, each of which points to a zone by its ``facs``.
-
-    Parameters
-    ----------
-    occurrences : iterable of Occurrence
-    photos : mapping of int to Photo
-        By number.
-    title : str
-    """
+    """Write occurrences of a motif as a list of books and pages, which point to zones by its ``facs``."""
     file = TeiFile(title)
     listed = None
     for one in occurrences:
         place = Place.of(photos[one.number])
         x, y = zip(*one.region, strict=True) if one.region else ((), ())
         region = place.box(min(x), min(y), max(x), max(y)) if x else {"source": place.source}
-        told = {"facs": file.zone(region)}
+        attributes = {"facs": file.zone(region)}
         if one.probability is not None:
-            told["cert"] = f"{one.probability:.4f}"
-        listed = SubElement(file.beside, "listBibl") if listed is None else listed
-        entry = SubElement(listed, "bibl", told)
+            attributes["cert"] = f"{one.probability:.4f}"
+        listed = SubElement(file.stand_off, "listBibl") if listed is None else listed
+        entry = SubElement(listed, "bibl", attributes)
         _add(entry, "title", one.book)
         _add(entry, "biblScope", one.page, unit="page")
         if one.date:

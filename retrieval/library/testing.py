@@ -184,10 +184,10 @@ def check_engine(engine: Any, collection: "Collection", photo: Any, **options: A
     from retrieval.search.query import QuerySource, extract_query
 
     with _registered("engine", engine) as name:
-        opened, asked = collection.opened, build(SearchOptions, {**options, "engine": name})
-        made = load_engine(name)(opened, asked)
+        opened, search_options = collection.opened, build(SearchOptions, {**options, "engine": name})
+        made = load_engine(name)(opened, search_options)
         source = QuerySource(opened.extractor, opened.options.image, find_photo(opened, str(photo)).path, None)
-        first, other = extract_query(opened, source, 4, signed=asked.signed).views[:2]
+        first, other = extract_query(opened, source, 4, signed=search_options.signed).views[:2]
         numbers: list[int] = made.index.image_numbers.tolist()
         nowhere, none = Frames(np.zeros((0, 2), np.float32), np.zeros((0, 2, 2), np.float32)), np.zeros(0, np.int32)
         signed = first.signed.at(none) if first.signed is not None else None
@@ -206,7 +206,7 @@ def check_engine(engine: Any, collection: "Collection", photo: Any, **options: A
         _expect(bool(np.isfinite(scores).all() and (scores >= 0).all()), "scores are not finite, or less than 0")
         many = made.score_many([other, first, empty])
         _expect(np.array_equal(many[1], scores[0]), "the scores of a view depend on other views or searches")
-        again = load_engine(name)(opened, asked).score_many([first])
+        again = load_engine(name)(opened, search_options).score_many([first])
         _expect(np.array_equal(again, scores), "another engine of the same class scores otherwise")
         for view in (first, empty):
             alone = [made.verify(view, number) for number in numbers]
@@ -359,7 +359,7 @@ def check_features(form: Any, path: Path, photo: Path) -> None:
     _expect(Path(source.path) == Path(path), "open(path).path is another")
     entry = source.entry(photo, list(names_of(photo, [photo.parent])))
     count = len(entry.centres)
-    _expect(entry.geometry in GEOMETRIES, f"the geometry {entry.geometry!r} is none of {', '.join(GEOMETRIES)}")
+    _expect(entry.geometry in GEOMETRIES, f"the geometry {entry.geometry!r} is not one of {', '.join(GEOMETRIES)}")
     _expect(entry.centres.shape == (count, 2), f"centres have the shape {entry.centres.shape}")
     known = entry.linear is None or entry.linear.shape == (count, 2, 2)
     _expect(known, "linear is neither None nor of the shape (N, 2, 2)")

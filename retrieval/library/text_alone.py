@@ -10,9 +10,9 @@ class TextAloneError(PhotoUnusable):
     """A box, or a photo from elsewhere, shows nothing but text."""
 
 
-def refuse_text_alone(query: Query, asked: QueryImage) -> None:
+def refuse_text_alone(query: Query, query_image: QueryImage) -> None:
     """Raise TextAloneError if a box, or a photo from elsewhere, shows nothing but text, which is left out."""
-    if len(query.views[0].words) or query.source is None or (asked.box is None and asked.row is not None):
+    if len(query.views[0].words) or query.source is None or (query_image.box is None and query_image.row is not None):
         return
     photo, box, _ = query.source.read()
     if photo.text is None:

@@ -48,7 +48,7 @@ class EvidenceOptions:
     strips: tuple[tuple[float, float, float], ...] = ((0.06, 0.8, 3.0), (0.06, 0.9, 0.0), (0.1, 0.95, 3.0))
     of_extent: float = 1 / 3  # a strip is at most this part of the height of the query's region, which may be low
     strip: float = -1.0  # largest log odds of such a map
-    beside: int = 8  # inliers outside a strip that make it a part of something larger
+    outside: int = 8  # inliers outside a strip that make it a part of something larger
     hollow: float = 0.25  # least hollowness of frames and mounts: such a map has the odds `sure`, at most
     solid: float = 5.0  # logarithm of the odds from which on hollowness is not asked for: branches and railings have it
 
@@ -140,7 +140,7 @@ def is_strip(
     here, there = (np.ascontiguousarray(points, np.float32) for points in (source, target))
     strips = np.array(options.strips, np.float64).reshape(-1, 3)
     strips[:, 0] = np.minimum(strips[:, 0], options.of_extent * extent)
-    return bool(evidence_kernels.is_strip(here, there, strips, options.beside))
+    return bool(evidence_kernels.is_strip(here, there, strips, options.outside))
 
 
 def hollowness(

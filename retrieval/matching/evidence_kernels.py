@@ -191,10 +191,10 @@ def _is_wide(points: Any, inside: Any, aspect: Any) -> Any:
 
 @compiled(array(FLOAT32, 2), array(FLOAT32, 2), array(FLOAT64, 2), INT64)
 def is_strip(
-    source: NDArray[np.float32], target: NDArray[np.float32], strips: NDArray[np.float64], beside: int
+    source: NDArray[np.float32], target: NDArray[np.float32], strips: NDArray[np.float64], outside: int
 ) -> bool:
     """Whether nearly all matched places (N, 2) lie in one low strip of both photos. `strips` (S, 3): heights, least
-    parts of the matches, and least ratios of width to height. `beside`: matches outside a strip that make it a part of
+    parts of the matches, and least ratios of width to height. `outside`: matches outside a strip that make it a part of
     something larger.
     """
     number = len(source)
@@ -210,7 +210,7 @@ def is_strip(
         if _keep_strip(source, inside, height) < part * number:
             continue
         seen = _keep_strip(target, inside, height)
-        if seen < part * number or number - seen >= beside:
+        if seen < part * number or number - seen >= outside:
             continue
         if _is_wide(source, inside, aspect) and _is_wide(target, inside, aspect):
             return True

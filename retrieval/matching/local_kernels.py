@@ -66,12 +66,12 @@ def _foretell(columns: Any, one: Any, stop: Any, map_: Any, limits: Any, agrees:
     for other in range(one + 1, stop):
         across, down, there_across, there_down = xs[other] - x, ys[other] - y, us[other] - u, vs[other] - v
         apart, there = across * across + down * down, there_across * there_across + there_down * there_down
-        told_across, told_down = a * across + b * down, c * across + d * down
-        told = told_across * told_across + told_down * told_down
-        error_across, error_down = told_across - there_across, told_down - there_down
+        mapped_across, mapped_down = a * across + b * down, c * across + d * down
+        mapped = mapped_across * mapped_across + mapped_down * mapped_down
+        error_across, error_down = mapped_across - there_across, mapped_down - there_down
         error = error_across * error_across + error_down * error_down
         agrees[other] = (
-            (apart >= near) & (apart <= far) & (there >= near) & ((error <= tolerance * told) | (error <= least))
+            (apart >= near) & (apart <= far) & (there >= near) & ((error <= tolerance * mapped) | (error <= least))
         )
 
 

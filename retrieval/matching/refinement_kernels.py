@@ -76,9 +76,7 @@ def near_matches(
     scale_limit: float,
     most: int,
 ) -> NDArray[np.int64]:
-    """Matches, ascending, each once, that agree best with some maps (H, 2, 3), at most `most` of each map; of equal
-    ones the first.
-    """
+    """Distinct matches, ascending, that agree best with maps (H, 2, 3), at most `most` of each, the first of equals."""
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
     wanted = np.zeros(number, np.uint8)

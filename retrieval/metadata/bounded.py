@@ -7,15 +7,9 @@ _CALL = 256  # least bytes counted for each read: millions of one-byte reads tak
 
 
 class BoundedFile:
-    """An open file, for Pillow's parsers: after too many bytes or calls it ends.
+    """An open binary file, for Pillow's parsers: after too many bytes or calls it ends.
 
     Pillow treats an error of the disk as damage, and continues. So the first error is stored.
-
-    Parameters
-    ----------
-    file : binary file
-    most : int
-        Bytes that may be read.
     """
 
     def __init__(self, file: BinaryIO, most: int) -> None:

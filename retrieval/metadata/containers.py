@@ -44,13 +44,7 @@ class MetadataBlocks:
 
 
 def find_blocks(file: BinaryIO) -> MetadataBlocks:
-    """Find the metadata of a JPEG, TIFF, PNG, WebP, HEIC or AVIF file; that of any other file is empty.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
+    """Find the metadata of a JPEG, TIFF, PNG, WebP, HEIC or AVIF file; that of any other file is empty."""
     head = file.read(16)
     if head[:4] in (b"II*\0", b"MM\0*", b"II+\0"):
         exif, tags = read_exif(file)

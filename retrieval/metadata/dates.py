@@ -53,23 +53,12 @@ LONGEST = 64
 
 
 def read_date(text: str, day_first: bool | None = None) -> str | None:
-    """Read a date as people and programs write it.
+    """Read a date as people and programs write it; None if it is no date, or of a year before 1000.
 
     Accepts 1923, 1923-05, 1923-05-17, 1923/5/17, 17.05.1923, 05.1923, 19230517, the form of EXIF (1923:05:17 14:30:00),
     and each day with a time, whose fractions and zone are ignored. The time may be in 12 hours (02:30 PM, 02:30下午),
-    and digits may be of any script. A month or day of 00, or blank, is unknown. 31/12/1923 and 12/31/1923 are accepted,
-    as only one order of day and month is a date; 03/04/1923 is not.
-
-    Parameters
-    ----------
-    text : str
-    day_first : bool, optional
-        The order of day and month in dates with slashes or hyphens and the year last; None: unknown.
-
-    Returns
-    -------
-    str or None
-        None if it has another form, or is no date: month 13, 30 February, a year before 1000.
+    and digits may be of any script. A month or day of 00, or blank, is unknown. 31/12/1923 and 12/31/1923 are
+    accepted, as only one order of day and month is a date; 03/04/1923 only if `day_first` is known.
 
     >>> read_date("1923:05:17 14:30:00"), read_date("17.5.1923"), read_date("1923:00:00 00:00:00"), read_date("1923-13")
     ('1923-05-17T14:30:00', '1923-05-17', '1923', None)
@@ -129,13 +118,7 @@ def _in_ascii(text: str) -> str:
 
 
 def date_orders(text: str) -> tuple[str | None, str | None] | None:
-    """Read a date whose order of day and month may be unknown, such as 03/04/1923.
-
-    Returns
-    -------
-    tuple of (str or None, str or None), or None
-        The date with the day first, and with the month first; each None if that is no date. None if the text has
-        another form.
+    """Read a date with slashes as one with the day first, and one with the month first; each None if that is no date.
 
     >>> date_orders("03/04/1923"), date_orders("31/12/1923"), date_orders("1923-04-03")
     (('1923-04-03', '1923-03-04'), ('1923-12-31', None), None)

@@ -48,24 +48,10 @@ _FILLERS = frozenset(  # default descriptions of cameras
 
 
 def read_exif(file: BinaryIO) -> tuple[Said, dict[int, bytes]]:
-    """Read EXIF from a block of it, or from a TIFF file; damaged parts are ignored.
+    """Read EXIF from a TIFF file, or a block of EXIF; damaged parts are ignored.
 
-    Parameters
-    ----------
-    file : binary file
-        It begins with TIFF's header; offsets count from there.
-
-    Returns
-    -------
-    said : Said
-        Texts of the tags used by fields; degrees are signed, north and east positive.
-    blocks : dict of int to bytes
-        Other metadata in the first directory: by `XMP_TAG`, `IPTC_TAG` and `RESOURCES_TAG`.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
+    Returns texts of the tags used by fields, with signed degrees, north and east positive; and other metadata in the
+    first directory, by `XMP_TAG`, `IPTC_TAG` and `RESOURCES_TAG`. Raises OSError if the file cannot be read.
     """
     file.seek(0)
     head = file.read(16)

@@ -28,53 +28,26 @@ _FAVOURITE = "favourite, favorite, favorit, lieblingsfoto, favori, favorito, pre
 
 @dataclass(frozen=True)
 class Field:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes
-    ----------
-    label : str
-        Its name on pages, in English.
-    help : str
-        Its meaning, in a sentence.
-    kind : Kind
-        How its values are written and read.
-    sources : tuple of str
-        Sources in files, the best first: ``exif:`` and ``gps:`` with names of tags, ``iptc:`` with record and number,
-        ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON, ``name:`` for the name of the file.
-    last : tuple of str
-        Further sources, if no file has it in `sources`.
-    combine : callable, optional
-        Combines the sources; by default the first valid value counts.
-    written : tuple of str
-        Properties of XMP that it is written to in a sidecar; empty: it is not written.
-    headers : str
-        Headers of its columns in tables, in English, German, French, Spanish, Italian and Dutch, separated by commas.
-        If there are several columns, headers in earlier parts, separated by semicolons, take precedence.
-    doubtful : str
-        Ambiguous headers, which count only if the cells confirm them.
-    word : str
-        Its name in `--map` and on pages of tables; "": as in Python.
-    key : str
-        Its name in the catalogue and in conditions; "": as in Python.
-    facet : str
-        Heading of the list of its values with numbers of photos; "": no such list.
-    name : str
-        Its name in Python, as a field of `Metadata`.
-    """
-
-    label: str
-    help: str
-    kind: Kind
+    label: str  # its name on pages, in English
+    help: str  # its meaning, in a sentence
+    kind: Kind  # how its values are written and read
+    # sources in files, the best first: ``exif:`` and ``gps:`` with names of tags, ``iptc:`` with record and number,
+    # ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON, ``name:`` for the name of the file
     sources: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()  # further sources, if no file has it in `sources`
+    # combines the sources; by default the first valid value counts
     combine: Callable[[Sequence[Said], Sequence[str]], Any] | None = None
-    written: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()  # properties of XMP that it is written to in a sidecar; empty: it is not written
+    # headers of its columns in tables, in English, German, French, Spanish, Italian and Dutch, separated by commas.
+    # If there are several columns, headers in earlier parts, separated by semicolons, take precedence
     headers: str = ""
-    doubtful: str = ""
-    word: str = ""
-    key: str = ""
-    facet: str = ""
-    name: str = ""
+    doubtful: str = ""  # ambiguous headers, which count only if the cells confirm them
+    word: str = ""  # its name in `--map` and on pages of tables; "": as in Python
+    key: str = ""  # its name in the catalogue and in conditions; "": as in Python
+    facet: str = ""  # heading of the list of its values with numbers of photos; "": no such list
+    name: str = ""  # its name in Python, as a field of `Metadata`
 
 
 @dataclass(frozen=True)

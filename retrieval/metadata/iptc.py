@@ -14,17 +14,9 @@ _TAKEN = "iptc:2:55"
 
 
 def read_iptc(data: bytes) -> Said:
-    """Read a block of IPTC-IIM datasets, up to the first damage.
+    """Read a block of IPTC-IIM datasets (0x1C, record, number, length, value), up to the first damage.
 
-    Parameters
-    ----------
-    data : bytes
-        The datasets one after another, each 0x1C, record, number, length, value.
-
-    Returns
-    -------
-    Said
-        Texts by record and number, such as ``iptc:2:5``; the time is appended to the date.
+    Returns texts by record and number, such as ``iptc:2:5``; the time is appended to the date.
     """
     if not data:
         return {}

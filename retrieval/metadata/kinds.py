@@ -20,27 +20,13 @@ _NUMBER = re.compile(r"[+-]?\d{1,3}(?:\.\d*)?(?:e-\d\d)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Kind:
-    """How a value is read and written.
+    """How a value is read and written."""
 
-    Attributes
-    ----------
-    name : str
-        Name for pages: date, text, degrees, number, mark or tags.
-    spoken : str
-        Its type in docstrings.
-    read : callable
-        Converts a text to a value, or None if it is invalid.
-    longest : int
-        Most characters of a text; 0: not every text is a value.
-    wanted : str
-        Description of valid texts, if not every text is a value.
-    """
-
-    name: str
-    spoken: str
-    read: Callable[[str], Any]
-    longest: int = 0
-    wanted: str = ""
+    name: str  # name for pages: date, text, degrees, number, mark or tags
+    spoken: str  # its type in docstrings
+    read: Callable[[str], Any]  # converts a text to a value, or None if it is invalid
+    longest: int = 0  # most characters of a text; 0: not every text is a value
+    wanted: str = ""  # description of valid texts, if not every text is a value
 
     def write(self, value: Any) -> tuple[str, ...]:
         """Return a value as texts for `read`."""

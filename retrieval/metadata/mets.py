@@ -154,7 +154,6 @@ class _MetsReader:
             self.titles.setdefault("dmd", text)
 
     def book(self) -> Book:
-        """Return the book that was read."""
         of_page: dict[str, list[str]] = {}
         for part, page in self.links:
             if part in self.parts:

@@ -76,25 +76,12 @@ def page_path(file: str | os.PathLike[str], page: int | None) -> Path:
 
 
 def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
-    """Return the file that the path of a photo is of, and the page.
+    """Return the file that the path of a photo is of, and the page: from 1, or milliseconds of a film.
 
-    An existing file of this name takes precedence over a page of another one.
+    The page is None for the one that has the name of the file. An existing file of this name takes precedence.
 
-    Parameters
-    ----------
-    path : path-like
-        Of a photo.
-
-    Returns
-    -------
-    file : Path
-    page : int or None
-        From 1, or milliseconds of a film; None for the page that has the name of the file.
-
-    Examples
-    --------
-    >>> split_page("/there/is/none/book.tif#12")
-    (PosixPath('/there/is/none/book.tif'), 12)
+    >>> split_page("/there/is/no/book.tif#12")
+    (PosixPath('/there/is/no/book.tif'), 12)
     """
     text = os.fspath(path)
     match = _PAGE.fullmatch(text) if "#" in text else None
@@ -114,19 +101,8 @@ def file_of(path: str | os.PathLike[str]) -> Path:
 
 
 def read_pages(text: str) -> tuple[int, int]:
-    """Parse pages: one, from one to another, or from one on.
+    """Parse the first and last of pages: one, from one to another, or from one on.
 
-    Returns
-    -------
-    first, last : int
-
-    Raises
-    ------
-    CairnError
-        It has another form.
-
-    Examples
-    --------
     >>> read_pages("12"), read_pages("1-10"), read_pages("5-")
     ((12, 12), (1, 10), (5, 9999999))
     """
@@ -144,13 +120,7 @@ def page_content(sha256: str, page: int | None) -> str:
 
 
 def hash_photo(path: str | os.PathLike[str]) -> str:
-    """Return the content key of a photo: the SHA-256 of its file, or `page_content`.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
+    """Return the content key of a photo: the SHA-256 of its file, or `page_content`."""
     from index.arrays import hash_file
 
     file, page = split_page(path)

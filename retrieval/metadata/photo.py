@@ -19,27 +19,13 @@ from retrieval.metadata.xmp import read_xmp
 def read_metadata(path: Path, strict: bool = False) -> Metadata:
     """Read the metadata of a photo's file: EXIF, IPTC-IIM and XMP of JPEG, TIFF, PNG, WebP, HEIC and AVIF.
 
-    No pixel is decoded. Unreadable or invalid values are ignored; no content of a file raises an error.
+    No pixel is decoded. Unreadable or invalid values are ignored; no content of a file raises an error. With `strict`,
+    Unreadable is raised if the file is missing or cannot be read.
 
     XMP sidecars (photo.jpg.xmp, then photo.xmp) take precedence over the file itself, and that over the JSON of Google
     Takeout; the date in the name of the file, and the time of a frame of a film, come last. Within one of them, the
-    order of sources of each field counts. Tags of all are combined.
-
-    Parameters
-    ----------
-    path : Path
-        The file, or a page of it, which may have its own sidecar; all pages share the metadata of the file.
-    strict : bool
-        Raise an error if the file is missing or cannot be read.
-
-    Returns
-    -------
-    Metadata
-
-    Raises
-    ------
-    Unreadable
-        Only with `strict`: the metadata of the file is unknown.
+    order of sources of each field counts. Tags of all are combined. A page may have its own sidecar; all pages share
+    the metadata of the file.
     """
     own, (path, page) = path, split_page(path)
     try:

@@ -68,17 +68,9 @@ class Near:
 
 @dataclass(frozen=True)
 class Within:
-    """All places between two parallels and two meridians, degrees, edges included.
+    """All places between two parallels and two meridians, degrees north and east, edges included.
 
-    Parameters
-    ----------
-    south, west, north, east : float
-        Degrees north and east. The date line is never between west and east.
-
-    Raises
-    ------
-    CairnError
-        They are no valid degrees.
+    The date line is never between west and east. Raises CairnError for invalid degrees.
     """
 
     south: float

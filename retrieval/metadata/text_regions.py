@@ -42,13 +42,7 @@ class TextRegions:
 
 
 def find_text_regions(photo: Path) -> TextRegions | None:
-    """Read the ALTO or PAGE XML of a photo: that of its name, next to it or in a folder page or alto, or by METS.
-
-    Returns
-    -------
-    TextRegions or None
-        None if there is no such file, or it cannot be read.
-    """
+    """Read the ALTO or PAGE XML of a photo: that of its name, next to it or in a folder page or alto, or by METS."""
     for path in _candidates(photo):
         content = read_own(path)
         found = None if content is None else read_text_regions(content)
@@ -70,9 +64,9 @@ def _candidates(photo: Path) -> Iterator[Path]:
     stem, folder = stem_of(photo.name), photo.parent
     yield from (folder / f"{stem}{ending}" for ending in (".xml", ".alto.xml", ".page.xml"))
     yield from (above / name / f"{stem}.xml" for above in (folder, folder.parent) for name in _FOLDERS)
-    told = find_page(photo)
-    if told is not None:
-        mets, _, page = told
+    page_of_book = find_page(photo)
+    if page_of_book is not None:
+        mets, _, page = page_of_book
         yield from (mets.parent / name for name in page.files if name.lower().endswith(".xml"))
 
 

@@ -56,23 +56,8 @@ def sidecar_for(photo: Path) -> Path:
 def write_sidecar(photo: Path, known: Metadata, decided: Sequence[str], albums: Sequence[str]) -> bool:
     """Write entered metadata of a photo into its sidecar atomically; return whether that changed anything.
 
-    Parameters
-    ----------
-    photo : Path
-        Its file, which does not change.
-    known : Metadata
-        Its effective metadata.
-    decided : sequence of str
-        Keys of the entered fields, which are written.
-    albums : sequence of str
-        Names of the albums that it is in.
-
-    Raises
-    ------
-    NoSidecar
-        The existing file is no XMP, or a link.
-    OSError
-        It cannot be written.
+    `known` is its effective metadata, `decided` has the keys of the entered fields, which are written. Raises NoSidecar
+    if the existing file is no XMP, or a link, and OSError if it cannot be written.
     """
     file = sidecar_for(photo)
     if file.is_symlink():
@@ -89,13 +74,7 @@ def write_sidecar(photo: Path, known: Metadata, decided: Sequence[str], albums: 
 
 
 def merged(packet: bytes, known: Metadata, decided: Sequence[str], albums: Sequence[str]) -> bytes | None:
-    """Merge entered metadata of a photo into an XMP packet; return None if it has all of it already.
-
-    Raises
-    ------
-    NoSidecar
-        It is no XMP.
-    """
+    """Merge entered metadata of a photo into an XMP packet; return None if it has all of it already."""
     document = _parsed(packet)
     sheet = _Sheet(document)
     for key in decided:
@@ -173,17 +152,7 @@ def _parsed(packet: bytes) -> Any:
 
 
 class _Sheet:
-    """The properties of a packet: rdf:Description elements below rdf:RDF.
-
-    Parameters
-    ----------
-    document : minidom.Document
-
-    Raises
-    ------
-    NoSidecar
-        It has no such elements.
-    """
+    """The properties of a packet: rdf:Description elements below rdf:RDF; raises NoSidecar without any."""
 
     def __init__(self, document: Any) -> None:
         root = document.documentElement

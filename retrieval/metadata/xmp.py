@@ -55,19 +55,10 @@ _COORDINATE = re.compile(
 
 
 def read_xmp(data: bytes) -> Said:
-    """Read an XMP packet, up to the first damage.
+    """Read an XMP packet, in any encoding that XML declares, up to the first damage.
 
-    A document type is refused, so that no entities can be expanded.
-
-    Parameters
-    ----------
-    data : bytes
-        The packet, in any encoding that XML declares.
-
-    Returns
-    -------
-    Said
-        Texts of the properties used by fields, the default language first; degrees are signed.
+    Returns texts of the properties used by fields, the default language first; degrees are signed. A document type is
+    refused, so that no entities can be expanded.
     """
     if not data or len(data) > LARGEST:
         return {}

@@ -52,7 +52,7 @@ from retrieval.photos.work import PhotoTooLarge
 LEAST_SECONDS = 20
 """Seconds of the processor that decoding any photo may take."""
 PIXELS_A_SECOND = 1_000_000
-"""Pixels for each of which as many seconds more are allowed: the slowest formats take a thirtieth of that."""
+"""Pixels for which one second more is allowed: the slowest formats take a thirtieth of that."""
 PDF_BYTES, PDF_BYTES_A_PIXEL = 1 << 30, 16
 """Memory that a page of a PDF, or a film, may take: what it asks for is not known before it is drawn."""
 FILM_SECONDS = 6 * 3600
@@ -278,7 +278,7 @@ def serve_forks(handle: int) -> None:
     control = socket.socket(fileno=handle)
     with contextlib.suppress(OSError):  # there are no more clients, which is detected below
         control.send(b"ready")
-    asked: dict[int, tuple[int, socket.socket]] = {}  # by handle of a fork: its number, and its client
+    jobs: dict[int, tuple[int, socket.socket]] = {}  # by handle of a fork: its number, and its client
     waiting: dict[int, int] = {}  # handles of forks by those of clients
     events = select.poll()
     events.register(control, select.POLLIN)
@@ -292,14 +292,14 @@ def serve_forks(handle: int) -> None:
             if not message:
                 os._exit(0)  # the forks end with it
             photo, reply = handles
-            pid = _fork(photo, reply, json.loads(message), max(handle, *handles, *asked, *waiting))
+            pid = _fork(photo, reply, json.loads(message), max(handle, *handles, *jobs, *waiting))
             os.close(photo)
             pipe = socket.socket(fileno=reply)
             if not pid:
                 pipe.close()
                 continue
             fork = os.pidfd_open(pid)
-            asked[fork], waiting[reply] = (pid, pipe), fork
+            jobs[fork], waiting[reply] = (pid, pipe), fork
             events.register(fork, select.POLLIN)
             events.register(reply, 0)  # notices if the client no longer waits
         elif ready in waiting:
@@ -307,7 +307,7 @@ def serve_forks(handle: int) -> None:
             events.unregister(ready)
             del waiting[ready]
         else:
-            pid, pipe = asked.pop(ready)
+            pid, pipe = jobs.pop(ready)
             _, status = os.waitpid(pid, 0)
             events.unregister(ready)
             os.close(ready)

@@ -8,20 +8,7 @@ from PIL import Image, ImageCms
 
 
 def to_srgb(image: Image.Image, profile: bytes) -> Image.Image:
-    """Convert an image with a profile (ICC.1) to RGB in sRGB; damaged profiles, or those of other colours, are ignored.
-
-    Parameters
-    ----------
-    image : PIL.Image.Image
-        Of mode L, RGB or CMYK.
-    profile : bytes
-        As the file has it.
-
-    Returns
-    -------
-    PIL.Image.Image
-        Of mode RGB.
-    """
+    """Convert an L, RGB or CMYK image with a profile (ICC.1) to sRGB; a damaged or unfit profile is ignored."""
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         if not ImageCms.getProfileDescription(source).startswith("sRGB"):

@@ -63,11 +63,6 @@ def give_up_rights() -> None:
 
     As far as the system supports it: see `can_give_up_all`. Only the calling thread, and threads that it starts later,
     give up their rights. Linux only.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
     """
     import resource
 

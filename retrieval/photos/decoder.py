@@ -80,29 +80,16 @@ class _Bounded(io.BufferedReader):
 
 @dataclass(frozen=True)
 class Decoded:
-    """Result of decoding a photo.
+    """Result of decoding a photo."""
 
-    Attributes
-    ----------
-    pixels : ndarray
-        (H, W) float32 or (H, W, 3) uint8; empty for `ORIENTATION` and `PAGES`, except for `PAGES` of a film: the times
-        of its other frames, (N,) int64, milliseconds.
-    width, height : int
-        Of the upright original; 1 for `PAGES`.
-    orientation : int
-        Its EXIF orientation, 1 to 8.
-    remarks : Remarks
-        Remarks on how it was read.
-    page : int
-        Its page in the file, from 1; in a film, its time in milliseconds.
-    """
-
+    # (H, W) float32 or (H, W, 3) uint8; empty for `ORIENTATION` and `PAGES`, except for `PAGES` of a film: the times
+    # of its other frames, (N,) int64, milliseconds
     pixels: NDArray[Any]
-    width: int
+    width: int  # of the upright original; 1 for `PAGES`
     height: int
-    orientation: int
-    remarks: Remarks = NONE
-    page: int = 1
+    orientation: int  # its EXIF orientation, 1 to 8
+    remarks: Remarks = NONE  # remarks on how it was read
+    page: int = 1  # its page in the file, from 1; in a film, its time in milliseconds
 
 
 def decode(
@@ -115,30 +102,10 @@ def decode(
 ) -> Decoded:
     """Decode an open file of a photo, reduce it and turn it upright.
 
-    Parameters
-    ----------
-    handle : int
-        Of the file. It stays open.
-    options : ImageOptions
-        Limits.
-    wanted : str
-        `GREY`, `COLOUR`, or `ORIENTATION` or `PAGES`, for which no pixel is decoded: for the latter, the remarks have
-        the number of other pages.
-    page : int, optional
-        Page of a multi-page file, from 1; by default the one that has the name of the file.
-    opened : callable
-        Called with the number of pixels before they are decoded.
-    every : float, optional
-        Seconds between the frames of a film that are pages; 0: by its shots. None: films are not decoded.
-
-    Returns
-    -------
-    Decoded
-
-    Raises
-    ------
-    CairnError
-        It cannot be decoded: only the reason.
+    `wanted` is `GREY`, `COLOUR`, or `ORIENTATION` or `PAGES`, for which no pixel is decoded: for the latter, the
+    remarks have the number of other pages. By default, the page is the one that has the name of the file. `opened` is
+    called with the number of pixels before they are decoded. `every` is the interval of the frames of a film that are
+    pages, seconds (0: by shots); with None, films are not decoded. The message of a CairnError is only the reason.
     """
     try:
         with warnings.catch_warnings():

@@ -28,23 +28,13 @@ class Photo:
     """A photo's working image, and its place in the upright original.
 
     Points are (x, y) in pixels with the centre of the top-left pixel at (0, 0), in both images.
-
-    Attributes
-    ----------
-    grey : ndarray of float32, shape (H, W)
-        Rec. 601 luma of the working image, 0..255.
-    width, height : int
-        Size of the upright original, pixels.
-    remarks : Remarks
-        Remarks on how it was read.
-    text : ndarray of bool, shape (H, W), or None
-        Mask of printed text in the working image, where no features are extracted; None: not detected.
     """
 
-    grey: NDArray[np.float32]
-    width: int
+    grey: NDArray[np.float32]  # rec. 601 luma of the working image, 0..255
+    width: int  # size of the upright original, pixels
     height: int
-    remarks: Remarks = field(default=NONE, kw_only=True)
+    remarks: Remarks = field(default=NONE, kw_only=True)  # remarks on how it was read
+    # mask of printed text in the working image, where no features are extracted; None: not detected
     text: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     @property
@@ -78,76 +68,32 @@ def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
     a TIFF, the first page of a PDF, or a frame of the first shot of a film. A photo larger than ``max_side`` is reduced
     with an anti-aliasing filter, an elongated one less (see `ImageOptions.panorama`). The result is deterministic.
 
-    Parameters
-    ----------
-    path : Path
-        The file, or a page of it.
-    options : ImageOptions, optional
-        Limits on the working image and on the file.
-
-    Returns
-    -------
-    Photo
-
-    Raises
-    ------
-    CairnError
-        The file cannot be used. The message is only the reason, such as "the file is truncated", without the path.
+    Raises CairnError if the file cannot be used; its message is only the reason, without the path.
     """
     read = _read(Path(path), options or ImageOptions(), GREY)
     return Photo(read.pixels, read.width, read.height, remarks=read.remarks)
 
 
 def read_colour(path: Path, options: ImageOptions | None = None) -> NDArray[np.uint8]:
-    """Read a photo as an upright colour image (H, W, 3), RGB uint8, of the size `read_photo` gives; for pictures.
-
-    Raises
-    ------
-    CairnError
-        As `read_photo`.
-    """
+    """Read a photo as an upright colour image (H, W, 3), RGB uint8, of the size `read_photo` gives; for pictures."""
     return read_colour_sized(path, options)[0]
 
 
 def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[NDArray[np.uint8], int, int]:
-    """Read a photo like `read_colour`, and also return the width and height of the upright original.
-
-    Raises
-    ------
-    CairnError
-        As `read_photo`.
-    """
+    """Read a photo like `read_colour`, and also return the width and height of the upright original."""
     read = _read(Path(path), options or ImageOptions(), COLOUR)
     return read.pixels, read.width, read.height
 
 
 def read_photo_in_colour(path: Path, options: ImageOptions | None = None) -> tuple[Photo, NDArray[np.uint8]]:
-    """Read a photo as `read_photo` does, with its luma to the nearest, and its pixels (H, W, 3), RGB uint8.
-
-    Raises
-    ------
-    CairnError
-        As `read_photo`.
-    """
+    """Read a photo as `read_photo` does, with its luma to the nearest, and its pixels (H, W, 3), RGB uint8."""
     read = _read(Path(path), options or ImageOptions(), COLOUR)
     grey = (read.pixels @ _LUMA).astype(np.float32)
     return Photo(grey, read.width, read.height, remarks=read.remarks), read.pixels
 
 
 def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> Photo:
-    """Convert an image in memory like a file in `read_photo`: luma, transparency over white, reduced.
-
-    Parameters
-    ----------
-    image : PIL.Image.Image
-        Upright, of any mode; of mode F, values from 0 to 1, or to 255.
-    options : ImageOptions, optional
-        Limit on the working image.
-
-    Returns
-    -------
-    Photo
-    """
+    """Convert an upright image in memory like a file in `read_photo`; values of mode F are from 0 to 1, or to 255."""
     return Photo(in_memory(image, options or ImageOptions(), colour=False), *image.size)
 
 
@@ -179,37 +125,15 @@ def read_orientation(path: Path) -> int:
 
 
 def other_pages(file: Path) -> list[int]:
-    """List the pages of a file that are separate photos: all but the one that has its name, `MOST_PAGES` at most.
-
-    Raises
-    ------
-    CairnError
-        As `read_photo`, except for damaged pages.
-    """
+    """List the pages of a file that are separate photos: all but the one that has its name, `MOST_PAGES` at most."""
     read = _read(file, ImageOptions(), PAGES)
     return [page for page in range(1, min(read.remarks.pages + 1, MOST_PAGES) + 1) if page != read.page]
 
 
 def other_frames(film: Path, every: float) -> tuple[list[int], float]:
-    """List the frames of a film that are separate photos, all but the one that has its name.
+    """List the times (ms) of frames of a film that are photos, except the one that has its name; and the missing share.
 
-    Parameters
-    ----------
-    film : Path
-    every : float
-        Seconds from one to the next; 0: by its shots.
-
-    Returns
-    -------
-    times : list of int
-        Milliseconds, `MOST_PAGES` at most.
-    missing : float
-        Share of the film that its file does not have.
-
-    Raises
-    ------
-    CairnError
-        As `read_photo`.
+    `every` is the interval, seconds; 0: by shots. There are `MOST_PAGES` times at most.
     """
     read = _read(film, ImageOptions(), PAGES, every)
     return read.pixels.astype(int).tolist(), read.remarks.missing

@@ -22,33 +22,15 @@ MOST_FRAMES = 2_000_000
 FRAMES_A_PHOTO = 10
 """Frames that may take as long to decode as a photo of their size."""
 MOST_THREADS = 4
-"""Threads that decode a film of which all frames are read."""
+"""Threads that decode a film if all of its frames are read."""
 _LEAST_MISSING = 1_000  # milliseconds, of a film that ends early: it may begin so late, and its length be that of all
 
 
 class Film:
-    """An open film.
+    """An open film, whose file stays open as long as it is in use.
 
-    Parameters
-    ----------
-    file : file
-        Open as long as the film is in use.
-    max_pixels : int
-        That a frame may have.
-    is_whole : bool
-        Whether all of its frames are to be read.
-
-    Attributes
-    ----------
-    size : tuple of int
-        Width and height of a frame, upright.
-    work : int
-        Pixels of a photo that takes as long to decode as all of the film.
-
-    Raises
-    ------
-    CairnError
-        It cannot be read, or its frames are too large.
+    `max_pixels` limits a frame, and `is_whole` says whether all frames are to be read. `size` is width and height of an
+    upright frame, `work` the pixels of a photo that takes as long to decode. Raises CairnError if it cannot be read.
     """
 
     def __init__(self, file: IO[bytes], max_pixels: int, is_whole: bool = False) -> None:
@@ -67,12 +49,9 @@ class Film:
         self._end = 0
 
     def survey(self, every: float) -> list[int]:
-        """List the frames that are photos of their own, by their times in milliseconds.
+        """List the frames that are photos, by their times in milliseconds, at an interval of seconds.
 
-        Parameters
-        ----------
-        every : float
-            Seconds from one to the next; 0: those of its shots, but for the first, which stands for the film.
+        With 0, those of its shots, except the first, which stands for the film.
         """
         found = list(self._at_intervals(round(1000 * every)) if every else self._of_shots())
         return found[: MOST_PAGES - 1] if every else found[1:MOST_PAGES]
@@ -86,13 +65,7 @@ class Film:
         return min(1.0, missing / length) if missing > max(_LEAST_MISSING, length / 20) else 0.0
 
     def frame(self, time: int | None) -> tuple[int, Image.Image]:
-        """Read the frame at some time, or the next one after it; without one that of the first shot; give its time.
-
-        Raises
-        ------
-        CairnError
-            The film ends before.
-        """
+        """Read the frame at a time or the next after it, by default that of the first shot; return its time too."""
         if time is None:
             time = next(self._of_shots(), 0)
         for back in (0, 1_000, 10_000, time):  # where a film is entered is up to its decoder
@@ -118,7 +91,7 @@ class Film:
         return round(time) if 0 <= time <= LAST_MOMENT else -1
 
     def _times(self) -> Iterator[int]:
-        """Go through all frames, each of which is there to be retrieved when its time is given."""
+        """Go through all frames; each can be retrieved when its time is returned."""
         last = -1
         for _ in range(MOST_FRAMES):
             if not self._capture.grab():

@@ -25,23 +25,9 @@ def first_marker(head: bytes) -> int:
 
 
 def load(image: Any) -> Remarks:
-    """Decode an open JPEG, as far as possible if its end is missing.
+    """Decode an open JPEG, as far as possible if its end is missing, and return the share of missing rows.
 
-    Parameters
-    ----------
-    image : PIL.JpegImagePlugin.JpegImageFile
-        From `PIL.Image.open`; its pixels are loaded here.
-
-    Returns
-    -------
-    Remarks
-        The share of its rows that are missing, at most `MOST_MISSING`. A progressive JPEG has all rows, and may lack
-        fine details.
-
-    Raises
-    ------
-    OSError
-        It cannot be decoded, or too much is missing.
+    It is at most `MOST_MISSING`, else OSError is raised. A progressive JPEG has all rows, and may lack fine details.
     """
     try:
         image.load()

@@ -17,7 +17,7 @@ from retrieval.photos.passing import PassedOver, Passing
 from retrieval.photos.reasons import system_reason
 
 EVERYTHING = Passing()
-"""Nothing is passed over but what devices and programs keep beside photos."""
+"""Skip only the files that devices and programs keep next to photos."""
 
 COLLECTION_FILE = "collection.toml"
 """A folder with this file in it is a collection, and what lies in it no photo of anybody's."""
@@ -36,7 +36,7 @@ PHOTO_SUFFIXES = frozenset(
 ) | {".bmp", ".gif", ".ppm", ".pgm"}
 
 PAGED_SUFFIXES = frozenset((".tif", ".tiff", ".pdf", *FILMS))
-"""Files of these extensions may have several pages, each of which is a photo."""
+"""Files of these extensions may have several pages, each one a photo."""
 
 
 def is_photo_suffix(suffix: str) -> bool:
@@ -61,23 +61,7 @@ def list_photos(
     folders, collections, and files of devices and programs (`Passing`) are skipped, links are followed once. A file
     named explicitly is taken whatever its extension, and its root is its folder. A file that is reached twice is listed
     once, by its own name and not by a link's. Unreadable entries, such as a broken link or a locked subfolder, are
-    listed too: `read_photo` then reports the error.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Files and folders.
-    passed_over : PassedOver, optional
-        Counts the other visible files of the folders, and the skipped folders.
-    below : sequence of Path, optional
-        A link to a folder outside these is not followed, but listed like an unreadable entry.
-    passing : Passing, optional
-        Rules for files to skip; they do not apply to `paths` themselves.
-
-    Raises
-    ------
-    CairnError
-        A path does not exist.
+    listed too: `read_photo` then reports the error. So are links to folders outside of `below`, if passed.
     """
     listed: dict[str, tuple[int, Path, Path]] = {}  # by real path: place in `paths`, root and path
     led: set[str] = set()  # real paths reached by a link so far
@@ -113,17 +97,7 @@ def root_of(path: str, name: str) -> str | None:
 def away(path: str, name: str) -> str | None:
     """Return the folder that a photo was indexed from if it is missing or empty: its drive may not be connected.
 
-    Parameters
-    ----------
-    path : str
-        Of its file.
-    name : str
-        Of the photo, which is the part of its path after that folder.
-
-    Returns
-    -------
-    str or None
-        None if the folder is not empty.
+    The name of a photo is the part of its path after that folder.
     """
     root = indexed_folder(path, name)
     return root if is_away(root) else None

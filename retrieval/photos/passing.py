@@ -21,7 +21,7 @@ DEVICES = (
 _LIBRARIES = (".photoslibrary", ".photolibrary", ".migratedphotolibrary", ".aplibrary")
 _ORIGINALS = ("originals", "masters")
 SIDECARS = frozenset((".xmp", ".json", ".aae", ".pp3"))
-"""Endings of files that say something of the photo beside them."""
+"""Endings of files about the photo next to them."""
 _OF_FOLDERS = frozenset(("thumbs.db", "ehthumbs.db", "desktop.ini", "zbthumbnail.info"))
 
 
@@ -32,21 +32,13 @@ class Passing:
     A pattern with ``*``, ``?`` and ``[…]`` is compared with the name of each file and folder, ignoring case; one with a
     slash, with its path below the listed folder; one that begins with a slash, with the whole path. Skipped folders are
     not searched.
-
-    Attributes
-    ----------
-    exclude, include : tuple of str
-        Patterns of files to skip, and of files to take although a pattern or `DEVICES` matches them.
-    films : bool
-        Whether films are taken: phones store many among the photos.
-    frame_every : float
-        Seconds between the frames of a film that are taken; 0: by its shots.
     """
 
+    # patterns of files to skip, and of files to take although a pattern or `DEVICES` matches them
     exclude: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
-    films: bool = False
-    frame_every: float = 0
+    films: bool = False  # whether films are taken: phones store many among the photos
+    frame_every: float = 0  # seconds between the frames of a film that are taken; 0: by its shots
 
     def changed(self, exclude: Iterable[str], include: Iterable[str]) -> Passing:
         """Add patterns; one that is added to either is taken from the other, which is how each is taken back."""

@@ -53,20 +53,7 @@ class PdfPage:
 
 
 def pdf_page(file: IO[bytes], wanted: int | None = None) -> PdfPage:
-    """Find a page of a PDF.
-
-    Parameters
-    ----------
-    file : file
-        Open as long as the page is in use.
-    wanted : int, optional
-        Number of the page, from 1; the first otherwise.
-
-    Raises
-    ------
-    CairnError
-        There is no such page, the file is locked by a password, or the reader of PDF is not installed.
-    """
+    """Find a page of a PDF, by default the first; the file stays open as long as the page is in use."""
     pdfium = load_pdf()
     file.seek(0)
     with _drawing:

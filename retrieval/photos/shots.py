@@ -35,27 +35,13 @@ _LEAST_DEVIATION = 4.0  # standard deviation of the grey values of a frame that 
 
 @dataclass(frozen=True)
 class Sketch:
-    """Summary of a frame for comparison.
+    """Summary of a frame for comparison."""
 
-    Attributes
-    ----------
-    time : int
-        Milliseconds from the beginning of the film.
-    histogram : ndarray of float32, shape (512,)
-        Shares of the pixels of each colour.
-    picture : ndarray of float32, shape (144,)
-        Coarse grey values, of mean 0 and length 1.
-    sharpness : float
-        Variance of the Laplacian.
-    shows : bool
-        Whether the frame is not blank.
-    """
-
-    time: int
-    histogram: NDArray[np.float32]
-    picture: NDArray[np.float32]
-    sharpness: float
-    shows: bool
+    time: int  # milliseconds from the beginning of the film
+    histogram: NDArray[np.float32]  # shares of the pixels of each colour
+    picture: NDArray[np.float32]  # coarse grey values, of mean 0 and length 1
+    sharpness: float  # variance of the Laplacian
+    shows: bool  # whether the frame is not blank
 
 
 def sketch(time: int, frame: NDArray[np.uint8]) -> Sketch:

@@ -36,32 +36,10 @@ _MARK = b"\xff\xfe" + (2 + len(_COMMENT) + 64).to_bytes(2, "big") + _COMMENT
 def thumbnail(
     path: Path, sha256: str | None, size: int, cache: Path, max_pixels: int = ImageOptions.max_pixels
 ) -> bytes:
-    """A small upright JPEG of a photo.
+    """A small upright JPEG of a photo, whose longer side is one of `SIZES`; smaller photos are not enlarged.
 
-    Parameters
-    ----------
-    path : Path
-        The photo's file.
-    sha256 : str, optional
-        Of its content when it was indexed, 64 hexadecimal digits: any other file is refused. None: any file is shown,
-        without caching.
-    size : int
-        Longer side, pixels: one of `SIZES`. A smaller photo is not enlarged.
-    cache : Path
-        Folder whose file `thumbnails/<first two digits>/<sha256>-<size>.jpg` is used if it exists undamaged, and made
-        otherwise. If it cannot be written, the thumbnail is made each time.
-
-    max_pixels : int
-        See `ImageOptions`.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    CairnError
-        There is no such size, or the photo is missing, changed or damaged.
+    With the SHA-256 of its content when it was indexed, any other file is refused, and `thumbnails/<first two
+    digits>/<sha256>-<size>.jpg` of the cache is used if undamaged, and made otherwise, if the folder can be written.
     """
     if size not in SIZES:
         raise CairnError(f"A thumbnail is {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} pixels, not {size}.")
@@ -131,17 +109,9 @@ def _read(path: Path, size: int, max_pixels: int) -> NDArray[np.uint8]:
 
 
 def refuse_other_content(path: Path, sha256: str | None) -> bool:
-    """Refuse a file that has changed since it was indexed: its path may be that of any picture on this machine.
+    """Raise CairnError if a file has changed since it was indexed: its path may be that of any picture on this machine.
 
-    Returns
-    -------
-    bool
-        False if it cannot be read: decoding it gives the reason.
-
-    Raises
-    ------
-    CairnError
-        It has another content.
+    Returns False if it cannot be read: decoding it gives the reason.
     """
     try:
         digest = hash_photo(path)

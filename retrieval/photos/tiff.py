@@ -108,13 +108,7 @@ class Page:
         return self._numbers(tag, default)[0]
 
     def unpack(self, file: IO[bytes], length: int, max_pixels: int) -> Image.Image:
-        """Read a page that `is_deep`: RGB, CMYK, LA or RGBA of 8 bits, or F in 0..255; as stored, not upright.
-
-        Raises
-        ------
-        CairnError
-            It is too large, or packed in a way that is not known.
-        """
+        """Read a page that `is_deep`: RGB, CMYK, LA or RGBA of 8 bits, or F in 0..255; as stored, not upright."""
         refuse_large(*self.size, self.size, max_pixels)
         check_strips(file, length, self.tags, self.size, max_pixels)
         image = self._picture(self._samples(file, max_pixels))
@@ -235,27 +229,10 @@ def to_bytes_range(values: NDArray[np.float32], whole: bool) -> NDArray[np.float
 
 
 def photo_page(file: IO[bytes], wanted: int | None = None) -> Page | None:
-    """Find a page of a TIFF.
+    """Find a page of a TIFF, by default the largest; None if no page can be read.
 
     A page is the largest picture of a directory and its subdirectories that is neither reduced nor a mask. If the whole
     file has no such picture, its largest picture is its only page.
-
-    Parameters
-    ----------
-    file : file
-        Left anywhere.
-    wanted : int, optional
-        Number of the page, from 1; the largest otherwise, the first of equals.
-
-    Returns
-    -------
-    Page or None
-        None if no page can be read.
-
-    Raises
-    ------
-    CairnError
-        There is no such page, or it is damaged.
     """
     groups = _directories(file)
     full = (one for group in groups if (one := _largest(group, _REDUCED | _MASK)) is not None)

@@ -75,34 +75,11 @@ def tiles_are_whole(path: Path) -> bool:
 def read_part(
     path: Path, sha256: str | None, cache: Path, level: int, box: Box, size: tuple[int, int], max_pixels: int
 ) -> NDArray[np.uint8]:
-    """A part of an upright photo in some size. The photo is cut into tiles if that has not been done.
+    """A part of an upright photo in some size, (height, width, 3) uint8, from `tiles/<sha256>.zip` of the cache.
 
-    Parameters
-    ----------
-    path : Path
-        The photo's file.
-    sha256 : str
-        Of its content when it was indexed: any other file is refused.
-    cache : Path
-        Folder whose file `tiles/<sha256>.zip` is used if it exists undamaged, and made otherwise. If it cannot be
-        written, the photo is cut each time.
-    level : int
-        Of the picture that `box` refers to: see `level_sizes`. No pixels of lower levels are shown.
-    box : tuple of float
-        Left, top, right, bottom in pixels of that level, 0 at the edge of the picture.
-    size : tuple of int
-        Width and height of the result, no larger than the box.
-    max_pixels : int
-        See `ImageOptions`.
-
-    Returns
-    -------
-    ndarray of uint8, shape (height, width, 3)
-
-    Raises
-    ------
-    CairnError
-        The photo is missing, changed, damaged or too large.
+    The photo is cut into tiles if that has not been done, or each time if the cache cannot be written. A file of other
+    content is refused. The box (left, top, right, bottom) is in pixels of a level of `level_sizes`; no pixels of lower
+    levels are shown. The size is at most that of the box.
     """
     if sha256:
         with contextlib.suppress(*_DAMAGED), open_regular(tiles_file(sha256, cache)) as file:
@@ -137,26 +114,7 @@ def cut_tiles(picture: NDArray[np.uint8]) -> bytes:
 def encode_part(
     part: NDArray[np.uint8], quality: int, *, mirrored: bool, degrees: int, colours: str, format: str
 ) -> bytes:
-    """Encode a part of a photo.
-
-    Parameters
-    ----------
-    part : ndarray of uint8, shape (height, width, 3)
-    quality : int
-        Of JPEG and WebP, 1 to 100.
-    mirrored : bool
-        Exchange left and right, before rotation.
-    degrees : {0, 90, 180, 270}
-        Clockwise rotation.
-    colours : {"color", "gray", "bitonal"}
-        All, only lightness, or black and white alone.
-    format : {"jpeg", "png", "webp"}
-
-    Returns
-    -------
-    bytes
-        A file of that format.
-    """
+    """Encode a part of a photo, (height, width, 3) uint8, mirrored, then rotated clockwise, as in IIIF."""
     turned = np.rot90(part[:, ::-1] if mirrored else part, -degrees // 90)
     picture = Image.fromarray(np.ascontiguousarray(turned))
     if colours != "color":

@@ -16,17 +16,10 @@ class WatchOptions:
 
 
 def changes(paths: Sequence[Path], ignore: Path, options: WatchOptions | None = None) -> Iterator[None]:
-    """Wait for changes below some paths; yield at once, and then after every change.
+    """Wait for changes below some paths, ignoring a folder (the collection); yield at once, and then after every
+    change.
 
     Changes that happen while the caller is at work are not lost: they make it yield once more.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Existing files and folders.
-    ignore : Path
-        Folder in which changes are ignored: the collection, which may lie in one of the others.
-    options : WatchOptions, optional
     """
     from watchfiles import Change, watch
 

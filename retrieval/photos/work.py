@@ -43,19 +43,7 @@ def refuse_large(width: int, height: int, size: tuple[int, int], max_pixels: int
 def check_parts(file: IO[bytes], length: int, max_pixels: int) -> None:
     """Refuse a JPEG with too many scans, and a JPEG or PNG in far more parts than its length is reason for.
 
-    Parameters
-    ----------
-    file : file
-        Left at its start.
-    length : int
-        Of it, bytes.
-    max_pixels : int
-        That a photo may have.
-
-    Raises
-    ------
-    CairnError
-        The reason alone.
+    Leaves the file at its start. The message of the CairnError is only the reason.
     """
     file.seek(0)
     head = file.read(len(_PNG))
@@ -71,23 +59,7 @@ def check_parts(file: IO[bytes], length: int, max_pixels: int) -> None:
 def check_strips(file: IO[bytes], length: int, tags: Mapping[int, Any], size: tuple[int, int], max_pixels: int) -> None:
     """Refuse a TIFF whose strips or tiles share bytes, if reading them takes far longer than their pixels do.
 
-    Parameters
-    ----------
-    file : file
-        Its position may change.
-    length : int
-        Of it, bytes.
-    tags : mapping
-        Of the page to decode, by number.
-    size : tuple of int
-        Its width and height.
-    max_pixels : int
-        That a photo may have.
-
-    Raises
-    ------
-    CairnError
-        The reason alone.
+    `tags` and `size` are those of the page to decode.
     """
     pixels = size[0] * size[1]
     for offsets, lengths in zip(_OFFSETS, _LENGTHS, strict=True):

@@ -69,10 +69,10 @@ def _stands_out(rows: NDArray[np.float32], level: int, y: int, x: int, sign: np.
     for across in (x - 1, x + 1):
         if not (value > sign * rows[level, up, across] and value >= sign * rows[level, down, across]):
             return False
-    for beside in (level - 1, level + 1):
+    for other in (level - 1, level + 1):
         for row in range(3):
             for across in range(x - 1, x + 2):
-                if not ((row == y and across == x) or value > sign * rows[beside, row, across]):
+                if not ((row == y and across == x) or value > sign * rows[other, row, across]):
                     return False
     return True
 

@@ -158,8 +158,8 @@ def _links(pieces: _Pieces) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     ends = np.stack([pieces.x + pieces.w, pieces.y + pieces.h / 2], 1) * stretch
     starts = np.stack([pieces.x, pieces.y + pieces.h / 2], 1) * stretch
     near = min(6, len(starts))
-    _, beside = cKDTree(starts).query(ends, near, distance_upper_bound=_GAP * pieces.h.max())
-    one, other = np.repeat(np.arange(len(starts)), near), beside.reshape(-1)
+    _, nearest = cKDTree(starts).query(ends, near, distance_upper_bound=_GAP * pieces.h.max())
+    one, other = np.repeat(np.arange(len(starts)), near), nearest.reshape(-1)
     there = other < len(starts)
     one, other = one[there], other[there]
     x, y, w, h = pieces.x, pieces.y, pieces.w, pieces.h

@@ -66,9 +66,7 @@ def usual_shards(cluster: Cluster) -> int:
 
 
 class ClusterHolders(Holders):
-    """The holders on the workers of a cluster. `patience`: seconds to wait for a lost scheduler; by default those of
-    the cluster.
-    """
+    """The holders on the workers of a cluster; `patience` is the wait for a lost scheduler, seconds."""
 
     def __init__(self, cluster: Cluster, patience: float | None = None) -> None:
         self._cluster = cluster

@@ -136,9 +136,7 @@ def publish(storage: Storage, collection: Path, folders: Sequence[Path]) -> None
 
 
 def group_segments(features: Sequence[int], groups: int) -> list[list[int]]:
-    """Divide segments, ascending in each, into groups of about equally many features: the largest first, each to the
-    smallest group.
-    """
+    """Divide segments into groups of about equally many features: the largest first, each to the smallest group."""
     members: list[list[int]] = [[] for _ in range(max(1, min(groups, len(features))))]
     totals = [0] * len(members)
     for place in sorted(range(len(features)), key=lambda one: -features[one]):

@@ -51,9 +51,7 @@ def merge_counted(parts: Sequence[Counted]) -> Counted:
 
 
 def middle(high: Counted) -> list[tuple[int, int]]:
-    """Locate the one or two scores whose mean is the median: their upper 16 bits, and their ranks among scores with
-    these bits.
-    """
+    """Locate the one or two scores whose mean is the median: upper 16 bits, and ranks among scores with these."""
     values, counts = high
     total = int(counts.sum())
     if not total:

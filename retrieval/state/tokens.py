@@ -1,4 +1,4 @@
-"""Tokens, of which only hashes are stored, and files that only their owner may read."""
+"""Tokens, stored as hashes, and files that only their owner may read."""
 
 import contextlib
 import hashlib

@@ -29,7 +29,7 @@ _VARIABLES = (
     (
         "CAIRN_CACHE",
         "Folder for functions compiled for this processor, and for what is fetched from an object store; else they are "
-        "beside the program or in the user's cache folder.",
+        "next to the program or in the user's cache folder.",
     ),
     ("OMP_NUM_THREADS", "Threads of linear algebra and of faiss in each process; 1 where many processes are at work."),
 )

@@ -29,7 +29,7 @@ cairn reproduce simonyan14/table2 --root sets --seeds 3       # three runs: thei
 An experiment is a list of commands of Cairn, as anybody could type them: `--dry-run` prints them, and the page of a
 result ends with them. What experiments have in common is computed once, in `cairn-reproduced/steps` (`--out`). A run
 that was stopped goes on where it was, inside a command too. Each experiment becomes a page,
-`cairn-reproduced/NAME.html`, with our numbers beside the published ones, its plots, where it differs from the paper,
+`cairn-reproduced/NAME.html`, with our numbers next to the published ones, its plots, where it differs from the paper,
 and the same numbers as CSV and JSON.
 
 `--seeds 3` runs all that is random three times, each with other seeds: training and validation pairs, matches, codes,
@@ -88,10 +88,10 @@ pairs and measure are those of the papers. We have not measured this, as we do n
 ## What is there
 
 Figures 8, 11 and 14 of Brown11 are with its figures 7, 10 and 13. Three are left out, for which there is no command:
-its figure 9 (learnt summation regions) and figure 15 (pairs that are told wrongly), and Yan13's table I (photos,
+its figure 9 (learnt summation regions) and figure 15 (pairs that are classified wrongly), and Yan13's table I (photos,
 objects and positives of each set). So are drawings of how a method works, and Brown11's rows of synthetic jitter.
 
-What the papers leave open, and what `--as-published` sets, is told in [learning](learning.md#as-published) and
+What the papers leave open, and what `--as-published` sets, is described in [learning](learning.md#as-published) and
 [measuring](measuring.md#as-a-paper-did).
 """
 

@@ -5,7 +5,7 @@ the default options, and multiplied. Candidates' responses are evaluated on some
 and resampled as in learning; their number of pairs and the draws multiply that. These levels, repeated to the full
 number of pairs, are what some rounds of AdaBoost are timed on: a round's time does not depend on which it is. An epoch
 of the similarity's descent is timed on all pairs, of random answers; the most epochs there can be multiply it. Memory
-is what was resident at its most. Where other programs run beside it, compare the processor's minutes: the cores' sum.
+is what was resident at its most. Where other programs run next to it, compare the processor's minutes: the cores' sum.
 """
 
 import argparse

@@ -86,7 +86,7 @@ def add(folder: Path, photos: Path, vocabulary: Path | None = None) -> tuple[Ind
 
 
 def search_for(folder: Path, seconds: float) -> tuple[list[float], list[float]]:
-    """Search again and again as the web application does, opening the collection anew whenever it has changed.
+    """Search again and again as the web application does, opening the collection again whenever it has changed.
 
     Returns
     -------

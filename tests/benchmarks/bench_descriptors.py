@@ -1,4 +1,4 @@
-"""Milliseconds a patch of a learnt 80-D descriptor beside OpenCV's VGG-80, on one thread, in one run.
+"""Milliseconds a patch of a learnt 80-D descriptor compared with OpenCV's VGG-80, on one thread, in one run.
 
 Run as `python -m tests.benchmarks.bench_descriptors [--patches 2048] [--json]`; it never gates. Both describe the same
 patches of texture, each at its own size: ours 31x31, VGG 64x64, once with an image and a keypoint for each patch and

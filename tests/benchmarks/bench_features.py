@@ -1,4 +1,4 @@
-"""CPU seconds a region: Cairn's features beside pycolmap's SIFT with affine shape, on the same photos in one run.
+"""CPU seconds a region: Cairn's features and pycolmap's SIFT with affine shape, on the same photos in one run.
 
 Usage: python -m tests.benchmarks.bench_features --photos DIR [--number 50] [--json]
 

@@ -90,11 +90,11 @@ def _print_shots(path: Path, starts: list[int]) -> None:
     with path.open("rb") as file:
         film = Film(file, 150_000_000, is_whole=True)
         sketches = [sketch(moment, film._retrieved()) for moment in film._times()]
-    told = list(shot_starts(sketches))
+    reported = list(shot_starts(sketches))
     taken = list(frames_of_shots(sketches))
     elapsed, used = time.perf_counter() - before, resource.getrusage(resource.RUSAGE_SELF).ru_utime - used
     length = sketches[-1].time / 1000
-    found = {place for place, (_, begins) in enumerate(told) if begins}
+    found = {place for place, (_, begins) in enumerate(reported) if begins}
     print(
         f"cuts found {len(found)}, frames taken {len(taken)}; {used:.1f} s of the processor, {elapsed:.1f} s, "
         f"for {length:.1f} s of {film.size[0]}x{film.size[1]} ({100 * used / length:.0f}%)"

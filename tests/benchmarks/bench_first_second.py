@@ -2,7 +2,7 @@
 
 Run as `python -m tests.benchmarks.bench_first_second --photos DIR`; it never gates. Figures are processor time, of
 children too, over that of a process that imports NumPy, OpenCV and SQLAlchemy, which no command can spare (L), and over
-that of one that runs OpenCV's SIFT on the first photo (R, OpenCV's import included). Both are measured beside each
+that of one that runs OpenCV's SIFT on the first photo (R, OpenCV's import included). Both are measured next to each
 command; the median of its runs is told. Functions are kept in a folder of this run, which is empty at first, so that
 the first commands compile what they need. `--functions` tells what each module of compiled functions takes to compile,
 and to load once that was done.

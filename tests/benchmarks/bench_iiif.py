@@ -49,13 +49,13 @@ def main() -> None:
             seconds: dict[str, float] = {}
             for name in sorted(sources, reverse=turn % 2 == 0):
                 seconds[name] = _measure(known / name, sources[name], arguments)
-            asked = _asked(here)
+            wanted = _asked(here)
             again = _measure(known / "manifest", sources["manifest"], arguments)
             asked_again = _asked(here)
             if turn:
                 print(
                     f"{take} pages: folder {seconds['folder']:.1f} s, manifest {seconds['manifest']:.1f} s "
-                    f"({seconds['manifest'] / seconds['folder']:.2f}) by {asked} requests, "
+                    f"({seconds['manifest'] / seconds['folder']:.2f}) by {wanted} requests, "
                     f"second run {again:.1f} s by {asked_again} request(s)",
                     flush=True,
                 )
@@ -97,8 +97,8 @@ def _serve(folder: Path, client: Connection) -> None:
         client.send(server.address)
         while True:
             client.recv()
-            client.send(len(server.asked))
-            server.asked.clear()
+            client.send(len(server.requested))
+            server.requested.clear()
 
 
 if __name__ == "__main__":

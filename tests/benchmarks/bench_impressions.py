@@ -1,4 +1,4 @@
-"""How often impressions of one block are told from those of two blocks cut alike, and how much of the wear is seen.
+"""How often impressions of one block are distinguished from those of two blocks cut alike, and how much of the wear is seen.
 
 Run as `python -m tests.benchmarks.bench_impressions`; it never gates. Blocks are drawn by rules, worn or cut once more,
 printed by a simulated press and photographed (`tests/support/printed_blocks.py`). The start of each registration is the
@@ -56,7 +56,7 @@ CORNERS = 4.0
 
 @dataclass
 class KindFigures:
-    """What was told of the pairs of one kind."""
+    """What was reported of the pairs of one kind."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     displacements: list[float] = field(default_factory=list)
@@ -64,7 +64,7 @@ class KindFigures:
     seconds: list[float] = field(default_factory=list)
 
     def note(self, pair: PairCompared | None, seconds: float) -> None:
-        """Note what was told of a pair."""
+        """Note what was reported of a pair."""
         if pair is None:
             self.verdicts["not registered"] += 1
             return
@@ -143,11 +143,11 @@ def main() -> None:
             began = time.perf_counter()
             pair = compare(block, make(block, seed), seed, 0.5 if arguments.coarse else 1.0)
             figures.note(pair, time.perf_counter() - began)
-        told = " | ".join(str(figures.verdicts[verdict]) for verdict in VERDICTS)
+        reported = " | ".join(str(figures.verdicts[verdict]) for verdict in VERDICTS)
         low, middle, high = np.nanquantile(figures.displacements, [0, 0.5, 1])
         first, second = np.median(figures.missing, axis=0)
         print(
-            f"{kind} | {told} | {low:.3f}, {middle:.3f}, {high:.3f} | {first:.1%}, {second:.1%} | "
+            f"{kind} | {reported} | {low:.3f}, {middle:.3f}, {high:.3f} | {first:.1%}, {second:.1%} | "
             f"{np.median(figures.seconds):.1f}",
             flush=True,
         )

@@ -1,4 +1,4 @@
-"""Approximate k-means beside exact Lloyd (`faiss.Kmeans`): time, processor time and quantisation error.
+"""Approximate k-means compared with exact Lloyd (`faiss.Kmeans`): time, processor time and quantisation error.
 
 Run as `python -m tests.benchmarks.bench_kmeans --photos DIR`; it never gates. At full size (20,000 words, 800,000
 descriptors, 10 iterations) exact Lloyd takes some minutes.

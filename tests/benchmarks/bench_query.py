@@ -1,10 +1,10 @@
-"""What a query costs beside SIFT: processor time over that of describing the same photo with OpenCV's SIFT.
+"""What a query costs compared with SIFT: processor time over that of describing the same photo with OpenCV's SIFT.
 
 Run as `OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_query --collection DIR [--gt DIR]`; it never gates. R is the
 processor time of `cv2.SIFT_create().detectAndCompute` on the query's photo at the size that the collection works with,
 on one thread, measured beside each query. Queries go through the jobs of the server's workers, with the collection open
 and warm: the default engine, 20 results with homographies, eight turns offered. Each photo, or box in one, is asked
-with twice: as the photo of the collection that it is, and as an upload, encoded anew so that it is not known by its
+with twice: as the photo of the collection that it is, and as an upload, encoded again so that it is not known by its
 content.
 """
 
@@ -88,12 +88,12 @@ def queries_of(collection: Collection, ground_truth: Path | None, most: int) -> 
     """Choose queries, evenly spread: those of a ground truth whose photos are in the collection, or whole photos."""
     rows = collection.catalogue.read(all_indexed)
     if ground_truth is None:
-        asked = [Asked(row) for row in rows]
+        requested = [Asked(row) for row in rows]
     else:
         by_stem = {Path(row.path).stem: row for row in rows}
         known = [query for query in read_ground_truth(ground_truth) if query.stem in by_stem]
-        asked = [Asked(by_stem[query.stem], query.box) for query in known]
-    return asked[:: max(1, len(asked) // most)][:most] if most else asked
+        requested = [Asked(by_stem[query.stem], query.box) for query in known]
+    return requested[:: max(1, len(requested) // most)][:most] if most else requested
 
 
 def sift_time(photo: Photo) -> float:
@@ -105,7 +105,7 @@ def sift_time(photo: Photo) -> float:
     return time.process_time() - start
 
 
-def measure(folder: Path, asked: Sequence[Asked], image: ImageOptions, turns: int = 8) -> dict[str, Any]:
+def measure(folder: Path, requested: Sequence[Asked], image: ImageOptions, turns: int = 8) -> dict[str, Any]:
     """Ask with photos of a collection and with uploads of the same.
 
     Parameters
@@ -144,7 +144,7 @@ def measure(folder: Path, asked: Sequence[Asked], image: ImageOptions, turns: in
     gc.freeze()  # as a worker of the server does
     with one_thread(), tempfile.TemporaryDirectory() as scratch:
         upload = Path(scratch) / "upload.jpg"
-        for place, one in enumerate([*asked[:1], *asked]):
+        for place, one in enumerate([*requested[:1], *requested]):
             path = Path(one.row.path)
             upload.write_bytes(encode_jpeg(read_colour(path, ImageOptions(max_side=0)), QUALITY))
             reference = sift_time(read_photo(path, image))
@@ -163,11 +163,13 @@ def measure(folder: Path, asked: Sequence[Asked], image: ImageOptions, turns: in
     }
 
 
-def request_of(asked: Asked, upload: Path | None, turns: int) -> dict[str, Any]:
+def request_of(requested: Asked, upload: Path | None, turns: int) -> dict[str, Any]:
     """Write the request of a search as a worker of the server takes it."""
-    box = list(asked.box) if asked.box is not None else None
+    box = list(requested.box) if requested.box is not None else None
     if upload is None:
-        return SearchRequest(queries=[QueryPhoto(photo=asked.row.number, box=box)], turns=turns).model_dump(mode="json")
+        return SearchRequest(queries=[QueryPhoto(photo=requested.row.number, box=box)], turns=turns).model_dump(
+            mode="json"
+        )
     request = SearchRequest(queries=[QueryPhoto(upload=0, box=box)], turns=turns).model_dump(mode="json")
     request["queries"][0] |= {"path": str(upload), "name": upload.name}
     return request
@@ -193,10 +195,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     with Collection.open(arguments.collection) as collection:
-        asked = queries_of(collection, arguments.gt, arguments.queries)
+        requested = queries_of(collection, arguments.gt, arguments.queries)
         image = collection.options.image
         photos = collection.catalogue.read(counts_of_photos)["indexed"]
-    facts = {"photos": photos, **measure(arguments.collection, asked, image, arguments.turns)}
+    facts = {"photos": photos, **measure(arguments.collection, requested, image, arguments.turns)}
     if arguments.json:
         print(json.dumps(facts))
     else:

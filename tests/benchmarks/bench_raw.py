@@ -1,4 +1,4 @@
-"""What the engine raw costs a photo: beside OpenCV's brute-force matcher, and in hours for 55 queries of 5,062 photos.
+"""What the engine raw costs a photo: and OpenCV's brute-force matcher, and in hours for 55 queries of 5,062 photos.
 
 Run as `OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_raw [--collection DIR]`; it never gates. The collection keeps
 descriptors (`cairn index --keep-descriptors`); without one, descriptors are drawn at random, which says what matching
@@ -67,9 +67,9 @@ def measure_collection(folder: Path, size: int, most: int, workers: int) -> dict
         engine = load_engine("raw")(collection, SearchOptions(engine="raw"))
         images = engine.index.images
         numbers = [int(number) for number in images.numbers[:: max(1, len(images.numbers) // most)]]
-        asked = images.features(int(images.numbers[int(np.argmax(images.lengths))]))
-        view: View = indexed_view(asked)
-        descriptors = np.asarray(asked.columns["descriptor"])
+        requested = images.features(int(images.numbers[int(np.argmax(images.lengths))]))
+        view: View = indexed_view(requested)
+        descriptors = np.asarray(requested.columns["descriptor"])
         size = min(size, len(descriptors))
         some = View(
             0.0, view.frames.at(np.arange(size)), descriptors[:size], view.words[:size], view.terms[:size], None

@@ -3,7 +3,7 @@
 Run as `CAIRN_DATASETS=DIR OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_scale --folder DIR`; it never gates. The
 collection is built where it is not there yet, through Cairn's own writer: a vocabulary of real photos' descriptors; 25
 real photos of three objects, indexed as `cairn index` does; all others synthetic, with features of real photos dealt
-out anew and moved, so that words have the frequencies and regions the shapes of real ones. The file of a synthetic
+out again and moved, so that words have the frequencies and regions the shapes of real ones. The file of a synthetic
 photo is a hard link to that of a real one, and the checksum that the catalogue has of it is made up. Features of the
 real photos are kept in the folder too, and are not extracted again; with `--like` the vocabulary and the features are
 those of an earlier collection of this benchmark, and nothing is extracted but the 25.
@@ -342,17 +342,17 @@ def time_report(folder: Path, number: int) -> float:
     with Collection.open(folder) as collection:
         searcher = Searcher(collection, SearchOptions(turns=1))
         row = collection.catalogue.read(rows_of, [number])[0]
-        asked = ask_with_photo(row, row.name or "")
-        found = [search_photo(searcher, asked)]
+        requested = ask_with_photo(row, row.name or "")
+        found = [search_photo(searcher, requested)]
         start = time.process_time()
-        make_answer(searcher, [asked], found, top=20).to_dict()
+        make_answer(searcher, [requested], found, top=20).to_dict()
         return round(1000 * (time.process_time() - start), 1)
 
 
-def time_engines(folder: Path, asked: Sequence[ImageRow]) -> dict[str, Any]:
+def time_engines(folder: Path, requested: Sequence[ImageRow]) -> dict[str, Any]:
     """Processor time, in ms, of ranking all photos by indexed ones, upright: median and mean of each engine.
 
-    What is made at the first search of a collection is told beside it.
+    What is made at the first search of a collection is reported next to it.
     """
     found: dict[str, Any] = {}
     with Collection.open(folder) as collection:
@@ -361,7 +361,7 @@ def time_engines(folder: Path, asked: Sequence[ImageRow]) -> dict[str, Any]:
                 continue
             searcher = Searcher(collection, SearchOptions(engine=engine, turns=1))
             spent = []
-            for row in (asked[0], *asked):
+            for row in (requested[0], *requested):
                 start = time.process_time()
                 search_photo(searcher, ask_with_photo(row, row.name or ""))
                 spent.append(1000 * (time.process_time() - start))
@@ -397,10 +397,10 @@ def measure(folder: Path, queries: int) -> dict[str, Any]:
     facts["report_ms"] = time_report(folder, numbers[0])
     if queries:
         tell("queries")
-        asked = [bench_query.Asked(row) for row in planted]
-        asked = asked[:: max(1, len(asked) // queries)][:queries]
-        facts["engines_ms"] = time_engines(folder, [one.row for one in asked])
-        facts["query"] = bench_query.measure(folder, asked, image)
+        requested = [bench_query.Asked(row) for row in planted]
+        requested = requested[:: max(1, len(requested) // queries)][:queries]
+        facts["engines_ms"] = time_engines(folder, [one.row for one in requested])
+        facts["query"] = bench_query.measure(folder, requested, image)
     return facts
 
 

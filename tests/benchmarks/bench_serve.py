@@ -2,7 +2,7 @@
 
 Run as `python -m tests.benchmarks.bench_serve`; it never gates. It takes the collection of a hundred thousand photos
 that `bench_scale --folder DIR --build-only` builds, with `--folder DIR`; otherwise it makes a smaller one: a few drawn
-photos are indexed, the features of all others are theirs, dealt out anew and moved, and the file of each is one of the
+photos are indexed, the features of all others are theirs, dealt out again and moved, and the file of each is one of the
 drawn ones (with something after its end, so that no two have the same content).
 
 A share of the searches are uploads of such files, each with something else after its end: the server has never seen
@@ -11,7 +11,7 @@ kept of an earlier search. Among a hundred thousand photos these are the real on
 the thumbnails. With `--any` both are of any photo, of which nearly all are synthetic and have files that show something
 else: they are looked at turned, and their thumbnails, which are not of what was indexed, are made each time. That is
 the worst case. Everything runs on this machine, the clients too. The bars: no error, half of the searches answered in a
-second and 95 of 100 in two, with 50 thumbnails a second beside them.
+second and 95 of 100 in two, with 50 thumbnails a second next to them.
 """
 
 import argparse
@@ -206,9 +206,9 @@ def private_memory(server: int) -> list[float]:
     found = []
     for process in psutil.Process(server).children(recursive=True):
         with contextlib.suppress(OSError):
-            told = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+            reported = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
             # Without pages of files, which others share as soon as they read them too.
-            found.append(sum(int(kilobytes) for kilobytes in re.findall(r"Private_Dirty:\s+(\d+)", told)) / 1e6)
+            found.append(sum(int(kilobytes) for kilobytes in re.findall(r"Private_Dirty:\s+(\d+)", reported)) / 1e6)
     return sorted((round(size, 3) for size in found), reverse=True)
 
 

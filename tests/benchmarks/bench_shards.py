@@ -1,4 +1,4 @@
-"""Search over shards beside search on one machine: the same answers, and what they cost.
+"""Search over shards compared with search on one machine: the same answers, and what they cost.
 
 Run as `OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_shards --collection DIR --folder DIR`; it never gates. The
 collection is one of `bench_scale`, or any other. Where its segments are too few for the shards, a copy with smaller
@@ -131,9 +131,9 @@ class TimedHolder(Holder):
 
 def answer(searcher: Searcher, row: ImageRow, top: int) -> dict[str, Any]:
     """Ask with a photo of the collection, as the server does."""
-    asked = ask_with_photo(row, str(row.name))
-    found = [search_photo(searcher, asked, top=top)]
-    return make_answer(searcher, [asked], found, top=top).to_dict()
+    requested = ask_with_photo(row, str(row.name))
+    found = [search_photo(searcher, requested, top=top)]
+    return make_answer(searcher, [requested], found, top=top).to_dict()
 
 
 def ask(searcher: Searcher, rows: Sequence[ImageRow], top: int, costs: Costs, clock: "Clock") -> list[dict[str, Any]]:
@@ -141,13 +141,13 @@ def ask(searcher: Searcher, rows: Sequence[ImageRow], top: int, costs: Costs, cl
     found = []
     for row in rows:
         before, front, start, messages = clock.others(), time.process_time(), time.perf_counter(), clock.messages()
-        told = answer(searcher, row, top)
+        reported = answer(searcher, row, top)
         costs.wall.append(1000 * (time.perf_counter() - start))
         costs.front.append(1000 * (time.process_time() - front))
         costs.messages.append(clock.messages() - messages)
         costs.cpu.append(costs.front[-1] + 1000 * (clock.others() - before))
-        assert not told["missing_shards"]
-        found.append(told["results"])
+        assert not reported["missing_shards"]
+        found.append(reported["results"])
     return found
 
 

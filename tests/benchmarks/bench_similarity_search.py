@@ -1,4 +1,4 @@
-"""Time of scoring with a similarity matrix of k neighbours a word beside tf-idf, on words with Zipf statistics.
+"""Time of scoring with a similarity matrix of k neighbours a word compared with tf-idf, on words with Zipf statistics.
 
 Run as `python -m tests.benchmarks.bench_similarity_search`; it never gates. Neighbours are random words, so that their
 posting lists are as long as any: what a query costs is told by the postings it meets. Times are those of the processor,

@@ -2,7 +2,7 @@
 
 Run as `python -m tests.benchmarks.bench_verification --photos DIR`; it never gates. The photos are indexed as with
 `cairn index`, some of them are searched for by the features that are indexed, upright, and what the engine spends on
-verification is printed, beside what OpenCV takes to detect and describe SIFT features in a photo of theirs (R).
+verification is printed, next to what OpenCV takes to detect and describe SIFT features in a photo of theirs (R).
 """
 
 import argparse

@@ -60,7 +60,7 @@ def extrapolate(steps: dict[str, float], words: int, descriptors: int, options: 
 
 
 def look_up(centres: np.ndarray, queries: np.ndarray) -> list[dict[str, Any]]:
-    """Recall@1 and µs a descriptor, of the default back-end beside faiss alone, quick and thorough."""
+    """Recall@1 and µs a descriptor, of the default back-end next to faiss alone, quick and thorough."""
     nearest = faiss.knn(queries, centres, 1)[1]
     exact = squared_distances(queries, centres, nearest)
     rows = []
@@ -87,13 +87,13 @@ def main() -> None:
     files = sorted(arguments.features.rglob("*.descriptors.npy"))
     if len(files) < 10:
         raise SystemExit(f"{arguments.features} holds features of {len(files)} photos: 10 at least are needed.")
-    asked, learnt = files[::10], [file for number, file in enumerate(files) if number % 10]
+    requested, learnt = files[::10], [file for number, file in enumerate(files) if number % 10]
     faiss.omp_set_num_threads(1)
     with one_thread():
         source = FileSource(learnt)
         steps, centres = time_passes(source, arguments.words)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        queries = sample_descriptors(FileSource(asked), 8192, 0)
+        queries = sample_descriptors(FileSource(requested), 8192, 0)
         rows = look_up(centres, queries)
     facts = {
         "descriptors": len(source),

@@ -87,7 +87,7 @@ def measure(address: str, photos: int, rounds: int) -> Iterator[tuple[str, str]]
                 connection.execute(sa.text("VACUUM ANALYZE"))  # as the server does by itself in time
             engine.dispose()
         common, rare = words[0], words[DIFFERENT // 2]
-        asked = [
+        requested = [
             *string.ascii_lowercase,
             common[:2],
             common[:3],
@@ -99,7 +99,7 @@ def measure(address: str, photos: int, rounds: int) -> Iterator[tuple[str, str]]
             "19",
             "leica",
         ]
-        asked += ["may 1923", f"{common[:2]} {words[1][:2]}", f"{common} 1923"]
+        requested += ["may 1923", f"{common[:2]} {words[1][:2]}", f"{common} 1923"]
 
         def page(text: str) -> int:
             with Catalogue.open(address) as fresh:  # nothing is counted yet
@@ -107,7 +107,7 @@ def measure(address: str, photos: int, rounds: int) -> Iterator[tuple[str, str]]
 
         opening = timed(rounds, lambda: page(""))
         slowest = ("", 0.0)
-        for text in asked:
+        for text in requested:
             found = page(text)
             with Catalogue.open(address) as fresh:
                 fresh.revision()
@@ -144,12 +144,12 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print("SQLite")
-        for told in measure(folder, arguments.photos, arguments.rounds):
-            print(*told, sep="\t", flush=True)
+        for reported in measure(folder, arguments.photos, arguments.rounds):
+            print(*reported, sep="\t", flush=True)
     with contextlib.suppress(pytest.skip.Exception), Server() as server:
         print("PostgreSQL")
-        for told in measure(server.new_database(), arguments.photos, arguments.rounds):
-            print(*told, sep="\t", flush=True)
+        for reported in measure(server.new_database(), arguments.photos, arguments.rounds):
+            print(*reported, sep="\t", flush=True)
 
 
 if __name__ == "__main__":

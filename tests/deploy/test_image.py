@@ -25,7 +25,7 @@ def test_what_is_copied_exists_and_is_let_through() -> None:
     copied = [source for stage in STAGES for step in stage if step.name == "COPY" for source in sources(step)]
     assert {"requirements.txt", "requirements-cluster.txt", "pyproject.toml", "retrieval"} <= set(copied)
     assert [source for source in copied if not list(files_of(source, IGNORE))] == []
-    # What is let through and not copied would only make the builder's work anew.
+    # What is let through and not copied would only repeat the builder's work.
     allowed = {line.removeprefix("!") for line in IGNORE.splitlines() if line.startswith("!")}
     assert allowed == set(copied)
 
@@ -105,12 +105,12 @@ def test_the_wheels_need_only_libraries_that_the_image_has() -> None:
     if sys.platform != "linux":
         pytest.skip("the image is Linux's")
     folder = Path(next(path for path in sys.path if path.endswith("site-packages")))
-    # OpenCV, faiss and NumPy are those with most libraries; what lies beside a wheel's own came with it.
+    # OpenCV, faiss and NumPy are those with most libraries; what lies next to a wheel's own came with it.
     files = [path for name in ("cv2", "faiss", "numpy") for path in (folder / name).rglob("*.so*")]
     english = os.environ | {"LC_ALL": "C"}
-    told = subprocess.run(["ldd", *map(str, files)], capture_output=True, text=True, env=english).stdout
-    needed = {Path(path).name for path in re.findall(r"=> (/.+) \(0x", told) if "site-packages" not in path}
-    assert "libc.so.6" in needed and "not found" not in told
+    reported = subprocess.run(["ldd", *map(str, files)], capture_output=True, text=True, env=english).stdout
+    needed = {Path(path).name for path in re.findall(r"=> (/.+) \(0x", reported) if "site-packages" not in path}
+    assert "libc.so.6" in needed and "not found" not in reported
     # Of libc6, libgcc-s1, libstdc++6 and zlib1g, without which Debian's apt does not run.
     has = r"lib(c|m|mvec|dl|pthread|rt|util|resolv|gcc_s|stdc\+\+|z)\.so\.\d+"
     assert [name for name in needed if not re.fullmatch(has, name)] == []

@@ -77,10 +77,10 @@ def test_photos_of_one_name_in_several_folders_are_told_apart(
             shutil.copy(indexed.photos / f"{thing}_00{view}.jpg", tmp_path / "smvs" / category / folder / "001.jpg")
     page = tmp_path / "report.html"
     how = ("--root", tmp_path, "--words", 100, "--work", tmp_path / "work", "--workers", 1, "--report", page, "--json")
-    told = cairn("evaluate", "smvs", *how).json
-    assert told["images"] == 2 and not told["missing"]
+    reported = cairn("evaluate", "smvs", *how).json
+    assert reported["images"] == 2 and not reported["missing"]
     for name in ("book_covers", "landmarks"):
-        scored = told["protocols"][name]
+        scored = reported["protocols"][name]
         assert (scored["mAP"], scored["mP@1"]) == (1, 1)
         assert [one["name"] for one in scored["queries"]] == [f"{name}/Droid/001", f"{name}/Palm/001"]
     assert page.read_text(encoding="utf-8").count("data:image/jpeg") >= 4
@@ -99,9 +99,9 @@ def test_a_run_measures_photos_that_are_not_indexed_yet(indexed: Indexed, tmp_pa
     write_truth(gt, "coffee_1", f"coffee_001 {box}", good=["coffee_002", "lost"], ok=["coffee_003"], junk=["gone"])
     write_truth(gt, "nothing", "page_001 0 0 9 9", junk=["page_002"])  # has no positives: leaves the mean
 
-    told: list[str] = []
+    reported: list[str] = []
     report = run_benchmark(
-        [images], gt, queries=queries, options=SMALL, search=UPRIGHT, progress=lambda step, *_: told.append(step)
+        [images], gt, queries=queries, options=SMALL, search=UPRIGHT, progress=lambda step, *_: reported.append(step)
     )
     # Both existing positives come first; the third is never found.
     assert [score.name for score in report.scores] == ["coffee_1"]
@@ -112,7 +112,7 @@ def test_a_run_measures_photos_that_are_not_indexed_yet(indexed: Indexed, tmp_pa
     assert (report.engine, report.expand, report.descriptor) == ("tf-idf-sp", "none", "rootsift")
     assert report.words == 150
     assert report.trained_on.startswith("15 photos")
-    assert set(told) == {"look", "extract", "vocabulary", "index", "queries"}
+    assert set(reported) == {"look", "extract", "vocabulary", "index", "queries"}
     given = json.loads(json.dumps(report.as_json(), allow_nan=False))
     assert given["mAP"] == pytest.approx(2 / 3, abs=1e-6)
     assert given["missing"] == report.missing and given["failed"] == report.failed
@@ -202,9 +202,9 @@ def test_a_ground_truth_may_write_endings_case_and_accents_otherwise(
     written = {"good": ["Cafe\u0301.JPG"], "ok": ["barn_003.JPG"], "junk": ["barn_001.JPG"]}
     write_truth(gt, "coffee_1", f"barn_001.JPG {box}", **written)
     kept, saved = tmp_path / "kept.cairn", tmp_path / "ranking.csv"
-    asked = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--collection", kept, "--words", 50)
-    told = cairn(*asked, "--turns", 1, "--save", saved, "--report", tmp_path / "page.html", "--json").json
-    assert (told["mAP"], told["missing"], told["left_out"]) == (1, [], [])
+    requested = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--collection", kept, "--words", 50)
+    reported = cairn(*requested, "--turns", 1, "--save", saved, "--report", tmp_path / "page.html", "--json").json
+    assert (reported["mAP"], reported["missing"], reported["left_out"]) == (1, [], [])
     assert cairn("evaluate", "ranking", saved, "--gt", gt, "--json").json["mAP"] == 1
     with Collection.open(kept) as collection:
         scores, missing = run_queries(collection, read_ground_truth(gt), None, UPRIGHT)
@@ -212,9 +212,9 @@ def test_a_ground_truth_may_write_endings_case_and_accents_otherwise(
     shutil.copy(images / "barn_003.jpg", images / "Barn_003.jpg")
     if len(list(images.iterdir())) > 4:
         write_truth(gt, "coffee_1", f"barn_001.JPG {box}", good=["BARN_003"])
-        assert "may be 'Barn_003' or 'barn_003'" in cairn(*asked).refused()
+        assert "may be 'Barn_003' or 'barn_003'" in cairn(*requested).refused()
     write_truth(gt, "coffee_1", f"barn_001.JPG {box}", good=["Caf\u00c9"], junk=["caf\u00e9.jpg"])
-    assert "'coffee_1' and is its junk" in cairn(*asked).refused()
+    assert "'coffee_1' and is its junk" in cairn(*requested).refused()
 
 
 def test_queries_of_which_all_is_missing_are_not_scored(
@@ -229,14 +229,18 @@ def test_queries_of_which_all_is_missing_are_not_scored(
     write_truth(gt, "gone_1", "coffee_001 100 100 500 400", good=["gone"])
     write_truth(gt, "gone_2", "neither 0 0 9 9", good=["gone"])  # nor is its photo there
     write_truth(gt, "page_1", "page_001 0 0 99 99", ok=["page_002"], junk=["page_001"])
-    asked = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--words", 50, "--turns", 1)
-    told = cairn(*asked, "--work", tmp_path / "work", "--json").json
-    assert [query["name"] for query in told["queries"]] == ["coffee_1"] and told["mAP"] == 0.5
-    assert told["left_out"] == ["gone_1", "gone_2", "page_1"] and told["missing"] == ["gone", "lost", "page_002"]
-    assert "3 queries, such as 'gone_1', are not scored" in cairn(*asked, "--work", tmp_path / "work").out
+    requested = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--words", 50, "--turns", 1)
+    reported = cairn(*requested, "--work", tmp_path / "work", "--json").json
+    assert [query["name"] for query in reported["queries"]] == ["coffee_1"] and reported["mAP"] == 0.5
+    assert reported["left_out"] == ["gone_1", "gone_2", "page_1"] and reported["missing"] == [
+        "gone",
+        "lost",
+        "page_002",
+    ]
+    assert "3 queries, such as 'gone_1', are not scored" in cairn(*requested, "--work", tmp_path / "work").out
     write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["lost"])
     for rest in ("page_1", None):
-        assert "No query can be scored" in cairn(*asked, "--work", tmp_path / "again").refused()
+        assert "No query can be scored" in cairn(*requested, "--work", tmp_path / "again").refused()
         for part in ("query", "good", "ok", "junk") if rest else ():
             (gt / f"{rest}_{part}.txt").unlink()
 

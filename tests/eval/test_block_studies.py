@@ -65,11 +65,11 @@ def test_the_command_tells_all_errors(
         assert stop.value.code == 0
         return capsys.readouterr().out
 
-    told = json.loads(run("--descriptor", "T1a-S2-9", "--json"))["errors"]
+    reported = json.loads(run("--descriptor", "T1a-S2-9", "--json"))["errors"]
     clipping, bits = block_studies.studies(["T1a-S2-9"], [folder])
     wanted = [*clipping["T1a-S2-9"].values(), *bits["T1a-S2-9"].values()]
-    assert [100 * row["fpr95"] for row in told] == pytest.approx(wanted)
-    assert [row["setting"] for row in told if row["study"] == "bits"] == [*block_studies.BITS, 32]
+    assert [100 * row["fpr95"] for row in reported] == pytest.approx(wanted)
+    assert [row["setting"] for row in reported if row["study"] == "bits"] == [*block_studies.BITS, 32]
     lines = run("--descriptor", "T1a-S2-9").splitlines()
     assert [float(line.split("%")[0]) for line in lines] == pytest.approx(wanted, abs=0.0051)
     assert any("not clipped" in line for line in lines)

@@ -112,15 +112,15 @@ def test_the_result_does_not_depend_on_how_much_is_done_at_a_time(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = evaluate_patches(folder, Grey())
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     descriptor = Grey()
     monkeypatch.setattr(module, "_PATCHES", 7)
     monkeypatch.setattr(module, "_PAIRS", 11)
     monkeypatch.setattr("eval.descriptions._MEMORY", 0)  # descriptors go to a file
-    parts = evaluate_patches(PatchSet.open(folder), descriptor, progress=lambda *step: told.append(step))
+    parts = evaluate_patches(PatchSet.open(folder), descriptor, progress=lambda *step: reported.append(step))
     np.testing.assert_array_equal(parts.distances, whole.distances)
     assert (max(descriptor.batches), sum(descriptor.batches)) == (7, whole.patches)
-    assert told[-1] == ("describe", whole.patches, whole.patches)
+    assert reported[-1] == ("describe", whole.patches, whole.patches)
 
 
 def test_pairs_may_be_given_as_they_are(folder: Path) -> None:

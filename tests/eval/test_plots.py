@@ -158,12 +158,12 @@ def test_codes_are_drawn_beside_what_they_were_made_of(drawn: list[Any], tmp_pat
 
 def test_similarities_are_trimmed_and_drawn_on_a_linear_axis(drawn: list[Any], tmp_path: Path) -> None:
     matching, other = np.arange(1, 101) / 10, np.arange(100) / 20
-    told = plot_similarities({"tf-idf": (matching, other)}, tmp_path / "s.png", trim=0.08, linear=True)["tf-idf"]
+    reported = plot_similarities({"tf-idf": (matching, other)}, tmp_path / "s.png", trim=0.08, linear=True)["tf-idf"]
     axes = drawn[0].axes[0]
     assert axes.get_xscale() == "linear"
     # Of 100 scores each the 8 least and the 8 largest are left out; the shares are of all.
-    assert (told["bins"][0], told["bins"][-1]) == (pytest.approx(0.4), pytest.approx(9.2))
-    assert sum(told["matching"]) == pytest.approx(0.84) and sum(told["not matching"]) == pytest.approx(0.84)
+    assert (reported["bins"][0], reported["bins"][-1]) == (pytest.approx(0.4), pytest.approx(9.2))
+    assert sum(reported["matching"]) == pytest.approx(0.84) and sum(reported["not matching"]) == pytest.approx(0.84)
     whole = plot_similarities({"tf-idf": (matching, other)}, tmp_path / "s.png")["tf-idf"]
     assert sum(whole["matching"]) == pytest.approx(1)
     assert drawn[1].axes[0].get_xscale() == "log"

@@ -244,15 +244,15 @@ def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypat
     """At any point: while indexing, while searching, and with a partial line."""
     located = locate("oxford5k", sets.root)
     assert located.ground_truth is not None
-    asked: list[str] = []
+    requested: list[str] = []
     stop_after = 2
     add = Answers.add
 
     def stopping(answers: Answers, answered: Any) -> None:
-        if len(asked) == stop_after:
+        if len(requested) == stop_after:
             raise _Stopped
         add(answers, answered)
-        asked.append(answered.key)
+        requested.append(answered.key)
 
     def run() -> Any:
         return run_benchmark(
@@ -271,7 +271,7 @@ def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypat
     lines.write_bytes(whole + b'{"query": "keble_1", "sec')
     stop_after = 4
     report = run()
-    assert sorted(asked) == [query.name for query in sorted(report.scores, key=lambda score: score.name)]
+    assert sorted(requested) == [query.name for query in sorted(report.scores, key=lambda score: score.name)]
     assert report.work["done_before"] == 2
     assert lines.read_bytes().startswith(whole) and len(lines.read_bytes().splitlines()) == 4
     # Files lost in a crash, or removed, are made again.

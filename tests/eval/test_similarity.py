@@ -33,8 +33,8 @@ def one_each(indexed: Indexed, tmp_path: Path) -> Path:
 def mean_of(folder: Path, ground_truth: Path, way: str, file: Path | None = None) -> float:
     """Mean average precision of a ground truth's queries, by ordinary searches."""
     with Collection.open(folder) as collection:
-        asked = read_ground_truth(ground_truth)
-        scores, _ = run_queries(collection, asked, None, replace(WAYS[way], similarity=file))
+        requested = read_ground_truth(ground_truth)
+        scores, _ = run_queries(collection, requested, None, replace(WAYS[way], similarity=file))
     return sum(score.ap for score in scores) / len(scores)
 
 
@@ -42,19 +42,21 @@ def test_test_queries_are_measured_at_each_iteration(cairn: Cairn, indexed: Inde
     out, curve = one_each.with_name("s.npz"), one_each.with_name("curve.csv")
     command = ("learn", "similarity", indexed.folder, "--out", out, "--gt", one_each, "--test-gt", one_each)
     ran = cairn(*command, "--iterations", 4, "--curve", curve, "--as-published", "--hold-out", 0, "--json")
-    told = ran.json
+    reported = ran.json
     assert "as in the paper" in ran.err  # the positives were in the training set
-    assert told["as_published"] and told["options"]["objective"]["power"] == 2
+    assert reported["as_published"] and reported["options"]["objective"]["power"] == 2
     assert SimilarityMatrix.load(out).provenance["as_published"] == "Yan13"
-    figures = [entry["test"] for entry in told["history"]]
-    assert figures[0] == told["test"]["tf-idf"] == pytest.approx(mean_of(indexed.folder, one_each, "alone"), abs=1e-6)
+    figures = [entry["test"] for entry in reported["history"]]
+    assert (
+        figures[0] == reported["test"]["tf-idf"] == pytest.approx(mean_of(indexed.folder, one_each, "alone"), abs=1e-6)
+    )
     assert (
         figures[-1]
-        == told["test"]["learnt"]
+        == reported["test"]["learnt"]
         == pytest.approx(mean_of(indexed.folder, one_each, "alone", out), abs=1e-6)
     )
-    assert told["test"]["best"]["mAP"] == max(figures) and told["test"]["queries"] == 4
-    assert 0 < told["test_seconds"] < told["seconds"]  # a part of it
+    assert reported["test"]["best"]["mAP"] == max(figures) and reported["test"]["queries"] == 4
+    assert 0 < reported["test_seconds"] < reported["seconds"]  # a part of it
     with curve.open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["test"]) for row in rows] == pytest.approx(figures)
@@ -76,8 +78,8 @@ def test_splits_are_learnt_from_and_measured_as_searches_are(cairn: Cairn, index
     command = ("evaluate", "similarity", indexed.folder, "--gt", one_each, "--work", work, "--iterations", 2)
     command += ("--splits", 2, "--neighbours", 0, "--neighbours", 1, "--share", 0.9, "--hold-out", 0, "--workers", 1)
     command += ("--way", "alone", "--way", "verified")
-    told = cairn(*command, "--json").json
-    (found,) = told["searched"].values()
+    reported = cairn(*command, "--json").json
+    (found,) = reported["searched"].values()
     for way in ("alone", "verified"):
         assert found["tf-idf"][way]["mAP"] == pytest.approx(mean_of(indexed.folder, one_each, way), abs=1e-6)
     files = {k: sorted(work.glob(f"*/k{k}-*-0.npz")) for k in (0, 1)}
@@ -87,8 +89,8 @@ def test_splits_are_learnt_from_and_measured_as_searches_are(cairn: Cairn, index
         assert row["alone"]["mAP"] == pytest.approx(sum(means) / 2, abs=1e-6)
         assert row["alone"]["sd"] == pytest.approx(abs(means[0] - means[1]) / 2**0.5, abs=1e-5)
         assert set(row["alone"]["queries"]) == {query.name for query in read_ground_truth(one_each)}
-    assert [row["parameters"]["mean"] for row in told["learning"]] == sorted(
-        row["parameters"]["mean"] for row in told["learning"]
+    assert [row["parameters"]["mean"] for row in reported["learning"]] == sorted(
+        row["parameters"]["mean"] for row in reported["learning"]
     )
     # A stopped run resumes without repeating finished work.
     times = {path: path.stat().st_mtime_ns for path in work.rglob("*.*")}
@@ -111,15 +113,15 @@ def test_objects_are_measured_by_what_others_teach_elsewhere_too(
         assert distractors and remove_photos(collection, distractors[:2])
     command = ("evaluate", "similarity", indexed.folder, "--gt", indexed.gt, "--splits", 1, "--by", "objects")
     command += ("--parts", 2, "--way", "alone", "--work", tmp_path / "work", "--iterations", 2, "--workers", 1)
-    told = cairn(*command, "--searched", other, "--as-published", "--json").json
-    assert list(told["searched"]) == [str(indexed.folder), str(other)]
-    for name, found in told["searched"].items():
+    reported = cairn(*command, "--searched", other, "--as-published", "--json").json
+    assert list(reported["searched"]) == [str(indexed.folder), str(other)]
+    for name, found in reported["searched"].items():
         assert found["tf-idf"]["alone"]["mAP"] == pytest.approx(mean_of(Path(name), indexed.gt, "alone"), abs=1e-6)
-    row, beside = (found["learnt"][0] for found in told["searched"].values())
+    row, beside = (found["learnt"][0] for found in reported["searched"].values())
     assert beside["alone"]["queries"].keys() == row["alone"]["queries"].keys()
-    assert len(row["alone"]["queries"]) == told["queries"] == 8 and row["unseen"] is None and "verified" not in row
-    assert len(told["learning"][0]["splits"][0]["parts"]) == 2
-    assert set(told["learning"][0]["splits"][0]["photos"].values()) == {0}
+    assert len(row["alone"]["queries"]) == reported["queries"] == 8 and row["unseen"] is None and "verified" not in row
+    assert len(reported["learning"][0]["splits"][0]["parts"]) == 2
+    assert set(reported["learning"][0]["splits"][0]["photos"].values()) == {0}
 
 
 def test_requests_that_make_no_sense_are_refused(cairn: Cairn, indexed: Indexed, one_each: Path) -> None:

@@ -62,9 +62,11 @@ def test_by_objects_none_of_what_is_asked_for_is_learnt_from(tmp_path: Path) -> 
     for part in parts:
         relevance = part.labels.relevance(part.numbers, np.random.default_rng(0))
         known = {stems[number] for number in relevance.database.tolist()}
-        asked = {query.stem[:2] for query in part.queries}
-        assert len(part.queries) == 4 and len(asked) == 2
-        assert not any(stem[:2] in asked or stem.removeprefix("junk") in {one[1] for one in asked} for stem in known)
+        requested = {query.stem[:2] for query in part.queries}
+        assert len(part.queries) == 4 and len(requested) == 2
+        assert not any(
+            stem[:2] in requested or stem.removeprefix("junk") in {one[1] for one in requested} for stem in known
+        )
         # All photos of the others are in the training set, including queries of other parts.
         assert len(relevance.queries) == 20 and len(known) == 20 + 4 + 10
     with pytest.raises(CairnError, match="6 objects"):

@@ -47,12 +47,12 @@ def dense_scores(own: Images, borrowed: Images, query: list[int], tf: str) -> np
 
     df = np.array([sum(word in words for words in own.values()) for word in range(WORDS)])
     idf = np.where(df > 0, np.log(len(own) / np.maximum(df, 1)), 0)
-    asked = counted(query) * idf
+    requested = counted(query) * idf
     scores = []
     for number in sorted(own):
         vector = (counted(own[number]) + counted(borrowed.get(number, []))) * idf
-        norm = np.linalg.norm(vector) * np.linalg.norm(asked)
-        scores.append(vector @ asked / norm if norm else 0.0)
+        norm = np.linalg.norm(vector) * np.linalg.norm(requested)
+        scores.append(vector @ requested / norm if norm else 0.0)
     return np.array(scores)
 
 

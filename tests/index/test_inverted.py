@@ -40,11 +40,13 @@ def dense_scores(
     """The definition, written down with full matrices: L1-normalised tf, idf, L2 norm, cosine."""
     counts = np.array([[row.count(word) for word in range(vocabulary)] for row in images], dtype=float)
     counts = counts.reshape(-1, vocabulary)
-    asked = np.array([sum(w for q, w in zip(query, weights, strict=True) if q == word) for word in range(vocabulary)])
+    requested = np.array(
+        [sum(w for q, w in zip(query, weights, strict=True) if q == word) for word in range(vocabulary)]
+    )
     df = (counts > 0).sum(axis=0)
     idf = np.array([np.log(len(images) / n) if n else 0.0 for n in df])
     vectors = []
-    for row in [*counts, asked]:
+    for row in [*counts, requested]:
         frequency = row / row.sum() if row.sum() else row
         vector = (np.sqrt(frequency) if tf == "sqrt" else frequency) * idf
         vectors.append(vector / np.linalg.norm(vector) if np.linalg.norm(vector) else vector)
@@ -280,12 +282,12 @@ def dense_similarity(
     """Equation 3 of Yan and Yu with full matrices: √Ŝ of the query and each image, and √S_jj of each image."""
     words = range(len(R))
     counts = np.array([[row.count(word) for word in words] for row in images], dtype=float).reshape(-1, len(R))
-    asked = np.array([sum(w for q, w in zip(query, weights, strict=True) if q == word) for word in words])
+    requested = np.array([sum(w for q, w in zip(query, weights, strict=True) if q == word) for word in words])
     df = (counts > 0).sum(axis=0)
     idf = np.array([np.log(len(images) / n) if n else 0.0 for n in df])
     M = idf[:, None] * R * idf
     scale = np.sqrt if tf == "sqrt" else np.asarray
-    I, i = scale(counts), scale(asked)  # noqa: E741
+    I, i = scale(counts), scale(requested)  # noqa: E741
     S_jj, S_ii, S_ij = np.einsum("ju,uv,jv->j", I, M, I), i @ M @ i, I @ M @ i
     both = S_jj * S_ii
     return np.sqrt(np.divide(S_ij**2, both, out=np.zeros_like(S_ij), where=both > 0)), np.sqrt(S_jj)

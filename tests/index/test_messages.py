@@ -51,8 +51,8 @@ def test_an_error_within_a_sentence_is_told_in_the_same_way() -> None:
     assert Message("no: {reason}", reason=inner).told(on_command_line) == "no: give --max-side"
     assert Message("no: {reason}", reason=inner.message).told(in_python) == "no: give max_side"
     german = {"no: {reason}": "nein: {reason}", "give {--max-side}": "geben Sie {--max-side} an"}
-    told = Message("no: {reason}", reason=inner).told(on_command_line, lambda text: german[text])
-    assert told == "nein: geben Sie --max-side an"
+    reported = Message("no: {reason}", reason=inner).told(on_command_line, lambda text: german[text])
+    assert reported == "nein: geben Sie --max-side an"
 
 
 @pytest.mark.parametrize("values", [{"a": 1}, {"path": 1, "a": 2}, {"pat": 1}])

@@ -133,8 +133,8 @@ def send_sigterm(_: int = 0) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="no SIGTERM")
 class TestSigterm:
     def test_it_is_raised_and_what_was_set_before_is_set_again(self) -> None:
-        told: list[int] = []
-        before = signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+        reported: list[int] = []
+        before = signal.signal(signal.SIGTERM, lambda *_: reported.append(1))
         try:
             closed = []
             with pytest.raises(Terminated), stopping_in_order():
@@ -143,7 +143,7 @@ class TestSigterm:
                 finally:
                     closed.append(1)
             send_sigterm()
-            assert (told, closed) == ([1], [1])
+            assert (reported, closed) == ([1], [1])
         finally:
             signal.signal(signal.SIGTERM, before)
 

@@ -55,11 +55,11 @@ def test_what_is_written_in_bulk_is_what_indexing_writes(
 @pytest.mark.slow
 def test_a_small_one_is_measured(tmp_path: Path) -> None:
     address = str(tmp_path / "c")
-    told = fill(address, 6000, 2000, 0) | index(address, 1000, 500, 0)
+    reported = fill(address, 6000, 2000, 0) | index(address, 1000, 500, 0)
     assert fill(address, 6000, 2000, 0) == {}  # it is filled already
     for measure in (ask, know, check):
-        told |= measure(address)
-    assert {"open", "first page of all", "remove 100 photos", "check: metadata and the rest"} <= set(told)
+        reported |= measure(address)
+    assert {"open", "first page of all", "remove 100 photos", "check: metadata and the rest"} <= set(reported)
     with Catalogue.open(address) as catalogue:
         counts = catalogue.read(counts_of_photos)
         assert counts["indexed"] + counts["removed"] == 7000 and 200 < counts["removed"] <= 300

@@ -135,8 +135,8 @@ class World:
         own = {self.album.name, self.scratch.name}
         # Readers of an SQLite database leave journal files next to it, which are ignored.
         return {
-            name: told
-            for name, told in digest_tree(self.folder).items()
+            name: reported
+            for name, reported in digest_tree(self.folder).items()
             if Path(name).parts[0] not in own and not name.endswith(("-wal", "-shm"))
         }
 
@@ -488,8 +488,8 @@ def run(arguments: Sequence[str], scratch: Path, seconds: float = SECONDS) -> En
         try:
             os.setsid()
             null = os.open(os.devnull, os.O_RDWR)
-            told = os.open(err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            for old, new in ((null, 0), (null, 1), (told, 2)):
+            reported = os.open(err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            for old, new in ((null, 0), (null, 1), (reported, 2)):
                 os.dup2(old, new)
             signal.setitimer(signal.ITIMER_REAL, patience(seconds))
             from cairn import main
@@ -531,8 +531,8 @@ def finding_of(ended: Ended) -> str | None:
         return f"it crashed: {signal.Signals(-ended.code).name}"
     if "Traceback" in ended.err or ended.code not in (0, 1, 2, -signal.SIGTERM, 128 + signal.SIGTERM):
         return f"it broke: exit code {ended.code}: {ended.err[-1500:]}"
-    told = [line for line in ended.err.splitlines() if line.startswith("cairn: ")]
-    lines = [line for line in told if not line.endswith(" so far.")]  # its progress, after half a minute
+    reported = [line for line in ended.err.splitlines() if line.startswith("cairn: ")]
+    lines = [line for line in reported if not line.endswith(" so far.")]  # its progress, after half a minute
     if ended.code == 2 and len(lines) != 1:
         return f"it refused without one sentence: {ended.err[-500:]!r}"
     if ended.code == 2 and len(lines[0]) > 1200:

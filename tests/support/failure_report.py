@@ -15,5 +15,5 @@ def pytest_terminal_summary(exitstatus: int) -> None:
     if exitstatus in (0, 5):  # all passed, or none selected
         return
     # A subprocess: the cause of the failures may kill it, too.
-    told = subprocess.run(_ASKED, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
-    print(f"cairn info --environment:\n{told.stdout}{told.stderr}", file=sys.stderr, flush=True)
+    reported = subprocess.run(_ASKED, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
+    print(f"cairn info --environment:\n{reported.stdout}{reported.stderr}", file=sys.stderr, flush=True)

@@ -29,7 +29,7 @@ class FileServer:
     def __init__(self, address: str) -> None:
         self.address = address
         self.files: dict[str, Served] = {}
-        self.asked: list[tuple[str, str | None]] = []  # path and Range
+        self.requested: list[tuple[str, str | None]] = []  # path and Range
 
     def add(self, path: str, content: bytes, **how: Any) -> str:
         """Serve a file; its address."""
@@ -59,15 +59,15 @@ def serve_files() -> Iterator[FileServer]:
 
         def do_GET(self) -> None:
             path = self.path.lstrip("/")
-            asked = self.headers.get("Range")
-            served.asked.append((path, asked))
+            byte_range = self.headers.get("Range")
+            served.requested.append((path, byte_range))
             file = served.files.get(path)
             if file is None or file.refusals:
                 return self._refuse(file.refusals.pop(0) if file else 404)
             content, start = file.content, 0
             fresh = self.headers.get("If-Range") in (None, file.state)
-            if asked and file.ranges and fresh:
-                start = int(re.fullmatch(r"bytes=(\d+)-", asked)[1])  # type: ignore[index]
+            if byte_range and file.ranges and fresh:
+                start = int(re.fullmatch(r"bytes=(\d+)-", byte_range)[1])  # type: ignore[index]
                 if start >= len(content):
                     return self._refuse(416, f"bytes */{len(content)}")
                 start -= file.shift

@@ -94,9 +94,9 @@ class Firefox:
     def evaluate(self, script: str) -> Any:
         """Return the value of a JavaScript expression on the page, awaiting promises."""
         expression = f"Promise.resolve({script}).then((value) => JSON.stringify(value ?? null))"
-        told = self._ask("script.evaluate", expression=expression, target=self._where, awaitPromise=True)
-        assert told["type"] == "success", told
-        return json.loads(told["result"]["value"])
+        reported = self._ask("script.evaluate", expression=expression, target=self._where, awaitPromise=True)
+        assert reported["type"] == "success", reported
+        return json.loads(reported["result"]["value"])
 
     def wait_for(self, script: str, seconds: float = PATIENCE) -> Any:
         """Wait until an expression is true on the page; return its value."""
@@ -132,8 +132,8 @@ class Firefox:
 
     def activate(self, selector: str, text: str = "", by_keys: bool = False) -> None:
         """Press an element with a text in it: by Tab and Enter, or by a click."""
-        asked = f"{json.dumps(selector)}, {json.dumps(text)}"
-        found = f"[...document.querySelectorAll('*')].find((one) => ({_SAYS})(one, {asked}))"
+        requested = f"{json.dumps(selector)}, {json.dumps(text)}"
+        found = f"[...document.querySelectorAll('*')].find((one) => ({_SAYS})(one, {requested}))"
         self.wait_for(f"Boolean({found}?.checkVisibility())")
         if by_keys:
             self.tab_to(selector, text)
@@ -184,9 +184,9 @@ class Firefox:
         self._numbers += 1
         await self._socket.send_json({"id": self._numbers, "method": method, "params": values})
         while True:
-            told = await self._socket.receive_json()
-            if told.get("method") == "log.entryAdded" and told["params"]["level"] == "error":
-                self.complaints.append(str(told["params"]["text"]))
-            if told.get("id") == self._numbers:
-                assert told["type"] == "success", told
-                return dict(told["result"])
+            reported = await self._socket.receive_json()
+            if reported.get("method") == "log.entryAdded" and reported["params"]["level"] == "error":
+                self.complaints.append(str(reported["params"]["text"]))
+            if reported.get("id") == self._numbers:
+                assert reported["type"] == "success", reported
+                return dict(reported["result"])

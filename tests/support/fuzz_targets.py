@@ -479,7 +479,7 @@ def links_samples() -> list[Sample]:
 def read_links(folder: Path) -> None:
     """Read links of a photo."""
     for link in decode_links(3, (folder / "links").read_bytes()) or ():
-        assert link.asked == 3 and link.found >= 0 and np.isfinite(link.transform).all()
+        assert link.query == 3 and link.found >= 0 and np.isfinite(link.transform).all()
 
 
 def groups_samples() -> list[Sample]:

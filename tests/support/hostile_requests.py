@@ -82,31 +82,31 @@ class Maker:
         method, path, operation = self.operations[place % len(self.operations)]
         spoil = draw.random() < 0.6
         share = SHARE if spoil else 0.0
-        asked = Asked(f"{method} {self.prefix}{path}", method, self.prefix + self._path(path, operation, share))
-        asked.spoilt = spoil
+        requested = Asked(f"{method} {self.prefix}{path}", method, self.prefix + self._path(path, operation, share))
+        requested.spoilt = spoil
         fields = self._query(operation, share)
         if fields:
-            asked.target += "?" + "&".join(fields)
+            requested.target += "?" + "&".join(fields)
         content = operation.get("requestBody", {}).get("content", {})
         for kind, described in content.items():
-            asked.headers["Content-Type"] = kind
+            requested.headers["Content-Type"] = kind
             if kind == "application/json":
-                asked.body = self._json(self.value(described["schema"], "", share), share)
+                requested.body = self._json(self.value(described["schema"], "", share), share)
             else:
-                asked.headers["Content-Type"] += f"; boundary={BOUNDARY}"
-                asked.body = self._form(described["schema"], share)
+                requested.headers["Content-Type"] += f"; boundary={BOUNDARY}"
+                requested.body = self._form(described["schema"], share)
         if spoil:
-            self._spoil(asked)
-        return asked
+            self._spoil(requested)
+        return requested
 
-    def _spoil(self, asked: Asked) -> None:
+    def _spoil(self, requested: Asked) -> None:
         draw = self.random
         if draw.random() < 0.08:
-            asked.method = draw.choice(METHODS)
+            requested.method = draw.choice(METHODS)
         if draw.random() < 0.08:
-            asked.headers["Content-Type"] = draw.choice(TYPES)
+            requested.headers["Content-Type"] = draw.choice(TYPES)
         if draw.random() < 0.05:
-            asked.body = draw.choice(
+            requested.body = draw.choice(
                 [
                     b"",
                     b"{",
@@ -118,16 +118,16 @@ class Maker:
                     b"0" * 70_000,
                 ]
             )
-        if draw.random() < 0.05 and asked.body:
-            cut = draw.randrange(len(asked.body))
-            asked.body = asked.body[:cut] + draw.choice([b"", draw.randbytes(3), asked.body[cut:] * 2])
+        if draw.random() < 0.05 and requested.body:
+            cut = draw.randrange(len(requested.body))
+            requested.body = requested.body[:cut] + draw.choice([b"", draw.randbytes(3), requested.body[cut:] * 2])
         if draw.random() < 0.05:
             name = draw.choice(["Accept", "Accept-Language", "Range", "If-None-Match", "Cookie", "Origin", "Referer"])
-            asked.headers[name] = draw.choice(
+            requested.headers[name] = draw.choice(
                 ["*", "bytes=0-1,-1", "bytes=9-0", "text/html", '"', "x" * 3000, "de;q=x"]
             )
         if draw.random() < 0.04:
-            asked.target = self.prefix + draw.choice(
+            requested.target = self.prefix + draw.choice(
                 [
                     "/%2e%2e/%2e%2e/etc/passwd",
                     "/..%2f..%2fetc/passwd",

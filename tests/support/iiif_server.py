@@ -37,7 +37,7 @@ class IiifServer:
         self.pictures: dict[str, Image.Image] = {}
         self.info: dict[str, dict[str, Any]] = {}  # further fields of a picture's info.json
         self.first: dict[str, list[Reply]] = {}  # responses that come first, by path
-        self.asked: list[str] = []  # except robots.txt
+        self.requested: list[str] = []  # except robots.txt
         self.robots = 0  # number of requests of robots.txt
         self.agents: Counter[str | None] = Counter()
         self.at_once = self.most_at_once = 0
@@ -84,7 +84,7 @@ class IiifServer:
 
     def count(self, part: str) -> int:
         """Number of requests of paths that contain a part."""
-        return sum(part in path for path in self.asked)
+        return sum(part in path for path in self.requested)
 
     def reply(self, path: str, headers: Any) -> Reply:
         """Answer a request."""
@@ -123,7 +123,7 @@ def serve_iiif(port: int = 0) -> Iterator[IiifServer]:
                 self._send(served.files.get(self.path, Reply(status=404)))
                 return
             with served.lock:
-                served.asked.append(self.path)
+                served.requested.append(self.path)
                 served.agents[self.headers.get("User-Agent")] += 1
                 served.at_once += 1
                 served.most_at_once = max(served.most_at_once, served.at_once)

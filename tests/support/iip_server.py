@@ -90,14 +90,14 @@ def serve_iip(folder: Path, largest: int) -> Iterator[IipServer]:
         threading.Thread(target=_relay, args=(line, program, server.cuts), daemon=True).start()
         config = {"folder": folder, "user": getpass.getuser(), "port": port, "line": line.getsockname()[1]}
         (folder / "nginx.conf").write_text(_NGINX.format(**config))
-        told = {"FILESYSTEM_PREFIX": f"{folder}/images/", "URI_MAP": "iiif=>IIIF", "MAX_CVT": str(largest)}
+        reported = {"FILESYSTEM_PREFIX": f"{folder}/images/", "URI_MAP": "iiif=>IIIF", "MAX_CVT": str(largest)}
         commands = [
             [str(PROGRAM), "--bind", f"127.0.0.1:{program}"],
             ["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")],
         ]
         for command in commands:
             process = subprocess.Popen(
-                command, env=os.environ | told, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                command, env=os.environ | reported, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
             stack.callback(process.wait)
             stack.callback(process.terminate)

@@ -60,8 +60,8 @@ def in_child(module: str, work: Callable[[], T]) -> T:
     return done
 
 
-def _tell(work: Callable[[], object], told: Connection) -> None:
+def _tell(work: Callable[[], object], reported: Connection) -> None:
     try:
-        told.send((work(), ""))
+        reported.send((work(), ""))
     except BaseException:
-        told.send((None, traceback.format_exc()))
+        reported.send((None, traceback.format_exc()))

@@ -19,11 +19,11 @@ from tests.support.paths import ROOT
 
 def _answer(shell: str, **environment: str) -> str:
     """What `cairn` says to a shell that asks."""
-    asked = os.environ | {"_CAIRN_COMPLETE": shell} | environment
+    requested = os.environ | {"_CAIRN_COMPLETE": shell} | environment
     done = subprocess.run(
         [sys.executable, "-c", "import sys; sys.argv = ['cairn']; import cairn; cairn.main()"],
         cwd=ROOT,
-        env=asked,
+        env=requested,
         capture_output=True,
         text=True,
         timeout=60,
@@ -90,5 +90,5 @@ def test_bash_completes_by_the_script_that_it_is_given(tmp_path: Path) -> None:
 def test_other_shells_get_scripts_too(shell: str, line: str, registers: str) -> None:
     script = _answer(f"source_{shell}")
     assert line in script and registers in script
-    asked = {"_TYPER_COMPLETE_ARGS": "cairn que", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    assert "query" in _answer(f"complete_{shell}", **asked)
+    requested = {"_TYPER_COMPLETE_ARGS": "cairn que", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    assert "query" in _answer(f"complete_{shell}", **requested)

@@ -81,16 +81,20 @@ def test_a_collection_made_with_it_is_searched_by_photos_files_and_boxes(
     example: Path, photos: Path, tmp_path: Path, cairn: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tmp_path / "c.cairn"
-    told = cairn("index", made, photos, "--features-from", "onnx", "--words", 200, "--workers", 1, "--json").json
-    assert (told["added"], told["failed"]) == (4, [])
+    reported = cairn("index", made, photos, "--features-from", "onnx", "--words", 200, "--workers", 1, "--json").json
+    assert (reported["added"], reported["failed"]) == (4, [])
     kept = read_options(made / "collection.toml")
     assert kept.extensions == (f"{PLACE} 0.1.0",) and kept.features.extractor == PLACE
     assert kept.descriptor == "foreign:tiny:32"
     # A photo from elsewhere: a part of one, a quarter as large.
     whole = cv2.imread(str(photos / "coffee_001.jpg"))
     cv2.imwrite(str(tmp_path / "part.png"), whole[64:, 32:])
-    for asked in ((tmp_path / "part.png",), (tmp_path / "part.png", "--box", 40, 40, 300, 300), ("coffee_001.jpg",)):
-        best = cairn("query", made, *asked, "--json").json["results"][0]
+    for requested in (
+        (tmp_path / "part.png",),
+        (tmp_path / "part.png", "--box", 40, 40, 300, 300),
+        ("coffee_001.jpg",),
+    ):
+        best = cairn("query", made, *requested, "--json").json["results"][0]
         assert best["name"] == "coffee_001.jpg" and best["inliers"] > 20
     found = np.array(cairn("query", made, tmp_path / "part.png", "--json").json["results"][0]["homography"])
     np.testing.assert_allclose(found[:2, 2], (32, 64), atol=1)
@@ -203,8 +207,8 @@ def test_a_network_that_describes_photos_as_a_whole_ranks_photos_uploads_and_box
     assert "described by whole (cairn_onnx_global:OnnxGlobal)" in cairn("info", made).out
     cv2.imwrite(str(tmp_path / "small.png"), cv2.resize(cv2.imread(str(photos / "cat_001.jpg")), None, fx=0.5, fy=0.5))
     how = ("--global-descriptors", "alone", "--json")
-    for asked in ((tmp_path / "small.png",), ("cat_001.jpg",), (tmp_path / "small.png", "--box", 5, 5, 300, 220)):
-        assert cairn("query", made, *asked, *how).json["results"][0]["name"] == "cat_001.jpg"
+    for requested in ((tmp_path / "small.png",), ("cat_001.jpg",), (tmp_path / "small.png", "--box", 5, 5, 300, 220)):
+        assert cairn("query", made, *requested, *how).json["results"][0]["name"] == "cat_001.jpg"
 
 
 @pytest.mark.slow

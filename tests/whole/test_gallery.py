@@ -95,6 +95,6 @@ def test_an_example_runs_draws_and_leaves_nothing_behind(path: Path, tmp_path: P
     )
     assert run.returncode == 0, run.stderr
     assert not run.stderr
-    told = re.search(r"figures (\d+) drawn (\d+)", run.stdout)
-    assert told and int(told[1]) >= 1 and int(told[2]) >= 2
+    reported = re.search(r"figures (\d+) drawn (\d+)", run.stdout)
+    assert reported and int(reported[1]) >= 1 and int(reported[2]) >= 2
     assert not [*elsewhere.iterdir(), *scratch.iterdir()]

@@ -88,9 +88,9 @@ def test_values_and_what_must_be_given_are_named(cairn: Cairn) -> None:
 @pytest.mark.parametrize(("words", "expected"), [("cairn que", "query"), ("cairn query c --taken-f", "--taken-from")])
 def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
     count = str(len(words.split()) - 1)
-    asked = {"_CAIRN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": count}
+    requested = {"_CAIRN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": count}
     code = "import sys; sys.argv = ['cairn']; import cairn; cairn.main()"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | asked, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | requested, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, [expected], "")

@@ -1,4 +1,4 @@
-"""The reference of what --json prints: every command and every key of it, beside real outputs."""
+"""The reference of what --json prints: every command and every key of it, compared with real outputs."""
 
 import ast
 import re
@@ -69,7 +69,7 @@ def test_what_commands_print_has_the_keys_of_the_page(
 ) -> None:
     table = tmp_path / "table.csv"
     table.write_text("name,title\ncat_001.jpg,A cat\nnowhere.jpg,Nothing\n")
-    alone, own = tmp_path / "alone", tmp_path / "own.cairn"  # beside which sidecars may be written
+    alone, own = tmp_path / "alone", tmp_path / "own.cairn"  # next to which sidecars may be written
     alone.mkdir()
     shutil.copy(indexed.photos / "cat_001.jpg", alone)
     assert cairn("index", own, alone).code == 0

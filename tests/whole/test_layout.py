@@ -165,7 +165,7 @@ def test_compiled_functions_are_loaded_where_they_are_called_and_all_can_be_made
     assert not early
 
 
-# Who alone may import a module, or what is below a folder, beside what is below it itself.
+# Who alone may import a module, or what is below a folder, in addition to what is below it.
 ALLOWED = {
     "retrieval/catalogue/changes": (
         *("retrieval/catalogue", "retrieval/collection", "retrieval/indexing"),
@@ -191,13 +191,13 @@ ASKED_BY_THE_WEB = {
 
 
 def test_the_web_asks_the_library_and_hardly_the_catalogue() -> None:
-    asked = {
+    requested = {
         (module, other)
         for module in MODULES
         for other in _imported(module)
         if module.startswith("retrieval.web.") and other.startswith("retrieval.catalogue")
     }
-    assert {other for _, other in asked} <= ASKED_BY_THE_WEB and len(asked) <= 11
+    assert {other for _, other in requested} <= ASKED_BY_THE_WEB and len(requested) <= 11
 
 
 @pytest.mark.parametrize("place", ALLOWED)
@@ -231,8 +231,8 @@ def test_functions_have_at_most_eight_parameters_and_sixty_lines_and_classes_nam
             if len(taken) - (taken[:1] in (["self"], ["cls"])) > 8:
                 many.append(f"{module}.{node.name}")
             said = node.body[0] if ast.get_docstring(node) is not None else None
-            told = int(said.end_lineno or 0) - said.lineno + 1 if said is not None else 0
-            if int(node.end_lineno or 0) - node.lineno + 1 - told > 60:
+            reported = int(said.end_lineno or 0) - said.lineno + 1 if said is not None else 0
+            if int(node.end_lineno or 0) - node.lineno + 1 - reported > 60:
                 long.append(f"{module}.{node.name}")
     shared = [name for name, count in names.items() if count > 1]
     assert len(many) <= MANY_PARAMETERS and len(long) <= LONG_FUNCTIONS and len(shared) <= SHARED_NAMES, (many, long)

@@ -311,7 +311,7 @@ def test_the_same_request_gives_the_same_file(made: Made, cairn: Cairn, tmp_path
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--pooling", "LEARNT"],  # regions are selected anew
+        ["--pooling", "LEARNT"],  # regions are selected again
         ["--stage", "projection", "--base", "sift", "--pooling", "LEARNT"],
         ["--stage", "projection", "--pooling", "LEARNT", "--smoothing", 1],  # the file's own is what counts
         ["--smoothing", 40],  # such a file is refused once it is read
@@ -334,10 +334,10 @@ def test_rootsift_is_projected_by_either_norm(made: Made, cairn: Cairn, tmp_path
     """With all dimensions wanted, by the norm that lowers none of them. No time for more than one model."""
     command = ("learn", "descriptor", made.folder / "train", "--stage", "projection", "--base", "rootsift")
     out = tmp_path / "d.npz"
-    told = cairn(
+    reported = cairn(
         *command, "--pairs", 60, "--augment", 0, "--dim", dim, "--out", out, "--hours", 1e-9, "--workers", 1, "--json"
     ).json
-    assert (told["pooled_dim"], told["rings"], len(told["objective"]), told["tried"]) == (128, 0, 1, 1)
+    assert (reported["pooled_dim"], reported["rings"], len(reported["objective"]), reported["tried"]) == (128, 0, 1, 1)
     model = load_model(out)
     assert (model.name, model.provenance["options"]["projection"]["norm"]) == ("rootsift-proj", norm)
-    assert told["dim"] == len(model.projection) <= dim
+    assert reported["dim"] == len(model.projection) <= dim

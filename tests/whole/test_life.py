@@ -430,29 +430,29 @@ def test_real_photos_come_and_go(
 # Readers, while another process writes
 
 
-def _change(folder: Path, catalogue: str | None, told: Any) -> None:
+def _change(folder: Path, catalogue: str | None, reported: Any) -> None:
     """Change a collection in all ways, and tell what it answers after each."""
     album = Album(
         folder, CollectionOptions(batch=100, signature="none"), catalogue, itertools.count(11 * 10**17, 10**9)
     )
     with extraction_from_files():
-        _change_in_all_ways(album, told)
-    told.send(None)
+        _change_in_all_ways(album, reported)
+    reported.send(None)
 
 
-def _change_in_all_ways(album: Album, told: Any) -> None:
+def _change_in_all_ways(album: Album, reported: Any) -> None:
     for turn in range(2):
         for name, number in ((f"new{turn}", 12 + turn), (f"more{turn}", 15 + turn)):
             album.put(**{name: number})
             album.index()
-            told.send(album.answers())
+            reported.send(album.answers())
         with album.open() as collection:
             remove_photos(collection, [f"new{turn}.jpg", f"p{turn}.jpg"])
-            told.send(album.answers())
+            reported.send(album.answers())
             compact(collection, CompactOptions(features=[60, 10**6][turn]))
-            told.send(album.answers())
+            reported.send(album.answers())
             retrain(collection, RetrainOptions(words=30 + turn))
-            told.send(album.answers())
+            reported.send(album.answers())
 
 
 @pytest.mark.slow

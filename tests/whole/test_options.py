@@ -115,9 +115,9 @@ def test_what_names_an_interchangeable_part_takes_an_object_too() -> None:
 def test_python_refuses_a_wrong_type_of_any_option_in_a_sentence(kind: type) -> None:
     for name, declared in options_of(kind).items():
         for wrong in _wrong(declared):
-            with pytest.raises(CairnError) as told:
+            with pytest.raises(CairnError) as reported:
                 build(kind, {name: wrong})
-            assert str(told.value).endswith(".") and "\n" not in str(told.value)
+            assert str(reported.value).endswith(".") and "\n" not in str(reported.value)
 
 
 def test_a_command_refuses_what_is_out_of_bounds(cairn: Cairn) -> None:

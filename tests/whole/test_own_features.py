@@ -86,8 +86,8 @@ def test_objects_are_found_where_they_are(scenes: Scenes, cairn: Cairn, tmp_path
     collection = make(cairn, tmp_path / "own.cairn", scenes, "sift", "--keep-descriptors")
     facts = cairn("info", collection, "--json").json
     assert (facts["descriptor"]["name"], facts["descriptor"]["dim"]) == ("foreign:sift:128", 128)
-    told = cairn("info", collection).out
-    assert "foreign:sift:128" in told and "places, scales and angles, another program's" in told
+    reported = cairn("info", collection).out
+    assert "foreign:sift:128" in reported and "places, scales and angles, another program's" in reported
     for engine in ("tf-idf-sp", "raw"):
         result = cairn("query", collection, "coffee/0.png", "--box", *BOX, "--engine", engine, "--json").json
         check_answer(scenes, result, most=5)
@@ -122,8 +122,8 @@ def test_places_alone_and_bits_find_them_too(kind: str, scenes: Scenes, cairn: C
     name = "foreign:orb:256:bits" if kind == "orb" else "foreign:places:128"
     assert cairn("info", collection, "--json").json["descriptor"]["name"] == name
     for engine in ("tf-idf-sp", "signatures-sp", "asmk-sp", "raw"):
-        asked = ("query", collection, "coffee/0.png", "--box", *BOX, "--engine", engine, "--json")
-        check_answer(scenes, cairn(*asked).json, most=8)
+        requested = ("query", collection, "coffee/0.png", "--box", *BOX, "--engine", engine, "--json")
+        check_answer(scenes, cairn(*requested).json, most=8)
     expanded = cairn("query", collection, "coffee/0.png", "--engine", "tf-idf-sp", "--expand", "average", "--json").json
     assert {entry["name"] for entry in expanded["results"][:VIEWS]} == {f"coffee/{view}.png" for view in range(VIEWS)}
     assert cairn("group", collection, "--json").json["groups"] == 2
@@ -152,12 +152,14 @@ def test_a_photo_from_elsewhere_is_asked_with_by_its_features(scenes: Scenes, ca
     number = next(
         row.number for row in jobs._opened().collection.catalogue.read(all_indexed) if row.name == "coffee/0.png"
     )
-    asked = SearchRequest(queries=[QueryPhoto(photo=number, box=list(BOX))], engine="tf-idf-sp").model_dump(mode="json")
-    check_answer(scenes, jobs.do("search", asked)[0], most=5)
+    requested = SearchRequest(queries=[QueryPhoto(photo=number, box=list(BOX))], engine="tf-idf-sp").model_dump(
+        mode="json"
+    )
+    check_answer(scenes, jobs.do("search", requested)[0], most=5)
     other = next(
         row.number for row in jobs._opened().collection.catalogue.read(all_indexed) if row.name == "coffee/1.png"
     )
-    match = jobs.do("match", asked | {"photo": other, "turn": None, "expand": "none"})[0]
+    match = jobs.do("match", requested | {"photo": other, "turn": None, "expand": "none"})[0]
     assert len(match["matches"]) == match["inliers"] > 20
     upload = SearchRequest(queries=[QueryPhoto(upload=0)]).model_dump(mode="json")
     upload["queries"][0] |= {"path": str(elsewhere), "name": "other.png"}
@@ -182,20 +184,20 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
     second.write_bytes(b"PK")
     arrays = dict(np.load(third))
     np.savez(third, **arrays | {"keypoints": arrays["keypoints"] + np.float32([4000, 0, 0, 0])})
-    asked = ("index", collection, scenes.photos, "--features", features, "--words", 100, "--workers", 1, "--json")
-    ran = cairn(*asked, "--strict")
+    requested = ("index", collection, scenes.photos, "--features", features, "--words", 100, "--workers", 1, "--json")
+    ran = cairn(*requested, "--strict")
     assert (ran.code, ran.json["added"]) == (1, 2 * VIEWS - 3)
     reasons = {Path(entry["path"]).stem: entry["reason"] for entry in ran.json["failed"]}
     for path, reason in ((first, "no features of it"), (second, "damaged"), (third, "outside the photo")):
         assert reason in reasons[path.stem]
 
     np.savez(first, **arrays | {"descriptors": arrays["descriptors"][:, :64]})
-    refused = cairn(*asked).refused()  # at once, and nothing is lost
+    refused = cairn(*requested).refused()  # at once, and nothing is lost
     assert "64 dimensions" in refused and str(first.relative_to(features).with_suffix(".png")) in refused
     for path in (first, second, third):
         shutil.copy(sift / path.relative_to(features), path)
     assert "come from another program" in cairn("index", collection, scenes.photos).refused()
-    mended = cairn(*asked).json
+    mended = cairn(*requested).json
     assert (mended["added"], mended["failed"], mended["images"]) == (3, [], 2 * VIEWS)
     assert cairn("index", collection, scenes.photos, "--json").json["unchanged"] == 2 * VIEWS  # nothing is new
 
@@ -223,10 +225,10 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
         } == counts
 
     for option in (("--detector", "hessian-affine"), ("--rotated",), ("--max-side", "800"), ("--cluster", "local:1")):
-        assert "--features cannot be used with" in cairn(*asked, *option).refused()
-    assert "calls its descriptor" in cairn(*asked, "--features-name", "net").refused()
-    assert "compares descriptors otherwise" in cairn(*asked, "--binary").refused()
-    assert "names no descriptor" in cairn("index", tmp_path / "new", *asked[2:], "--features-name", "a b").refused()
+        assert "--features cannot be used with" in cairn(*requested, *option).refused()
+    assert "calls its descriptor" in cairn(*requested, "--features-name", "net").refused()
+    assert "compares descriptors otherwise" in cairn(*requested, "--binary").refused()
+    assert "names no descriptor" in cairn("index", tmp_path / "new", *requested[2:], "--features-name", "a b").refused()
     assert not (tmp_path / "new").exists()
     assert "need --features" in cairn("index", collection, scenes.photos, "--binary").refused()
     one = next(sift.rglob("*.npz"))

@@ -67,9 +67,9 @@ def test_pairs_of_photos_and_of_queries_are_written(indexed: Indexed, folder: Pa
     photo = sorted(indexed.photos.iterdir())[0]
     program("pairs_for_hloc")["main"](str(folder), tmp_path, [photo.name])
     pairs = [line.split() for line in (tmp_path / "pairs.txt").read_text().splitlines()]
-    asked = [line.split() for line in (tmp_path / "pairs-query.txt").read_text().splitlines()]
+    requested = [line.split() for line in (tmp_path / "pairs-query.txt").read_text().splitlines()]
     assert pairs and all(len(pair) == 2 for pair in pairs)
-    assert asked[0] == [photo.name, photo.name] and {pair[0] for pair in asked} == {photo.name}
+    assert requested[0] == [photo.name, photo.name] and {pair[0] for pair in requested} == {photo.name}
 
 
 def test_copies_are_hidden(folder: Path) -> None:

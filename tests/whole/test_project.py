@@ -197,8 +197,8 @@ sys.argv = ["cairn", "info", {str(indexed.folder)!r}]
 import cairn
 cairn.main()
 """
-    *told, last = _python("-c", program).splitlines()
-    assert "photos" in told[0] and last == "loaded"
+    *reported, last = _python("-c", program).splitlines()
+    assert "photos" in reported[0] and last == "loaded"
 
 
 def test_the_version_is_told_at_once() -> None:
@@ -305,9 +305,9 @@ def _set_up(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_takes_long_is_told_on_standard_error_and_nothing_runs_on(tmp_path: Path) -> None:
-    told = _set_up('step "Waiting" log sh -c "echo half done; sleep 1; echo done"; cat log', tmp_path)
-    first, *ticks = told.stderr.splitlines()
-    assert (told.returncode, told.stdout, first) == (0, "half done\ndone\n", "Waiting …")
+    reported = _set_up('step "Waiting" log sh -c "echo half done; sleep 1; echo done"; cat log', tmp_path)
+    first, *ticks = reported.stderr.splitlines()
+    assert (reported.returncode, reported.stdout, first) == (0, "half done\ndone\n", "Waiting …")
     assert ticks and all(re.fullmatch(r"    \d s so far\. (half )?done", tick) for tick in ticks)
     # It ends with the script, however that ends: who reads its standard error would wait for it.
     killed = _set_up('announce "Waiting"; kill -KILL $$', tmp_path)
@@ -315,9 +315,9 @@ def test_what_takes_long_is_told_on_standard_error_and_nothing_runs_on(tmp_path:
 
 
 def test_what_a_failed_step_wrote_is_shown(tmp_path: Path) -> None:
-    told = _set_up('set -e; step "Failing" log sh -c "echo no such package; exit 3"; echo not reached', tmp_path)
-    assert (told.returncode, told.stdout) == (3, "")
-    assert told.stderr.endswith("no such package\n")
+    reported = _set_up('set -e; step "Failing" log sh -c "echo no such package; exit 3"; echo not reached', tmp_path)
+    assert (reported.returncode, reported.stdout) == (3, "")
+    assert reported.stderr.endswith("no such package\n")
 
 
 def test_a_missing_python_is_one_sentence(checkout: Path) -> None:

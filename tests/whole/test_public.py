@@ -86,8 +86,8 @@ def test_docstrings_fit_the_signatures(name: str) -> None:
         if issubclass(one, BaseException):
             return
         fields = [line.split(":")[0].strip() for line in describe(name, one) if re.match(r"    \w+: ", line)]
-        told = {name for kind in one.__mro__[:-1] for names in sections(kind).values() for name in names}
-        assert {*fields} <= told | _properties(one), "attributes are missing"
+        reported = {name for kind in one.__mro__[:-1] for names in sections(kind).values() for name in names}
+        assert {*fields} <= reported | _properties(one), "attributes are missing"
         if found["Parameters"]:
             assert {*found["Parameters"]} == _parameters(one)
     elif callable(one):
@@ -115,7 +115,7 @@ def test_examples_in_docstrings_do_what_they_say(
 ) -> None:
     monkeypatch.chdir(tmp_path_factory.mktemp("examples"))
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    told: list[str] = []
+    reported: list[str] = []
     for test in doctest.DocTestFinder(exclude_empty=True).find(import_module(module)):
-        runner.run(test, out=told.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(told)
+        runner.run(test, out=reported.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(reported)

@@ -1,11 +1,11 @@
-"""What a search answers, beside answers that were recorded: work on the code must not change them unseen.
+"""What a search answers, compared with answers that were recorded: work on the code must not change them unseen.
 
 `rankings.json` holds, for every query of the small collection and every engine, the photos with their scores and
 inliers. All processors with AVX2 give the same features, words and signatures, whatever linear algebra and threads
 there are: everything after is then the same, but for the last digit of scores. Another processor's OpenCV filters
 photos otherwise, and words made of other features are others: the photos that surely show the same are found all the
 same, before all others. After a change that is meant to change answers: ``python -m tests.whole.test_rankings`` records
-them anew.
+them again.
 """
 
 import hashlib

@@ -75,9 +75,9 @@ def test_files_of_reports_are_found_as_what_they_show_or_refused_with_the_reason
         (folder / name).write_bytes(content)
     (folder / "sub" / "deep.png").write_bytes(encode(photo("rocket", SIZE), "PNG"))
     # A folder and what lies in it, twice: each photo is there once.
-    told = cairn("index", collection, folder, folder / "sub", folder / "up.jpg", "--words", 50, "--json").json
-    assert [Path(one["path"]).name for one in told["failed"]] == ["huge.gif"]
-    assert "65535x65535" in told["failed"][0]["reason"]
+    output = cairn("index", collection, folder, folder / "sub", folder / "up.jpg", "--words", 50, "--json").json
+    assert [Path(one["path"]).name for one in output["failed"]] == ["huge.gif"]
+    assert "65535x65535" in output["failed"][0]["reason"]
     with public.open(collection) as opened:
         names = {one.name for one in opened.photos()}
         assert len(opened) == len(names) and names == same.keys() | others.keys() - {"huge.gif"} | {"sub/deep.png"}

@@ -27,12 +27,14 @@ def table(indexed: Indexed, tmp_path: Path) -> Path:
 
 def test_what_is_learnt_from_labels_is_used_by_searches(cairn: Cairn, indexed: Indexed, table: Path) -> None:
     out = table.with_name("similarity.npz")
-    told = cairn("learn", "similarity", indexed.folder, "--gt", table, "--out", out, "--iterations", 5, "--json").json
+    reported = cairn(
+        "learn", "similarity", indexed.folder, "--gt", table, "--out", out, "--iterations", 5, "--json"
+    ).json
     matrix = SimilarityMatrix.load(out)
-    assert told["fingerprint"] == matrix.fingerprint and told["pairs"] == len(matrix.values) > 0
-    assert told["objects"] >= 2 and told["triplets"] > told["hard"] >= 0
-    assert told["objective"][0] == pytest.approx(1) and len(told["history"]) == len(told["objective"])
-    assert told["held_out"]["learnt"] >= told["held_out"]["tf-idf"]
+    assert reported["fingerprint"] == matrix.fingerprint and reported["pairs"] == len(matrix.values) > 0
+    assert reported["objects"] >= 2 and reported["triplets"] > reported["hard"] >= 0
+    assert reported["objective"][0] == pytest.approx(1) and len(reported["history"]) == len(reported["objective"])
+    assert reported["held_out"]["learnt"] >= reported["held_out"]["tf-idf"]
     assert matrix.provenance["labels"] == "labels.csv" and matrix.provenance["neighbours"] == 2
     assert "as_published" not in matrix.provenance
     photo = next(iter(indexed.boxes))
@@ -55,13 +57,13 @@ def test_photos_that_ground_truth_asks_with_are_left_out(cairn: Cairn, indexed: 
     gt.mkdir()
     for path in indexed.gt.glob("*_1_*.txt"):  # one query an object, of which each photo is a query
         shutil.copy(path, gt)
-    asked = read_ground_truth(gt)
+    requested = read_ground_truth(gt)
     out = tmp_path / "s.npz"
     arguments = ("learn", "similarity", indexed.folder, "--gt", gt, "--out", out, "--iterations", 2)
-    told = cairn(*arguments, "--neighbours", 0, "--no-refit", "--json").json
+    reported = cairn(*arguments, "--neighbours", 0, "--no-refit", "--json").json
     photos = len(list(indexed.photos.iterdir()))
-    assert told["photos"] + told["held_out"]["photos"] == photos - len({query.stem for query in asked})
-    assert told["pairs"] == 0 and told["neighbours"] == 0
+    assert reported["photos"] + reported["held_out"]["photos"] == photos - len({query.stem for query in requested})
+    assert reported["pairs"] == 0 and reported["neighbours"] == 0
 
 
 def test_photos_that_verify_each_other_need_no_labels(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
@@ -111,13 +113,13 @@ def test_the_plot_of_similarities_is_drawn(cairn: Cairn, indexed: Indexed, table
     learnt, out = table.with_name("s.npz"), table.with_name("s.png")
     with_identity = SimilarityMatrix.identity(_fingerprint(indexed.folder), _words(indexed.folder))
     with_identity.save(learnt)
-    told = cairn(
+    reported = cairn(
         "plot", "similarity", indexed.folder, *with_labels, "--similarity", learnt, "--out", out, "--json"
     ).json
     assert out.read_bytes().startswith(b"\x89PNG")
     # The identity is tf-idf.
-    assert told["learnt"] == told["tf-idf"] and 0 <= told["tf-idf"]["overlap"] < 1
-    assert 0 < sum(told["tf-idf"]["matching"]) <= 1 + 1e-9
+    assert reported["learnt"] == reported["tf-idf"] and 0 <= reported["tf-idf"]["overlap"] < 1
+    assert 0 < sum(reported["tf-idf"]["matching"]) <= 1 + 1e-9
 
 
 def _fingerprint(folder: Path) -> str:

@@ -58,7 +58,7 @@ def served_site(site: Path) -> Iterator[str]:
     """Its address on a server of this machine: of files alone, a browser lets scripts read nothing."""
 
     class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *told: object) -> None:
+        def log_message(self, *reported: object) -> None:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
@@ -132,15 +132,15 @@ def test_links_to_other_sites_are_well_formed(site: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.browser
 def test_searching_the_pages_needs_no_network(chromium: Any, served_site: str) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
     with visiting(chromium, served_site) as visit:
-        visit.page.on("request", lambda request: asked.append(request.url))
+        visit.page.on("request", lambda request: requested.append(request.url))
         page = visit.open("/search.html?q=box")
         page.wait_for_selector("#search-results li")
         links = page.locator("#search-results li a").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
     assert "tutorials/" in links[0]  # what teaches comes first
     assert any("searching" in link for link in links)
-    assert asked and all(url.startswith((served_site, "data:")) for url in asked)
+    assert requested and all(url.startswith((served_site, "data:")) for url in requested)
 
 
 @pytest.mark.slow
@@ -148,15 +148,15 @@ def test_searching_the_pages_needs_no_network(chromium: Any, served_site: str) -
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_can_read_the_pages(chromium: Any, site: Path, served_site: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-    asked: list[str] = []
+    requested: list[str] = []
     with visiting(chromium, served_site, DESKTOP, color_scheme=scheme) as visit:
-        visit.page.on("request", lambda request: asked.append(request.url))
+        visit.page.on("request", lambda request: requested.append(request.url))
         for name in _chosen(site):
             page = visit.open(f"/{name}.html")
             assert page.evaluate("document.documentElement.dataset.theme") == scheme
             found = axe.run(page, options={"preload": False}).response["violations"]
             assert not [(one["id"], one["nodes"][0]["html"]) for one in found], name
-    assert all(url.startswith((served_site, "data:")) for url in asked)
+    assert all(url.startswith((served_site, "data:")) for url in requested)
 
 
 @pytest.mark.slow

@@ -198,11 +198,11 @@ def test_from_a_collection_of_which_nothing_overlaps_views_of_its_photos_are_lea
 ) -> None:
     of = index(cairn, tmp_path / "apart", *(made.photos / f"{name}0.png" for name in SHOWN))
     file, page = tmp_path / "d.npz", tmp_path / "r.html"
-    told = cairn("learn", "descriptor", of, "--out", file, "--report", page, "--workers", 1, "--json").json
+    reported = cairn("learn", "descriptor", of, "--out", file, "--report", page, "--workers", 1, "--json").json
     model = load_model(file)
     assert model.name == "rootsift-white" and model.provenance["matches"]["proposals"] == "views"
-    assert told["image_pairs"]["training"] + told["image_pairs"]["validation"] == len(SHOWN)
-    assert told["verdict"]["outcome"] == "cannot say"
+    assert reported["image_pairs"]["training"] + reported["image_pairs"]["validation"] == len(SHOWN)
+    assert reported["verdict"]["outcome"] == "cannot say"
     shown = re.findall(r'alt="Close-up of (\w+) and (\w+)-view-\w+" src="data:image/jpeg;base64,', page.read_text())
     assert shown and all(one == other for one, other in shown)
     assert "was rendered" in page.read_text() and str(tmp_path) not in page.read_text()
@@ -300,13 +300,13 @@ def test_the_verdict_is_told_in_words(made: Made, cairn: Cairn, tmp_path: Path) 
 def test_what_searches_find_decides(
     made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gain: float
 ) -> None:
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
 
     def judge(
         source: Collection, descriptor: str, learnt_from: set[str], work: Path, chosen: JudgeOptions, **options: Any
     ) -> Any:
         assert chosen.staged is not None and list(chosen.staged.rglob("*.npy"))  # what mining has extracted is there
-        asked.update(options, staged=chosen.staged, learnt_from=learnt_from, name=load_model(Path(descriptor)).name)
+        requested.update(options, staged=chosen.staged, learnt_from=learnt_from, name=load_model(Path(descriptor)).name)
         gains = gain + np.array([[0.01, 0.01], [-0.01, -0.01], [0.0, 0.02]])
         return RetrievalVerdict("rootsift", 12, 4, 20, 0.5 + gains, np.full((3, 2), 0.5))
 
@@ -322,10 +322,10 @@ def test_what_searches_find_decides(
     matches = MinedMatches.open(made.matches)
     training, validation = matches.pair_split(QUICK.held_out, QUICK.seed)
     seen = {str(made.photos / f"{matches.names[photo]}.png") for photo in np.unique(matches.pairs[training])}
-    assert asked["learnt_from"] == seen and asked["name"] == report["name"]
+    assert requested["learnt_from"] == seen and requested["name"] == report["name"]
     held_out = {str(made.photos / f"{matches.names[photo]}.png") for photo in np.unique(matches.pairs[validation])}
-    assert asked["needed"] == seen | held_out and held_out - seen
-    assert asked["staged"].name == FEATURES and not (tmp_path / "d.learning" / "mined").exists()
+    assert requested["needed"] == seen | held_out and held_out - seen
+    assert requested["staged"].name == FEATURES and not (tmp_path / "d.learning" / "mined").exists()
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 CAIRN_ONNX_GLOBAL names the file, and CAIRN_ONNX_SIDE the side of its input, 224 otherwise. OpenCV runs it, or ONNX
 Runtime with CAIRN_ONNX_RUNTIME=1. Colours are normalised as for ImageNet; or as for CLIP, with CAIRN_ONNX_TEXT, which
-names its text encoder: photos are found by words then, all by ONNX Runtime, with the tokenizer.json beside that file.
+names its text encoder: photos are found by words then, all by ONNX Runtime, with the tokenizer.json next to that file.
 """
 
 import hashlib

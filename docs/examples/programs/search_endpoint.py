@@ -20,13 +20,13 @@ def make_server(folder: str, port: int) -> HTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
-            told: dict[str, object]
+            answer_json: dict[str, object]
             try:
                 answer = collection.search(self.rfile.read(min(length, LARGEST)), top=10)
-                status, told = 200, {"found": [[one.name, one.probability] for one in answer.found]}
+                status, answer_json = 200, {"found": [[one.name, one.probability] for one in answer.found]}
             except cairn.CairnError as error:
-                status, told = 400, {"error": str(error)}
-            body = json.dumps(told).encode()
+                status, answer_json = 400, {"error": str(error)}
+            body = json.dumps(answer_json).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

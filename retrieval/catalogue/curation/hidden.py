@@ -21,21 +21,7 @@ def hidden_among(session: Session, numbers: Sequence[int]) -> list[int]:
 
 
 def hide(session: Session, numbers: Sequence[int], because: str = "") -> list[int]:
-    """Hide photos.
-
-    Parameters
-    ----------
-    session : Session
-    numbers : sequence of int
-        Of the photos; those not in the collection are ignored.
-    because : str
-        Why, such as "duplicate".
-
-    Returns
-    -------
-    list of int
-        Those that were not hidden before, ascending.
-    """
+    """Hide photos of the collection, with a reason such as "duplicate"; return those not hidden before, ascending."""
     new: list[int] = []
     for some in chunks(sorted({int(number) for number in numbers})):
         hidden = sa.select(HiddenRow.number).where(HiddenRow.number.in_(some))

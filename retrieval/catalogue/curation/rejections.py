@@ -27,21 +27,7 @@ def rejected_pairs(session: Session) -> frozenset[tuple[int, int]]:
 
 
 def rejected_for(session: Session, number: int | None, sha256: str | None = None) -> list[int]:
-    """Photos that are no match of a query.
-
-    Parameters
-    ----------
-    session : Session
-    number : int or None
-        Of the query, if it is a photo of the collection.
-    sha256 : str, optional
-        Of its file, if known.
-
-    Returns
-    -------
-    list of int
-        Numbers of indexed photos, ascending.
-    """
+    """Return the numbers of indexed photos that are no match of a query: a number, or the SHA-256 of a file."""
     rejected = _of_photo(session, number) if number is not None else set()
     if sha256 is not None:
         rejected.update(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == sha256)))
@@ -55,21 +41,7 @@ def has_rejections(session: Session) -> bool:
 
 
 def reject(session: Session, query: int | str, numbers: Sequence[int]) -> list[int]:
-    """Mark photos as no match of a query.
-
-    Parameters
-    ----------
-    session : Session
-    query : int or str
-        Number of a photo of the collection, or the SHA-256 of the file of another photo.
-    numbers : sequence of int
-        Of the photos; those not in the collection, and the query itself, are ignored.
-
-    Returns
-    -------
-    list of int
-        Those that were not rejected before, ascending.
-    """
+    """Mark photos as no match of a query, a number or the SHA-256 of a file; return the newly rejected."""
     there = _indexed(session, sorted(set(numbers)))
     if isinstance(query, str):
         known = set(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == query)))

@@ -77,28 +77,10 @@ def save_search(
     favourite: bool = False,
     tag: str | None = None,
 ) -> int:
-    """Save a search; return its number.
+    """Save a search, and return its number; raises TooManySearches beyond `MOST`.
 
-    Parameters
-    ----------
-    session : Session
-    name : str
-        Up to `LONGEST_NAME` characters.
-    query : mapping
-        Query and options, as in JSON.
-    photo : bytes, optional
-        The file of a photo from outside the collection that is part of the query.
-    standing, favourite : bool
-        Whether photos added from now on are searched; whether it is a favourite.
-    tag : str, optional
-        Given to photos that it finds.
-
-    Raises
-    ------
-    TooManySearches
-        There are `MOST` already.
-    CairnError
-        The name is empty.
+    `photo` is the file of a photo from outside the collection that is part of the query; `tag` is given to found
+    photos.
     """
     row = SavedSearchRow(
         name=_name(name),
@@ -163,17 +145,7 @@ def photo_of_search(session: Session, search: int) -> bytes | None:
 
 
 def change_search(session: Session, search: int, values: Mapping[str, Any]) -> None:
-    """Change some of `CHANGEABLE` of a search.
-
-    A standing search covers photos that are added from then on.
-
-    Raises
-    ------
-    SearchNotFound
-        There is no saved search of that number.
-    CairnError
-        The name is empty.
-    """
+    """Change some of `CHANGEABLE` of a search. A standing search covers photos that are added from then on."""
     wanted = {key: values[key] for key in CHANGEABLE if key in values}
     if "name" in wanted:
         wanted["name"] = _name(wanted["name"])
@@ -195,24 +167,11 @@ def delete_search(session: Session, search: int) -> None:
 
 
 def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: int | None) -> list[int]:
-    """Store the finds of a search; update region and probability of earlier ones.
+    """Store finds of a search, update region and probability of earlier ones; return the numbers of newly found photos.
 
-    Photos that were removed meanwhile, and a deleted search, are ignored.
-
-    Parameters
-    ----------
-    session : Session
-    search : int
-    finds : iterable of Find
-    asked_to : int or None
-        For a standing search of new photos: the number below which all were searched; its finds are new, and get its
-        tag. None: a user searched all photos, and sees the finds; earlier finds that are no longer found are deleted,
-        unless they have a category.
-
-    Returns
-    -------
-    list of int
-        Numbers of newly found photos.
+    With `asked_to`, the number below which all photos were searched, the finds are those of a standing search in new
+    photos, and get its tag. With None, a user searched all photos: earlier finds that are no longer found are deleted,
+    unless they have a category. Photos that were removed meanwhile, and a deleted search, are ignored.
     """
     by_number = {one.number: one for one in finds}
     row = session.get(SavedSearchRow, search)
@@ -247,22 +206,7 @@ def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: i
 
 
 def categorise(session: Session, search: int, numbers: Sequence[int], category: str) -> None:
-    """Put photos into a category of the finds of a search.
-
-    Parameters
-    ----------
-    session : Session
-    search : int
-    numbers : sequence of int
-        Of photos. Those that it has not found are added to its finds; those not in the collection are ignored.
-    category : str
-        Any name, up to `LONGEST_TAG` characters; "" for none.
-
-    Raises
-    ------
-    SearchNotFound
-        There is no saved search of that number.
-    """
+    """Put photos into a category of the finds of a search ("" for none), adding those that it has not found."""
     saved_search(session, search)
     cleaned = clean(category, LONGEST_TAG) or None
     for some in chunks(list(numbers)):

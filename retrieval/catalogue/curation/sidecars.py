@@ -40,14 +40,7 @@ def write_sidecars(
 ) -> SidecarReport:
     """Write imported or entered metadata of photos, and their albums, into their sidecars; photos do not change.
 
-    Parameters
-    ----------
-    catalogue : Catalogue
-        Of the collection.
-    progress : callable, optional
-        Called with the step "write", and the numbers of photos done and of all photos.
-    below : sequence of Path, optional
-        Write only in these folders, wherever links lead; None: anywhere.
+    With `below`, only in these folders, wherever links lead.
     """
     tell = progress or (lambda step, done, of: None)
     photos = catalogue.read(count_indexed)
@@ -100,7 +93,6 @@ def _decided(session: Session, numbers: Sequence[int]) -> dict[int, list[str]]:
 
 
 def _albums(session: Session, numbers: Sequence[int]) -> dict[int, list[str]]:
-    """Names of the albums of photos."""
     albums: dict[int, list[str]] = {}
     query = sa.select(AlbumPhotoRow.number, AlbumRow.name).join(AlbumRow, AlbumRow.id == AlbumPhotoRow.album)
     for chunk in chunks(numbers):

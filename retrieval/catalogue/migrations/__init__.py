@@ -41,18 +41,8 @@ _one_at_a_time = threading.Lock()
 def prepare(database: Database, create: bool, before_migration: Callable[[], None] | None = None) -> None:
     """Make sure that a database has a catalogue of the current format: migrate an older one, or create one.
 
-    Parameters
-    ----------
-    database : Database
-    create : bool
-        Create a missing catalogue.
-    before_migration : callable, optional
-        Called before a catalogue of an earlier format is migrated; if it raises, the catalogue is not changed.
-
-    Raises
-    ------
-    CairnError
-        The catalogue is missing, damaged, another program's or of a later version, or may not be migrated.
+    `before_migration` is called before a catalogue of an earlier format is migrated; if it raises, nothing is changed.
+    Raises CairnError if the catalogue is missing, damaged, another program's, or of a later version.
     """
     # In one transaction, as another process may be migrating it.
     with database.transaction() as session:
@@ -86,13 +76,7 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
 
 
 def format_of(database: Database, session: Session) -> int | None:
-    """The format of the catalogue in a database, or None without one.
-
-    Raises
-    ------
-    CairnError
-        The tables are another program's, or of a later version.
-    """
+    """The format of the catalogue in a database, or None without one."""
     tables = set(sa.inspect(session.connection()).get_table_names())
     if not tables & {*Base.metadata.tables, REVISIONS.name}:
         return None
@@ -118,14 +102,7 @@ def revision_of(number: int) -> str:
 
 
 def upgrade(connection: sa.Connection, found: int | None) -> None:
-    """Run the revisions that lead to the current format, in the open transaction.
-
-    Parameters
-    ----------
-    connection : sqlalchemy.Connection
-    found : int or None
-        The format now; None for an empty database.
-    """
+    """Run the revisions from a format (None: an empty database) to the current one, in the open transaction."""
     from alembic import command
     from alembic.config import Config
 

@@ -26,27 +26,10 @@ _Entry = tuple[object, object, object, object]  # a row of sqlite_schema: type, 
 
 
 def foreign_object(connection: sqlite3.Connection, name: object) -> str | None:
-    """Look for foreign schema objects in an SQLite file that has tables of Cairn.
+    """Return a sentence on the first foreign schema object in an SQLite file that has tables of Cairn, or None.
 
-    Call it before any other query, so that nothing in the file is ever evaluated.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-    name : object
-        Name of the catalogue in a sentence.
-
-    Returns
-    -------
-    str or None
-        A sentence on the first foreign object; None if there is no foreign object.
-
-    Raises
-    ------
-    LaterVersion
-        There is one, and the catalogue states that a later version made it.
-    sqlite3.Error
-        It cannot be read.
+    Call it before any other query, so that nothing in the file is ever evaluated. Raises LaterVersion if there is such
+    an object, and the catalogue states that a later version made it.
     """
     connection.execute("PRAGMA trusted_schema = OFF").close()
     entries = tuple(connection.execute("SELECT type, name, tbl_name, sql FROM main.sqlite_schema").fetchall())

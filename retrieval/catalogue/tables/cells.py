@@ -77,14 +77,8 @@ class Survey:
 def read_degrees(text: str, key: str | None = None) -> float | None:
     """Read degrees north or east, with a point or a comma; None if it is something else.
 
-    A letter N, S, E or W may replace the sign; both together are rejected as ambiguous. O is rejected too: it is east
-    in German, and west in French.
-
-    Parameters
-    ----------
-    text : str
-    key : str, optional
-        latitude (only N and S are allowed) or longitude (only E and W); None: either.
+    A letter N, S, E or W may replace the sign; both together are rejected as ambiguous, and letters of the other axis
+    for a `key` latitude or longitude. O is rejected too: it is east in German, and west in French.
 
     >>> read_degrees("52,5163"), read_degrees("13.4° W"), read_degrees("Berlin"), read_degrees("13.4 W", "latitude")
     (52.5163, -13.4, None, None)

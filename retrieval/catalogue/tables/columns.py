@@ -31,13 +31,7 @@ class Columns:
 
 
 def parse_mapping(text: str) -> tuple[str, str]:
-    """Read FIELD=HEADER of `--map`: the key of the field, and the header.
-
-    Raises
-    ------
-    CairnError
-        It has another form, or there is no such field.
-    """
+    """Read FIELD=HEADER of `--map`: the key of the field, and the header."""
     word, equals, header = text.partition("=")
     if not equals or not header.strip():
         raise CairnError("A column is mapped as FIELD=HEADER, such as DATE=Datum.")
@@ -56,31 +50,11 @@ def understand_columns(
     mapping: Sequence[tuple[str, str]] = (),
     plain: Sequence[str] = (),
 ) -> Columns:
-    """Decide the meanings of the columns of a table.
+    """Decide the meanings of the columns of a table from their headers and the counts of types of their cells.
 
     Mapped headers take precedence, then headers that name a field best. Ambiguous headers count only if the cells
     confirm them. If several columns may name the photo of a row, the one is chosen whose cells are most often names of
-    photos, or else names of files.
-
-    Parameters
-    ----------
-    path : Path
-        The table, for sentences.
-    names : sequence of str
-        Headers, clean.
-    surveys : sequence of Survey
-        Counts of types of cells, for each column.
-    name_column : str, optional
-        Header of the column that names the photo of a row.
-    mapping : sequence of (str, str)
-        Keys of fields and the headers of their columns.
-    plain : sequence of str
-        Headers of columns to store as text, without interpretation.
-
-    Raises
-    ------
-    CairnError
-        No column names the photos, a header is not in the table, or two columns are for one field.
+    photos, or else names of files. Columns in `plain` are stored as text, without interpretation.
     """
     chosen = _mapped(path, names, mapping)
     warnings: list[str | Message] = []

@@ -12,25 +12,9 @@ from retrieval.metadata.fields import FIELDS
 
 
 def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
-    """Write imported values into a new table, for `importing.import_table`.
+    """Write imported values into a new table, for `importing.import_table`; return the numbers of photos and of keys.
 
-    Parameters
-    ----------
-    catalogue : Catalogue
-        Of the collection.
-    path : Path
-        The table, which must not exist. Its first column names the photos. Keys with several values have several
-        columns; tags are separated by semicolons.
-
-    Returns
-    -------
-    photos, keys : int
-        Numbers of photos with imported values, and of different keys.
-
-    Raises
-    ------
-    CairnError
-        The table exists, or cannot be written.
+    The first column names the photos. Keys with several values have several columns; tags are separated by semicolons.
     """
     if path.exists():
         raise CairnError(f"{path} already exists: choose another name for the table.")

@@ -81,29 +81,8 @@ def import_table(
 ) -> ImportReport:
     """Import a table into a catalogue: all of it, or nothing if it cannot be read.
 
-    If several rows are about one photo, later values win, and tags are combined.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-        Of the collection.
-    path : Path
-        The table.
-    options : TableOptions, optional
-        How it is read.
-    replace : bool
-        Delete earlier imported values of all photos.
-    dry_run : bool
-        Change nothing.
-
-    Returns
-    -------
-    ImportReport
-
-    Raises
-    ------
-    CairnError
-        The table cannot be read, or names no photos; with `replace`, also if no named photo is in the collection.
+    If several rows are about one photo, later values win, and tags are combined. `replace` deletes the earlier imported
+    values of all photos; it needs a photo of the collection in the table.
     """
     photos = PhotoLookup(list(catalogue.places()), near=(path.parent,))
     table = read_table(path, options, photos)
@@ -159,11 +138,6 @@ def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLoo
 
     `columns.understand_columns` decides the meanings of columns; unknown columns are stored under their own names.
     Empty cells are skipped. The photos of the collection, if passed, help to find the column that names them.
-
-    Raises
-    ------
-    CairnError
-        It cannot be read as a table, no column names the photos, or two columns are the same.
     """
     options = options or TableOptions()
     file = open_csv(path, DELIMITERS.get(options.delimiter))
@@ -178,7 +152,6 @@ def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLoo
 def _columns(
     path: Path, records: Iterator[tuple[int, list[str]]], options: TableOptions, photos: PhotoLookup | None
 ) -> Columns:
-    """Decide the meanings of the columns."""
     names = [clean(name, LONGEST_KEY) for name in next(records, (1, []))[1][:_MOST_COLUMNS]]
     is_photo = None if photos is None else lambda name: not isinstance(photos.find(name), str)
     surveys = [Survey(is_photo=is_photo if may_say_photo(name) else None) for name in names]
@@ -190,7 +163,6 @@ def _columns(
 
 
 def _read_rows(records: Iterator[tuple[int, list[str]]], table: ImportedTable) -> None:
-    """Read the rows into a table whose columns are known."""
     header = next(records, (1, []))[1]
     which = table.columns.photo
     for line, cells in records:
@@ -261,7 +233,6 @@ def _understood(texts: dict[str, list[str]], line: int, table: ImportedTable) ->
 
 
 def _no_date(text: str) -> str:
-    """Why a text is not read as a date."""
     orders = date_orders(text)
     if orders is None or None in orders:
         return "no date"

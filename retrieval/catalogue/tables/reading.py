@@ -26,13 +26,7 @@ class CsvFile:
     delimiter: str
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """First lines of records, counted from 1, and their cells; blanks before a cell are ignored.
-
-        Raises
-        ------
-        CairnError
-            The file cannot be read, or its quotes do not pair.
-        """
+        """First lines of records, counted from 1, and their cells; blanks before a cell are ignored."""
         with _text(self.path, self.encoding) as text:
             reader = csv.reader(text, delimiter=self.delimiter, strict=True, skipinitialspace=True)
             while True:
@@ -51,19 +45,7 @@ class CsvFile:
 
 
 def open_csv(path: Path, delimiter: str | None = None) -> CsvFile:
-    """Detect the encoding and delimiter of a table.
-
-    Parameters
-    ----------
-    path : Path
-    delimiter : str, optional
-        A character; by default the one that splits the most lines into cells.
-
-    Raises
-    ------
-    CairnError
-        There is no such file, it cannot be read, or it is too large.
-    """
+    """Detect the encoding of a table, and by default its delimiter: the one that splits the most lines into cells."""
     encoding = _encoding(path)
     if delimiter is None:
         with _text(path, encoding) as text:

@@ -253,9 +253,7 @@ def in_levels(rows: NDArray[np.float32], top: float, bits: int) -> NDArray[np.fl
 
 
 def load_blocks(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Blocks:
-    """Build blocks from `meta` and `arrays`, neither of them trusted. Raises ValueError, KeyError or TypeError if they
-    do not fit.
-    """
+    """Build blocks from untrusted `meta` and `arrays`; raises ValueError, KeyError or TypeError if they do not fit."""
     if meta["version"] != VERSION:
         raise ValueError("its blocks are those of another version")
     transform, spatial, size = meta["transform"], meta["spatial"], meta["patch_size"]

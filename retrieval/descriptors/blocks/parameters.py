@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 REFERENCE = 64
-"""Samples along the side of the patches that defaults and limits of lengths are told for (Brown11, section IV)."""
+"""Samples along the side of the patches that defaults and limits of lengths are for (Brown11, section IV)."""
 
 _BEYOND = 10  # values of a file may exceed the bounds of learning by this factor
 

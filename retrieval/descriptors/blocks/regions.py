@@ -50,9 +50,7 @@ def is_grid(name: str) -> bool:
 
 
 def spatial_kernels(name: str, parameters: Mapping[str, float], size: int) -> NDArray[np.float32]:
-    """Weights of each sample in each pooling region, (S², N), not below zero. Columns of Gaussian and log-polar
-    regions and of sampling grids sum to one.
-    """
+    """Non-negative weights (S², N) of samples; columns of Gaussian and log-polar regions and grids sum to one."""
     return _arrangement(name).kernels(parameters, size).astype(np.float32)
 
 
@@ -110,9 +108,7 @@ def _log_polar(segments: int) -> _Arrangement:
 
 
 def square_orbits(number: int) -> list[NDArray[np.float64]]:
-    """Points x, y (G, 2) of a square grid around 0, spaced by one, in groups that the square's symmetries exchange,
-    from the centre outwards.
-    """
+    """Points x, y (G, 2) of a unit grid around 0, in groups that the square's symmetries exchange, inner first."""
     axis = np.arange(number) - (number - 1) / 2
     points = np.array([(x, y) for y in axis for x in axis])
     corners = np.sort(np.abs(points), axis=1)  # the same for all points of a group

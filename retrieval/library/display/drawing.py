@@ -16,23 +16,13 @@ _SMALLEST = 2.5  # smallest half axis of a drawn ellipse, in units of the drawin
 
 @dataclass(frozen=True)
 class DrawnPhoto:
-    """A photo in a drawing.
+    """A photo in a drawing."""
 
-    Attributes
-    ----------
-    x, y : float
-        Its top left corner, in units of the drawing.
-    width, height : float
-        How large it is drawn.
-    scale : (float, float)
-        Units of the drawing to one pixel of the original, along x and y.
-    """
-
-    x: float
+    x: float  # its top left corner, in units of the drawing
     y: float
-    width: float
+    width: float  # how large it is drawn
     height: float
-    scale: tuple[float, float]
+    scale: tuple[float, float]  # units of the drawing to one pixel of the original, along x and y
 
     def place(self, points: NDArray[np.floating]) -> NDArray[np.float64]:
         """Map points (N, 2) of the original, whose first pixel's centre is (0, 0), to the drawing."""
@@ -69,22 +59,10 @@ def box_corners(box: Box) -> NDArray[np.float64]:
 def ellipse_axes(
     ellipses: NDArray[np.floating], placed: DrawnPhoto
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Map regions of a photo to a drawing: centres, half axes and angles of ellipses.
+    """Map regions (N, 5) of a photo, pixels of the original, to ellipses in a drawing.
 
-    Parameters
-    ----------
-    ellipses : ndarray, shape (N, 5)
-        Rows x, y, a, b, c of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the original.
-    placed : DrawnPhoto
-        Frame of the photo in the drawing.
-
-    Returns
-    -------
-    centres : ndarray, shape (N, 2)
-    halves : ndarray, shape (N, 2)
-        The longer half axis first, both large enough to be visible.
-    angles : ndarray, shape (N,)
-        Of the longer axis, degrees from x towards y.
+    Returns centres (N, 2), half axes (N, 2), the longer first and both large enough to be visible, and angles (N,) of
+    the longer axes, degrees from x towards y.
     """
     rows = np.asarray(ellipses, np.float64).reshape(-1, 5)
     across, down = placed.scale

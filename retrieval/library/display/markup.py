@@ -56,28 +56,10 @@ def answer_html(
     seconds: float | None = None,
     most: int = MOST,
 ) -> str:
-    """Show an answer: the query, and the photos found, each with the outline of the query.
+    """Show an answer: the queries with their boxes, and at most `most` photos, each with the outline of the query.
 
-    Parameters
-    ----------
-    results : sequence of ResultPicture
-        The best first.
-    queries : sequence of Picture
-        The query photos.
-    boxes : sequence of box or None, optional
-        Of each query, in its pixels.
-    seconds : float, optional
-        Time of the search.
-    most : int
-        Photos that are shown, at most.
+    A photo whose file is missing is a grey tile.
 
-    Returns
-    -------
-    str
-        HTML. A photo whose file is missing is a grey tile.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from retrieval.library.display.markup import answer_html
     >>> from retrieval.library.display.pictures import Picture
@@ -112,22 +94,7 @@ def answer_html(
 
 
 def photos_html(photos: PhotoList, said: str | None = None, *, most: int = MOST) -> str:
-    """Show photos of a collection.
-
-    Parameters
-    ----------
-    photos : list-like of photos
-        Only photos that are shown are accessed.
-    said : str, optional
-        Text above them; by default their number.
-    most : int
-        Photos that are shown, at most.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Show at most `most` photos of a collection, and access no others, below a text: by default their number."""
     tiles = []
     for photo in islice(photos, most):
         picture = picture_of(photo)
@@ -137,21 +104,7 @@ def photos_html(photos: PhotoList, said: str | None = None, *, most: int = MOST)
 
 
 def match_html(match: MatchPicture, query: Picture, photo: Picture, box: Box | None = None) -> str:
-    """Show the match of two photos: both side by side, matched regions in equal colours, joined by lines.
-
-    Parameters
-    ----------
-    match : MatchPicture
-    query, photo : Picture
-        The two photos.
-    box : box, optional
-        Box of the search in the query, in its pixels.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Show the match of two photos: both side by side, matched regions in equal colours, joined by lines."""
     left, right, width, height = side_by_side(query, photo, _PAIR, _GAP)
     parts = [_image(query, left), _image(photo, right)]
     if box is not None:
@@ -160,7 +113,7 @@ def match_html(match: MatchPicture, query: Picture, photo: Picture, box: Box | N
         parts.append(_outline(right.place(np.asarray(match.region, np.float64))))
     parts += _matches(match, left, right)
     said = said_of(match)
-    label = f"{query.label} beside {photo.label}. {said}" + (
+    label = f"{query.label} next to {photo.label}. {said}" + (
         " What was found is outlined; lines join what matches." if match.inliers else ""
     )
     names = "".join(

@@ -25,26 +25,14 @@ Box = Sequence[float]
 
 @dataclass(frozen=True)
 class Picture:
-    """A photo to display.
-
-    Attributes
-    ----------
-    name : str
-    width, height : int or None
-        Pixels of the upright original, the units of boxes, regions and ellipses; None if unknown.
-    path : str, path or None
-        Its file; None if it is only in memory.
-    pixels : array_like or None
-        Its pixels, as for `as_image`, if they are in memory: then no file is read.
-    kept : callable, optional
-        Returns a stored thumbnail (JPEG) of a size; raises CairnError if it is missing.
-    """
+    """A photo to display."""
 
     name: str
-    width: int | None
+    width: int | None  # pixels of the upright original, the units of boxes, regions and ellipses; None if unknown
     height: int | None
-    path: "str | PathLike[str] | None" = None
-    pixels: ArrayLike | None = None
+    path: "str | PathLike[str] | None" = None  # its file; None if it is only in memory
+    pixels: ArrayLike | None = None  # its pixels, as for `as_image`, if they are in memory: then no file is read
+    # returns a stored thumbnail (JPEG) of a size; raises CairnError if it is missing
     kept: Callable[[int], bytes] | None = None
 
     @property
@@ -58,13 +46,7 @@ class Picture:
         return printable_name(printable(self.name))
 
     def thumbnail(self, side: int) -> NDArray[np.uint8]:
-        """Read the photo, reduced to a limit of its longer side: RGB (H, W, 3) uint8.
-
-        Raises
-        ------
-        CairnError
-            It cannot be displayed. The message is only the reason.
-        """
+        """Read the photo, reduced to a limit of its longer side: RGB (H, W, 3) uint8; errors give only the reason."""
         if self.pixels is not None:
             return as_colour(self.pixels, side)
         if self.path is None:
@@ -72,13 +54,7 @@ class Picture:
         return read_colour(Path(self.path), ImageOptions(max_side=side))
 
     def tile(self) -> bytes:
-        """Return the photo as a JPEG with a longer side of at most 256 pixels.
-
-        Raises
-        ------
-        CairnError
-            As `thumbnail`.
-        """
+        """Return the photo as a JPEG with a longer side of at most 256 pixels."""
         if self.kept is not None:
             with contextlib.suppress(CairnError):  # reading the file then gives the reason
                 return self.kept(_TILE)

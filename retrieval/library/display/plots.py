@@ -35,24 +35,7 @@ def plot_match(
 ) -> "Axes":
     """Draw the match of two photos: both side by side, matched regions in equal colours, joined by lines.
 
-    Parameters
-    ----------
-    match : MatchPicture
-    query, photo : Picture
-        The two photos; one that cannot be read is a grey area.
-    box : box, optional
-        Box of the search in the query, in its pixels.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw in; by default a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    CairnError
-        matplotlib is not installed.
+    By default in a new figure. A photo that cannot be read is a grey area.
     """
     require_matplotlib()
     from matplotlib.collections import EllipseCollection, LineCollection
@@ -106,30 +89,10 @@ def plot_answer(
     most: int = 20,
     columns: int = 5,
 ) -> "list[Axes]":
-    """Draw an answer as a grid: the queries first, then the photos that were found, the best first.
+    """Draw an answer as a grid: the queries first, then at most `most` photos, the best first; return the axes of the
+    tiles.
 
-    Parameters
-    ----------
-    results : sequence of ResultPicture
-        The best first.
-    queries : sequence of Picture
-        The query photos.
-    boxes : sequence of box or None, optional
-        Of each query, in its pixels.
-    most : int
-        Photos that are drawn, at most; the last tile shows the number of others.
-    columns : int
-        Photos in a row, at most.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        Of the tiles, in their order.
-
-    Raises
-    ------
-    CairnError
-        matplotlib is not installed, or an option is less than 1.
+    The last tile shows the number of other photos.
     """
     require_matplotlib()
     if most < 1 or columns < 1:

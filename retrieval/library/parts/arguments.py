@@ -13,15 +13,7 @@ LARGEST = 1e15
 
 
 def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.float32]:
-    """Regions (N, 5) as float32; raises CairnError if they are no ellipses.
-
-    Parameters
-    ----------
-    regions : array_like, shape (N, 5)
-        Rows x, y, a, b, c; N may be 0.
-    name : str
-        Name in the error message.
-    """
+    """Regions (N, 5), rows x, y, a, b, c, as float32; raises CairnError, with the name, if they are no ellipses."""
     rows = checked_rows(regions, name, width=5)
     a, b, c = rows[:, 2:].astype(np.float64).T
     if ((a <= 0) | (c <= 0) | (a * c <= b * b)).any():

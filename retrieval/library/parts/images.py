@@ -87,61 +87,19 @@ def as_image(image: ArrayLike | Image.Image) -> NDArray[np.float32]:
 
 
 def as_photo(image: ArrayLike | Image.Image, options: ImageOptions | None = None) -> Photo:
-    """Convert an image in memory like a file in `read_photo`: see `as_image`; reduced if larger than the limit.
-
-    Parameters
-    ----------
-    image
-        See `as_image`.
-    options : ImageOptions, optional
-        Limit on the working image.
-
-    Raises
-    ------
-    CairnError
-        As `as_image`.
-    """
+    """Convert an image in memory like a file in `read_photo`: see `as_image`; reduced if larger than the limit."""
     if not isinstance(image, Image.Image):
         image = _as_pillow(_checked(image))
     return photo_of_image(_with_pixels(image), options)
 
 
 def as_colour(image: ArrayLike | Image.Image, max_side: int = 0) -> NDArray[np.uint8]:
-    """Convert an image in memory to a picture for display: see `as_image`.
-
-    Parameters
-    ----------
-    image
-        See `as_image`.
-    max_side : int
-        Longest side, pixels: larger images are reduced; 0: no limit.
-
-    Returns
-    -------
-    ndarray, shape (H, W, 3), uint8
-        RGB.
-
-    Raises
-    ------
-    CairnError
-        As `as_image`.
-    """
+    """Convert an image in memory (see `as_image`) for display: RGB (H, W, 3) uint8, at most `max_side` (0: any)."""
     return colour_of_image(_as_bytes(image), ImageOptions(max_side=max_side))
 
 
 def encode_image(image: ArrayLike | Image.Image) -> bytes:
-    """Encode an image in memory as PNG: without loss, except of fractions of uint8 values.
-
-    Parameters
-    ----------
-    image
-        See `as_image`.
-
-    Raises
-    ------
-    CairnError
-        As `as_image`.
-    """
+    """Encode an image in memory (see `as_image`) as PNG: without loss, except of fractions of uint8 values."""
     upright = ImageOps.exif_transpose(_as_bytes(image))
     if upright.mode not in ("1", "L", "LA", "I;16", "RGB", "RGBA"):
         upright = upright.convert("RGB")

@@ -155,12 +155,12 @@ class _Built:
 
     def score(self, query: NDArray[np.int64], shares: NDArray[np.float64] | None) -> NDArray[np.float32]:
         """Cosines (images,) float32: see `Index.score`."""
-        asked, which = np.unique(query, return_inverse=True)
-        idf = self.weights.idf[asked]
-        vector = self.weights.term_frequency(np.bincount(which, shares, len(asked))) * idf
+        query_words, which = np.unique(query, return_inverse=True)
+        idf = self.weights.idf[query_words]
+        vector = self.weights.term_frequency(np.bincount(which, shares, len(query_words))) * idf
         norm = float(np.sqrt(vector @ vector))
         useful = (vector > 0) & (norm > 0)
-        dots = self.postings[asked[useful]].T @ (vector[useful] / norm * idf[useful])
+        dots = self.postings[query_words[useful]].T @ (vector[useful] / norm * idf[useful])
         cosines = np.divide(dots, self.norms, out=np.zeros_like(dots), where=self.norms > 0)
         return np.asarray(cosines, np.float32)
 

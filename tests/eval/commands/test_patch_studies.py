@@ -35,13 +35,13 @@ def test_a_share_of_a_patch_is_its_middle() -> None:
 
 
 def test_footprints_are_measured_one_by_one(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
-    told = cairn(
+    reported = cairn(
         "evaluate", "footprint", folder, "--share", 0.4, "--share", 1, "--csv", tmp_path / "f.csv", "--json"
     ).json
-    errors = {row["share"]: row["fpr95"] for row in told["errors"]}
+    errors = {row["share"]: row["fpr95"] for row in reported["errors"]}
     assert errors[1] == evaluate_patches(folder, find_descriptor("sift")).fpr95
     assert errors[0.4] == evaluate_patches(folder, find_descriptor("sift"), footprint=0.4).fpr95
-    assert errors[0.4] > errors[1] and told["best"] == {"sift": 1}
+    assert errors[0.4] > errors[1] and reported["best"] == {"sift": 1}
     rows = list(csv.DictReader((tmp_path / "f.csv").open()))
     assert [float(row["fpr95"]) for row in rows] == [errors[0.4], errors[1]]
     one = cairn("evaluate", "patches", folder, "--descriptor", "sift", "--footprint", 0.4, "--json").json
@@ -63,8 +63,8 @@ def test_inner_products_rank_rows_of_one_length_as_distances_do(cairn: Cairn, fo
 def test_codes_are_measured_by_their_length(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
     out, code = tmp_path / "d.npz", tmp_path / "c.npz"
     assert cairn("learn", "embedding", folder, "--out", out, "--dim", 12).code == 0
-    told = cairn("evaluate", "bits", folder, "--descriptor", out, "--length", 8, "--length", 32, "--json").json
-    real, binary = told["errors"]  # a code has no fewer bits than there are dimensions
+    reported = cairn("evaluate", "bits", folder, "--descriptor", out, "--length", 8, "--length", 32, "--json").json
+    real, binary = reported["errors"]  # a code has no fewer bits than there are dimensions
     assert (real["dim"], real["code"], binary["bits"], binary["code"]) == (12, False, 32, True)
     assert cairn("compress", out, "--out", code, "--bits", 32, "--method", "frame").code == 0
     measured = cairn("evaluate", "patches", folder, "--descriptor", code, "--json").json["fpr95"]

@@ -24,8 +24,8 @@ def test_a_ranking_is_scored_written_and_drawn(cairn: Cairn, demo: DemoCollectio
         lines += [f"{query.name}\t{rank}\timages/{stem}.jpg" for rank, stem in enumerate(ranked)]
     table = tmp_path / "ranking.tsv"
     table.write_text("\n".join(lines))
-    asked = ("evaluate", "ranking", table, "--gt", demo.gt, "--images", demo.images)
-    ran = cairn(*asked, "--pr", tmp_path / "pr.csv", "--report", tmp_path / "page.html", "--json")
+    requested = ("evaluate", "ranking", table, "--gt", demo.gt, "--images", demo.images)
+    ran = cairn(*requested, "--pr", tmp_path / "pr.csv", "--report", tmp_path / "page.html", "--json")
     scores = {entry["name"]: entry["ap"] for entry in ran.json["queries"]}
     assert list(scores) == [query.name for query in queries]
     assert scores[queries[0].name] == 1 and scores[queries[-1].name] == 0
@@ -33,7 +33,7 @@ def test_a_ranking_is_scored_written_and_drawn(cairn: Cairn, demo: DemoCollectio
     assert ran.json["unranked"] == [queries[-1].name]
     assert read_curves(tmp_path / "pr.csv")[""].queries[queries[0].name].min() == 1
     assert (tmp_path / "page.html").read_text().count("<article>") == len(queries)
-    plain = cairn(*asked)
+    plain = cairn(*requested)
     assert plain.out.splitlines()[0] == f"1.0000  {queries[0].name}"
     assert f"0.0000  {queries[-1].name}  (no ranking)" in plain.out and "have no ranking" in plain.err
     assert f"mAP {ran.json['mAP']:.4f} over {len(queries)} queries" in plain.out
@@ -47,9 +47,9 @@ def test_a_ranking_is_scored_written_and_drawn(cairn: Cairn, demo: DemoCollectio
 def test_what_cannot_be_scored_is_said(cairn: Cairn, demo: DemoCollection, tmp_path: Path) -> None:
     table = tmp_path / "r.csv"
     table.write_text("query,rank,photo\nnobody,1,x\n")
-    asked = ("evaluate", "ranking", table, "--gt", demo.gt)
-    assert "'nobody', which is no query" in cairn(*asked).refused()
-    assert "There is no photo in" in cairn(*asked, "--images", demo.gt).refused()
-    assert "let it end with .csv" in cairn(*asked, "--pr", tmp_path / "pr.txt").refused()
-    assert "let it end with .html" in cairn(*asked, "--report", tmp_path / "a.pdf").refused()
+    requested = ("evaluate", "ranking", table, "--gt", demo.gt)
+    assert "'nobody', which is no query" in cairn(*requested).refused()
+    assert "There is no photo in" in cairn(*requested, "--images", demo.gt).refused()
+    assert "let it end with .csv" in cairn(*requested, "--pr", tmp_path / "pr.txt").refused()
+    assert "let it end with .html" in cairn(*requested, "--report", tmp_path / "a.pdf").refused()
     assert "no file or folder of rankings" in cairn("evaluate", "ranking", "no.csv", "--gt", demo.gt).refused()

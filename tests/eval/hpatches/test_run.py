@@ -272,12 +272,12 @@ def test_a_descriptor_finds_the_same_patches_the_better_the_less_noise(root: Pat
 def test_the_command_prints_figures_and_says_what_is_wrong(
     cairn: Cairn, root: Path, folder: Path, tasks: Path, report: HPatchesReport, tmp_path: Path
 ) -> None:
-    asked = ("evaluate", "hpatches", root, "--descriptions", folder)
-    found = cairn(*asked, "--tasks", tasks, "--json").json
+    requested = ("evaluate", "hpatches", root, "--descriptions", folder)
+    found = cairn(*requested, "--tasks", tasks, "--json").json
     assert found["comparable_with_published"] and (found["split"], found["sequences"]) == ("a", 3)
     assert report.matching is not None and found["matching"]["mAP"] == round(report.matching.mean, 6)
     assert found["retrieval"]["pools"]["easy"]["100"] == round(report.as_json()["retrieval"]["pools"]["easy"]["100"], 6)
-    plain = cairn(*asked, "--max-pairs", 20, "--task", "matching", "--split", "view")
+    plain = cairn(*requested, "--max-pairs", 20, "--task", "matching", "--split", "view")
     assert "matching viewpoint" in plain.out and "verification" not in plain.out and "illumination" not in plain.out
     assert "do not compare with published" in plain.err
     for more, said in (
@@ -288,7 +288,7 @@ def test_the_command_prints_figures_and_says_what_is_wrong(
         (("--descriptor", "sift"), "exclude each other"),
         (("--binary",), "bytes of packed bits"),
     ):
-        assert said in cairn(*asked, *more).refused()
+        assert said in cairn(*requested, *more).refused()
     nothing = cairn("evaluate", "hpatches", tmp_path)
     assert nothing.code == 2 and "no sequences of HPatches" in nothing.err
 
@@ -322,8 +322,8 @@ def test_files_that_do_not_fit_are_said(root: Path, folder: Path, tasks: Path, t
 def test_python_measures_what_the_command_prints(root: Path, folder: Path, cairn: Cairn) -> None:
     printed = cairn("evaluate", "hpatches", root, "--descriptions", folder, "--l1", "--seed", 3, "--json").json
     found = library.evaluate_hpatches(root, descriptions=folder, distance="l1", seed=3)
-    told = found.to_dict()
-    assert {key: one for key, one in told.items() if key != "seconds"} == {
+    reported = found.to_dict()
+    assert {key: one for key, one in reported.items() if key != "seconds"} == {
         key: one for key, one in printed.items() if key != "seconds"
     }
     for task in ("verification", "matching", "retrieval"):

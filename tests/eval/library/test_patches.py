@@ -61,11 +61,11 @@ def test_descriptors_functions_and_rows_of_patches() -> None:
 
 def test_a_folder_gives_what_the_command_prints(cairn: Cairn, tmp_path: Path) -> None:
     folder = write_views(tmp_path / "set")
-    told = cairn("evaluate", "patches", folder, "--descriptor", "sift", "--pairs", "validation", "--json").json
+    reported = cairn("evaluate", "patches", folder, "--descriptor", "sift", "--pairs", "validation", "--json").json
     steps: list[str] = []
     found = evaluate_patches("sift", str(folder), pairs="validation", progress=lambda step, *_: steps.append(step))
-    assert {**found.to_dict(), "ms_per_patch": None} == {**told, "ms_per_patch": None}
-    assert found.fpr95 == told["fpr95"] and set(steps) == {"describe"}
+    assert {**found.to_dict(), "ms_per_patch": None} == {**reported, "ms_per_patch": None}
+    assert found.fpr95 == reported["fpr95"] and set(steps) == {"describe"}
 
 
 @pytest.mark.parametrize(

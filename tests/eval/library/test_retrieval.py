@@ -31,8 +31,8 @@ def test_rankings_worked_by_hand() -> None:
     recall, precision = found.curve()
     assert (recall[0], recall[-1], len(precision)) == (0, 1, 101)
     assert precision[0] == pytest.approx((1 + 1 / 2) / 2) and precision[-1] == pytest.approx((2 / 3 + 0) / 2)
-    told = found.to_dict()
-    assert told["mAP"] == round(found.mean_ap, 6) and told["unranked"] == ["nothing"]
+    reported = found.to_dict()
+    assert reported["mAP"] == round(found.mean_ap, 6) and reported["unranked"] == ["nothing"]
 
 
 def test_names_may_be_numbers_and_results() -> None:
@@ -49,10 +49,10 @@ def test_a_file_of_rankings_gives_what_the_command_prints(cairn: Cairn, indexed:
     ranked = {"cat_1": stems, "coffee_1": [f"x/{stem}.jpg" for stem in stems[::-1]]}
     table = tmp_path / "ranking.json"
     table.write_text(json.dumps(ranked))
-    told = cairn("evaluate", "ranking", table, "--gt", indexed.gt, "--json").json
+    reported = cairn("evaluate", "ranking", table, "--gt", indexed.gt, "--json").json
     of_file, of_dict = evaluate_retrieval(table, indexed.gt), evaluate_retrieval(ranked, str(indexed.gt))
-    assert of_file.to_dict() == told
-    assert of_dict.ap == of_file.ap and of_dict.unranked == told["unranked"]
+    assert of_file.to_dict() == reported
+    assert of_dict.ap == of_file.ap and of_dict.unranked == reported["unranked"]
 
 
 def test_a_benchmark_gives_what_the_command_prints(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
@@ -72,12 +72,12 @@ def test_a_benchmark_gives_what_the_command_prints(cairn: Cairn, indexed: Indexe
     )
     command = ("evaluate", "retrieval", "--images", indexed.photos, "--gt", indexed.gt, "--collection", kept)
     options = ("--max-side", 240, "--turns", 1, "--share", 0.3, "--workers", 1, "--work", tmp_path / "work")
-    told = cairn(*command, "--vocabulary", indexed.folder, *options, "--json").json
+    reported = cairn(*command, "--vocabulary", indexed.folder, *options, "--json").json
     assert steps >= {"extract", "queries"}
     for key in ("mAP", "engine", "descriptor", "vocabulary", "images", "share"):
-        assert found.to_dict()[key] == told[key], key
-    assert found.ap == pytest.approx({query["name"]: query["ap"] for query in told["queries"]}, abs=1e-6)
-    assert found.mean_ap == pytest.approx(told["mAP"], abs=1e-6)
+        assert found.to_dict()[key] == reported[key], key
+    assert found.ap == pytest.approx({query["name"]: query["ap"] for query in reported["queries"]}, abs=1e-6)
+    assert found.mean_ap == pytest.approx(reported["mAP"], abs=1e-6)
     assert evaluate_retrieval(tmp_path / "ranking.csv", indexed.gt).ap.items() >= found.ap.items()
 
 

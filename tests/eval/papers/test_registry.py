@@ -175,9 +175,11 @@ def test_brown11_compares_with_sift_at_its_best_footprint_and_tells_our_dimensio
 
 
 def test_codes_are_told_with_their_bits() -> None:
-    told = {cell.column: (cell.published_detail, cell.detail is not None) for cell in cells("simonyan14/table3")[:7]}
-    assert told["PR-proj-pq 80f → 1024pq"] == (1024, True)
-    assert told["Boix13"] == (1360, False)
+    reported = {
+        cell.column: (cell.published_detail, cell.detail is not None) for cell in cells("simonyan14/table3")[:7]
+    }
+    assert reported["PR-proj-pq 80f → 1024pq"] == (1024, True)
+    assert reported["Boix13"] == (1360, False)
 
 
 def test_trzcinski12_learns_from_the_published_list_and_compares_with_1024_grey_values() -> None:

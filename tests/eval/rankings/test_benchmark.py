@@ -28,8 +28,8 @@ def test_what_is_saved_scores_the_same_to_the_last_digit(tmp_path: Path) -> None
     for differ in (False, True):
         rankings = {one.name: draw.sample([*named, *others], 22) for one in queries}
         ranked = {
-            name: {one.name: draw.sample([*named, *others], 20) if differ else rankings[one.name] for one in asked}
-            for name, asked in protocols.items()
+            name: {one.name: draw.sample([*named, *others], 20) if differ else rankings[one.name] for one in requested}
+            for name, requested in protocols.items()
         }
         saved = rankings_to_save(ranked, truth)
         assert bool(saved.protocols) == differ and saved.distractors == {*others[:4], "oxc1_photo5.jpg"}

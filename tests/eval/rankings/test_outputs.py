@@ -51,11 +51,11 @@ def test_what_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
 def test_a_benchmark_saves_what_evaluate_ranking_scores_the_same(
     cairn: Cairn, demo: DemoCollection, tmp_path: Path
 ) -> None:
-    asked = ("evaluate", "retrieval", "--images", demo.images, "--gt", demo.gt, "--work", tmp_path / "work")
+    requested = ("evaluate", "retrieval", "--images", demo.images, "--gt", demo.gt, "--work", tmp_path / "work")
     saved, page, pr = tmp_path / "ranking.csv", tmp_path / "page.html", tmp_path / "pr.csv"
-    assert "let it end with .csv" in cairn(*asked, "--save", tmp_path / "a.txt").refused()
+    assert "let it end with .csv" in cairn(*requested, "--save", tmp_path / "a.txt").refused()
     assert not (tmp_path / "work").exists()
-    here = cairn(*asked, "--save", saved, "--report", page, "--pr", pr, "--json").json
+    here = cairn(*requested, "--save", saved, "--report", page, "--pr", pr, "--json").json
     read = cairn("evaluate", "ranking", saved, "--gt", demo.gt, "--images", demo.images, "--json").json
     assert read["mAP"] == here["mAP"]
     for one, other in zip(read["queries"], here["queries"], strict=True):

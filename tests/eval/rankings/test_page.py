@@ -45,18 +45,20 @@ def report() -> RankingReport:
         return GroundTruthQuery(name, stem, (10, 5, 70, 50), frozenset(positives), frozenset(), frozenset(junk))
 
     names = [f"photo{number}" for number in range(30)]
-    asked = [
+    requested = [
         query("good", "photo0", {"photo0", "photo1"}, {"photo2"}),
         query(f"bad{NASTY}", "broken", {"photo18", "photo29", f"gone{NASTY}"}, {"photo3", f"junk{NASTY}"}),
     ]
     ranked = {"good": names, f"bad{NASTY}": [f"junk{NASTY}", "broken", *names]}
-    return score_rankings(Rankings(ranked, f"file{NASTY}"), GroundTruth({"oxford": asked}))
+    return score_rankings(Rankings(ranked, f"file{NASTY}"), GroundTruth({"oxford": requested}))
 
 
 def test_the_page_shows_the_worst_first_with_right_wrong_and_junk(tmp_path: Path, photos: PhotoFiles) -> None:
     path = tmp_path / "page.html"
     seen: list[tuple[str, int, int]] = []
-    write_page(path, report(), photos, title=NASTY, facts={NASTY: NASTY}, progress=lambda *told: seen.append(told))
+    write_page(
+        path, report(), photos, title=NASTY, facts={NASTY: NASTY}, progress=lambda *reported: seen.append(reported)
+    )
     text = path.read_text(encoding="utf-8")
     assert seen == [("page", 1, 2), ("page", 2, 2)]
     bad, good = text.split("<article>")[1:]

@@ -41,14 +41,14 @@ def test_average_precision_is_that_of_the_published_program() -> None:
     photos = [f"photo{number}" for number in range(60)]
     for _ in range(20):
         chosen = draw.sample(photos, 20)
-        asked = query("q", " ".join(chosen[:8]), " ".join(chosen[8:]))
+        requested = query("q", " ".join(chosen[:8]), " ".join(chosen[8:]))
         ranked = draw.sample(photos, draw.randint(20, 60))
-        report = score_rankings(Rankings({"q": ranked}, "file"), GroundTruth({"oxford": [asked]}))
+        report = score_rankings(Rankings({"q": ranked}, "file"), GroundTruth({"oxford": [requested]}))
         assert report.mean("oxford") == pytest.approx(compute_ap(ranked, set(chosen[:8]), set(chosen[8:])), abs=1e-12)
         (scored,) = report.protocols["oxford"]
-        counted = [photo for photo in ranked if photo not in asked.junk]
-        assert {photo: counted.index(photo) + 1 for photo in counted if photo in asked.good} == scored.ranks
-        assert set(scored.missed) == asked.good - set(ranked)
+        counted = [photo for photo in ranked if photo not in requested.junk]
+        assert {photo: counted.index(photo) + 1 for photo in counted if photo in requested.good} == scored.ranks
+        assert set(scored.missed) == requested.good - set(ranked)
 
 
 def test_names_with_folders_and_endings_are_the_same_photos_and_queries() -> None:

@@ -63,17 +63,22 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_numbers_stand_beside_the_published_ones(page: Path) -> None:
-    told = json.loads(page.with_suffix(".json").read_text())
-    assert (told["experiment"], told["scale"], told["cairn"], told["seconds"]) == ("paper/table1", 0.05, "1.2.3", 100)
-    first, runs, second, third = told["tables"][0]["cells"]
+    reported = json.loads(page.with_suffix(".json").read_text())
+    assert (reported["experiment"], reported["scale"], reported["cairn"], reported["seconds"]) == (
+        "paper/table1",
+        0.05,
+        "1.2.3",
+        100,
+    )
+    first, runs, second, third = reported["tables"][0]["cells"]
     assert (first["ours"], first["published"], first["difference"]) == (10, 9.49, pytest.approx(0.51))
     assert (first["detail"], first["published_detail"]) == (512, 544)
     assert (runs["spread"], runs["published_spread"], first["spread"]) == (0.1, 0.4, None)
-    assert told["differs"] == ["Another way with <script>."]
+    assert reported["differs"] == ["Another way with <script>."]
     assert (second["ours"], second["difference"], third["ours"]) == (None, None, None)
-    assert [one["points"] for one in told["plots"][0]["series"]] == [[[64, 10]], [[4, 5], [8, 3]], []]
-    assert told["plots"][0]["series"][2]["level"] == 512
-    assert [step["command"] for step in told["steps"]] == ["cairn evaluate 'a <b>'", "cairn plot"]
+    assert [one["points"] for one in reported["plots"][0]["series"]] == [[[64, 10]], [[4, 5], [8, 3]], []]
+    assert reported["plots"][0]["series"][2]["level"] == 512
+    assert [step["command"] for step in reported["steps"]] == ["cairn evaluate 'a <b>'", "cairn plot"]
 
 
 def test_the_csv_has_every_number(page: Path) -> None:

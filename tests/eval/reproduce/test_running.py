@@ -52,19 +52,19 @@ def commands() -> Commands:
 
 def test_steps_run_once_and_in_order(root: Path, tmp_path: Path, commands: Commands) -> None:
     bench = Bench(root, tmp_path / "steps", workers=2, run=commands)
-    told: list[Standing] = []
-    results = run_steps(bench, STEPS, told.append)
+    reported: list[Standing] = []
+    results = run_steps(bench, STEPS, reported.append)
     patches, learnt = str(root / "liberty"), str(bench.home(LEARN) / "d.npz")
     assert commands.ran == [
         ["learn", "descriptor", patches, "--out", learnt, "--json", "--workers", "2"],
         ["evaluate", "patches", patches, "--descriptor", learnt, "--json"],
         ["plot", "regions", learnt, "--out", str(bench.home(DRAW) / "r.svg")],
     ]
-    assert [(one.done, one.of, one.title) for one in told] == [(0, 3, "learn"), (1, 3, "test"), (2, 3, "draw")]
-    assert [one.hours_left for one in told] == pytest.approx([2.6, 0.6, 0.1])
+    assert [(one.done, one.of, one.title) for one in reported] == [(0, 3, "learn"), (1, 3, "test"), (2, 3, "draw")]
+    assert [one.hours_left for one in reported] == pytest.approx([2.6, 0.6, 0.1])
     assert printed(results)[TEST.key] == {"fpr95": 0.25}
-    assert run_steps(bench, STEPS, told.append).keys() == results.keys()
-    assert len(commands.ran) == len(told) == 3
+    assert run_steps(bench, STEPS, reported.append).keys() == results.keys()
+    assert len(commands.ran) == len(reported) == 3
 
 
 def test_a_run_that_failed_goes_on_where_it_was(root: Path, tmp_path: Path, commands: Commands) -> None:
@@ -131,12 +131,12 @@ def test_a_command_that_prints_no_object_is_told_of(root: Path, tmp_path: Path) 
 
 def test_a_number_that_a_step_printed_is_an_argument_of_another(root: Path, tmp_path: Path, commands: Commands) -> None:
     bench = Bench(root, tmp_path / "steps", run=commands)
-    asked = Step("asked", ("plot", "roc", "--footprint", Told(TEST, ("fpr95",), "sift=")), prints=False)
-    assert bench.command(asked) == "cairn plot roc --footprint 'sift=<test>'"
-    assert asked.before == [TEST]
-    run_steps(bench, [*STEPS, asked])
+    requested = Step("asked", ("plot", "roc", "--footprint", Told(TEST, ("fpr95",), "sift=")), prints=False)
+    assert bench.command(requested) == "cairn plot roc --footprint 'sift=<test>'"
+    assert requested.before == [TEST]
+    run_steps(bench, [*STEPS, requested])
     assert commands.ran[-1] == ["plot", "roc", "--footprint", "sift=0.25"]
-    assert bench.result(asked) is not None
+    assert bench.result(requested) is not None
 
 
 def test_the_log_has_a_line_for_each_number(root: Path, tmp_path: Path, commands: Commands) -> None:

@@ -22,8 +22,8 @@ def test_each_paper_has_its_detector_its_words_and_one_turn() -> None:
     assert {(one["words"], one["turns"], one["soft"], one["vocabulary_photos"]) for one in found.values()} == {
         (500_000, 1, 1, "all")
     }
-    told = ("detector", "measurement_scale", "upright", "descriptor", "engine", "expand")
-    assert {name: tuple(one[option] for option in told) for name, one in found.items()} == {
+    reported = ("detector", "measurement_scale", "upright", "descriptor", "engine", "expand")
+    assert {name: tuple(one[option] for option in reported) for name, one in found.items()} == {
         "simonyan14": ("dog-affine", 12.5, True, "rootsift", "tf-idf-sp", "none"),
         "simonyan14/table5": ("hessian-affine", 3**0.5, False, "sift", "tf-idf-sp", "none"),
         "yan13": ("hessian-affine", None, False, "rootsift", "tf-idf", "none"),
@@ -32,11 +32,11 @@ def test_each_paper_has_its_detector_its_words_and_one_turn() -> None:
 
 
 def test_what_is_left_open_may_be_chosen_and_what_goes_together_comes_together() -> None:
-    asked = {**DEFAULTS, "engine": "tf-idf-sp", "descriptor": "sift", "seed": 3}
-    found = set_as_published("yan13", asked, {"engine", "descriptor", "seed"})
+    requested = {**DEFAULTS, "engine": "tf-idf-sp", "descriptor": "sift", "seed": 3}
+    found = set_as_published("yan13", requested, {"engine", "descriptor", "seed"})
     assert (found["expand"], found["descriptor"], found["seed"]) == ("average", "sift", 3)
-    asked = {**DEFAULTS, "engine": "raw", "descriptor": "own.npz", "vocabulary_photos": "100"}
-    found = set_as_published("simonyan14", asked, {"engine", "descriptor", "vocabulary_photos"})
+    requested = {**DEFAULTS, "engine": "raw", "descriptor": "own.npz", "vocabulary_photos": "100"}
+    found = set_as_published("simonyan14", requested, {"engine", "descriptor", "vocabulary_photos"})
     assert (found["engine"], found["descriptor"], found["vocabulary_photos"]) == ("raw", "own.npz", "100")
     assert set_as_published("simonyan14", {**DEFAULTS, "words": 50}, {"words"}, {"words"})["words"] == 50
 

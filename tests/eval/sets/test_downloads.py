@@ -29,7 +29,7 @@ def running() -> Iterator[FileServer]:
 @pytest.fixture
 def server(running: FileServer) -> FileServer:
     running.files.clear()
-    running.asked.clear()
+    running.requested.clear()
     return running
 
 
@@ -46,13 +46,13 @@ def get(folder: Path, *addresses: Address) -> bytes:
 
 def test_a_cut_connection_goes_on_where_it_ended(server: FileServer, tmp_path: Path) -> None:
     url = server.add("a", CONTENT, cuts=[100_000, 100_000, 200_000], refusals=[503])
-    told: list[tuple[int, int]] = []
-    got = fetch("set.tgz", (address(url),), tmp_path, lambda done, of: told.append((done, of)), wait=0)
+    reported: list[tuple[int, int]] = []
+    got = fetch("set.tgz", (address(url),), tmp_path, lambda done, of: reported.append((done, of)), wait=0)
     assert got.path.read_bytes() == CONTENT and got.address == url
-    assert [asked for _, asked in server.asked] == [None, None, *["bytes=100000-"] * 2, "bytes=200000-"]
-    assert told[-1] == (len(CONTENT), len(CONTENT)) and told == sorted(told)
+    assert [wanted for _, wanted in server.requested] == [None, None, *["bytes=100000-"] * 2, "bytes=200000-"]
+    assert reported[-1] == (len(CONTENT), len(CONTENT)) and reported == sorted(reported)
     assert fetch("set.tgz", (address(url),), tmp_path).address is None  # it exists: no request
-    assert len(server.asked) == 5
+    assert len(server.requested) == 5
 
 
 def test_what_was_stopped_goes_on_in_the_next_run(
@@ -71,7 +71,7 @@ def test_what_was_stopped_goes_on_in_the_next_run(
     assert 50_000 <= len(came) <= 60_000 and CONTENT.startswith(came)
     assert not (tmp_path / "set.tgz").exists()
     assert get(tmp_path, address(url)) == CONTENT
-    assert server.asked[-1] == ("a", f"bytes={len(came)}-")
+    assert server.requested[-1] == ("a", f"bytes={len(came)}-")
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_a_mirror_goes_on_with_what_another_gave_only_if_it_has_the_same_file(
     first = server.add("first", CONTENT, cuts=[100_000] * 9)
     second = server.add("second", CONTENT)
     assert get(tmp_path, address(first, len(CONTENT)), address(second, len(CONTENT))) == CONTENT
-    assert server.asked[-1] == ("second", "bytes=100000-")
+    assert server.requested[-1] == ("second", "bytes=100000-")
     (tmp_path / "set.tgz").unlink()
     server.add("first", bytes(200_000), cuts=[100_000] * 9)  # repacked, without a known hash
     assert get(tmp_path, address(first, sha=None), address(second, sha=None)) == CONTENT
-    assert server.asked[-1] == ("second", None)
+    assert server.requested[-1] == ("second", None)
 
 
 def test_a_hash_may_be_an_md5_or_unknown(server: FileServer, tmp_path: Path) -> None:

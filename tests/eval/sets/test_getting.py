@@ -95,7 +95,7 @@ def running() -> Iterator[FileServer]:
 @pytest.fixture
 def server(running: FileServer, monkeypatch: pytest.MonkeyPatch) -> FileServer:
     running.files.clear()
-    running.asked.clear()
+    running.requested.clear()
     monkeypatch.setattr(checks, "_QUERIES", {"oxford5k": "all_souls", "paris6k": "defense"})
     return running
 
@@ -151,9 +151,9 @@ def test_every_set_is_got_found_and_left_alone_then(
     assert locate("phototour", root).folder == root / "phototour"
     assert sorted(path.name for path in (root / ".downloads").iterdir()) == ["lock"]
 
-    server.asked.clear()
+    server.requested.clear()
     ran = data("get", *names)
-    assert (ran.code, server.asked) == (0, [])
+    assert (ran.code, server.requested) == (0, [])
     assert "roxford5k is there in" in ran.out and "6 of 6 images" in ran.out
     assert data("check", *names).code == 0
 
@@ -165,7 +165,7 @@ def test_only_what_is_missing_is_downloaded(data: Callable[..., Ran], server: Fi
     for name in OXFORD:
         (root / "jpg" / name).write_bytes(b"mine")
     assert data("get", "oxford5k").code == 0
-    assert {path for path, _ in server.asked} == {"gt_files_170407.tgz.gone", "gt_files_170407.tgz"}
+    assert {path for path, _ in server.requested} == {"gt_files_170407.tgz.gone", "gt_files_170407.tgz"}
     assert {path.read_bytes() for path in (root / "jpg").iterdir()} == {b"mine"}
     assert locate("oxford5k", root).images[0].parent == root / "jpg"
     (root / "oxford5k" / "gt" / "all_souls_3_ok.txt").unlink()
@@ -207,7 +207,7 @@ def test_an_archive_that_is_refused_is_kept_aside(
     server.add("ukbench.zip", evil)
     ran = data("get", "ukbench")
     assert ran.code == 2
-    assert "'../evil.jpg'" in ran.err and "kept as ukbench.zip.bad, and the same command downloads it anew" in ran.err
+    assert "'../evil.jpg'" in ran.err and "kept as ukbench.zip.bad, and the same command downloads it again" in ran.err
     root = tmp_path / "root"
     assert not (root / "ukbench").exists() and not list(tmp_path.rglob("evil.jpg"))
     server.add("ukbench.zip", SMALL["ukbench"][1][0])
@@ -260,9 +260,9 @@ def test_a_set_of_two_archives_is_placed_only_when_both_are_there(
     assert data("get", "paris6k").code == 2
     assert not (tmp_path / "root" / "paris6k").exists()
     server.files["paris_2-v1.tgz"] = second
-    server.asked.clear()
+    server.requested.clear()
     assert data("get", "paris6k").code == 0
-    assert "paris_1-v1.tgz" not in {path for path, _ in server.asked}  # not downloaded twice
+    assert "paris_1-v1.tgz" not in {path for path, _ in server.requested}  # not downloaded twice
 
 
 def test_wrong_requests_are_one_sentence(data: Callable[..., Ran], manifests: Path, tmp_path: Path) -> None:

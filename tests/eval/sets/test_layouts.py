@@ -147,8 +147,8 @@ def test_what_is_missing_is_said_with_the_command_that_gets_it(tmp_path: Path) -
     for name in NAMES:
         for root in (tmp_path, tmp_path / "nowhere"):
             place = re.escape(shlex.quote(str(root)))
-            told = f"cairn data get {name} --root {place} (gets it|gets them|get them anew)\\.$"
-            with pytest.raises(CairnError, match=told):
+            reported = f"cairn data get {name} --root {place} (gets it|gets them|get them again)\\.$"
+            with pytest.raises(CairnError, match=reported):
                 locate(name, root)
     with pytest.raises(CairnError, match="There is no set 'oxford105k': choose oxford5k, "):
         locate("oxford105k", tmp_path)

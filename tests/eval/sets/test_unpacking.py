@@ -48,12 +48,12 @@ def test_an_archive_of_any_kind_is_unpacked(tmp_path: Path, mode: str, strip: bo
     members = {**FILES, "__MACOSX/._a.jpg": b"x", "set/.DS_Store": b"x"}
     make: Callable[..., Path] = zipped if mode == "zip" else tar
     archive = make(tmp_path / "set.tar.gz", members, mode=mode)
-    told: list[int] = []
-    unpack(archive, tmp_path / "out", 10**6, lambda done, of: told.append(done), strip=strip)
+    reported: list[int] = []
+    unpack(archive, tmp_path / "out", 10**6, lambda done, of: reported.append(done), strip=strip)
     expected = {name.removeprefix("set/" if strip else ""): content for name, content in FILES.items()}
     assert tree(tmp_path / "out") == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "set.tar.gz"]
-    assert told == sorted(told)
+    assert reported == sorted(reported)
 
 
 def link(name: str, target: str, kind: bytes) -> tarfile.TarInfo:

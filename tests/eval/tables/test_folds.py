@@ -51,14 +51,14 @@ def test_nothing_is_learnt_from_what_is_measured(queries: list[int], number: int
         )
         for place, count in enumerate(queries)
     ]
-    beside = [Path("beside.jpg"), Path("0-0.jpg")]
-    folds = make_folds(scenes, number, seed, beside)
+    always = [Path("always.jpg"), Path("0-0.jpg")]
+    folds = make_folds(scenes, number, seed, always)
     tested = [scene for fold in folds for scene in fold.tested]
     assert sorted(tested, key=scenes.index) == scenes
     every = {path for scene in scenes for path in scene.photos}
     for fold in folds:
         shown = {path for scene in fold.tested for path in scene.photos}
-        assert set(fold.training) == (every | {beside[0]}) - shown
+        assert set(fold.training) == (every | {always[0]}) - shown
     sizes = [sum(len(scene.queries) for scene in fold.tested) for fold in folds]
     assert max(sizes) - min(sizes) <= max(queries)
 

@@ -200,9 +200,9 @@ def test_queries_may_be_files_that_the_collection_does_not_know(
     shutil.copytree(measured[0], tmp_path / "work")
     rows: list[bool] = []
 
-    def watched(searcher: Searcher, asked: QueryImage) -> SharedQuery:
-        rows.append(asked.row is not None)
-        return SharedQuery(searcher, asked)
+    def watched(searcher: Searcher, requested: QueryImage) -> SharedQuery:
+        rows.append(requested.row is not None)
+        return SharedQuery(searcher, requested)
 
     monkeypatch.setattr(tables, "SharedQuery", watched)
     photos, files = (replace(cells[4], engine="tf-idf", files=files) for files in (False, True))
@@ -237,12 +237,12 @@ def test_an_interrupted_measurement_goes_on_where_it_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cell, whole = cells[4], measured[1][4]
-    score, asked = tables._score, []
+    score, requested = tables._score, []
 
     def watched(folder: Path, of: list[Measurement], jobs: list[tables.Job]) -> tables.Scores:
-        if len(asked) >= 3:
+        if len(requested) >= 3:
             raise KeyboardInterrupt
-        asked.extend(query.name for query, *_ in jobs)
+        requested.extend(query.name for query, *_ in jobs)
         return score(folder, of, jobs)
 
     monkeypatch.setattr(tables, "_TOGETHER", 1)
@@ -250,10 +250,10 @@ def test_an_interrupted_measurement_goes_on_where_it_stopped(
     with pytest.raises(KeyboardInterrupt):
         measure([cell], tmp_path)
     monkeypatch.setattr(
-        tables, "_score", lambda *args: (asked.extend(query.name for query, *_ in args[2]), score(*args))[1]
+        tables, "_score", lambda *args: (requested.extend(query.name for query, *_ in args[2]), score(*args))[1]
     )
     assert measure([cell], tmp_path)[0].scores == whole.scores
-    assert sorted(asked) == sorted(whole.scores)
+    assert sorted(requested) == sorted(whole.scores)
     # Both collections remain: one for its vocabulary, one for other engines.
     names = sorted(path.name for path in tmp_path.glob("collections/*-1/*"))
     assert names == sorted([f"{cell.origin.key}.cairn", f"{cell.photos.key}-by-{cell.origin.key}.cairn"])

@@ -86,12 +86,12 @@ def plain_scores(query: Photo, photos: Sequence[Photo], alpha: float, tau: float
     every = [plain_aggregates(*photo) for photo in photos]
     frequency = {word: sum(word in one for one in every) for word in range(WORDS)}
     weights = {word: math.log(len(every) / n) ** 2 if n else 0.0 for word, n in frequency.items()}
-    asked = plain_aggregates(*query)
-    own = kernel(asked, asked)
+    requested = plain_aggregates(*query)
+    own = kernel(requested, requested)
     scores = []
     for one in every:
         there = kernel(one, one)
-        scores.append(kernel(asked, one) / math.sqrt(own * there) if own * there > 0 else 0.0)
+        scores.append(kernel(requested, one) / math.sqrt(own * there) if own * there > 0 else 0.0)
     return scores
 
 

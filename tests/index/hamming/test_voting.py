@@ -70,14 +70,14 @@ Pair = tuple[int, int, int, int]
 
 def matches_of(photo: Photo, query: SignedFeatures, most: int, of_a_word: int) -> list[Pair]:
     """All matches of one photo."""
-    asked: dict[int, int] = {}
+    requested: dict[int, int] = {}
     found = []
     for j, (words, signatures) in enumerate(zip(query.words.tolist(), query.signatures, strict=True)):
         for word, signature in zip(words, signatures, strict=True):
             if word < 0:
                 continue
-            asked[word] = asked.get(word, 0) + 1
-            if asked[word] > of_a_word:
+            requested[word] = requested.get(word, 0) + 1
+            if requested[word] > of_a_word:
                 continue
             for i in np.flatnonzero(photo.words == word).tolist():
                 distance = differing(signature, photo.signatures[i])
@@ -185,10 +185,10 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
         firsts = np.searchsorted(photo.words, photo.words)
         for j, word, i, distance in matches_of(photo, query, most, of_a_word):
             expected_matches.append((place, j, word, i - int(firsts[i]), distance))
-    told = zip(
+    reported = zip(
         *(getattr(found, name).tolist() for name in ("photos", "query", "words", "ranks", "distances")), strict=True
     )
-    assert list(told) == expected_matches
+    assert list(reported) == expected_matches
     # So are the scores.
     assert scores.dtype == np.float32 and (scores >= 0).all()
     np.testing.assert_allclose(scores, scores_of(there, query, bits, options, of_a_word), rtol=1e-5, atol=1e-7)
@@ -297,12 +297,14 @@ def test_no_features_no_words_and_no_photos(tmp_path: Path) -> None:
         found = match(index, query, 22)
         assert len(found) == 0 and vote(index, found, 64, VotingOptions()).tolist() == [0, 0]
     gone = InvertedIndex(index.segments, 2, {4, 9})
-    asked = SignedFeatures(np.zeros((1, 1), np.int32), np.zeros((1, 1, 8), np.uint8))
+    requested = SignedFeatures(np.zeros((1, 1), np.int32), np.zeros((1, 1, 8), np.uint8))
     for empty in (gone, InvertedIndex([], 2)):
-        assert vote(empty, match(empty, asked, 22), 64, VotingOptions()).shape == (0,)
+        assert vote(empty, match(empty, requested, 22), 64, VotingOptions()).shape == (0,)
     # In a collection of one photo, as of one word, every word is in all photos, and says nothing.
     one = InvertedIndex([segment_of(tmp_path / "one", [7], photos[:1])], 2)
-    assert len(match(one, asked, 22)) == 1 and vote(one, match(one, asked, 22), 64, VotingOptions()).tolist() == [0]
+    assert len(match(one, requested, 22)) == 1 and vote(
+        one, match(one, requested, 22), 64, VotingOptions()
+    ).tolist() == [0]
 
 
 def test_signatures_that_are_missing_or_others_are_refused_in_a_sentence(tmp_path: Path) -> None:

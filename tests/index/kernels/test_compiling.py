@@ -33,21 +33,21 @@ def test_read_only_arrays_are_taken_and_other_types_refused() -> None:
 
 
 def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requested = []
 
     def keep(function: Any) -> Any:
-        asked.append(function.__name__)
+        requested.append(function.__name__)
         raise RuntimeError("cannot cache function 'twice': no locator available")
 
     monkeypatch.setattr(compiling, "CompiledCache", keep)
-    tell_of_compiling(lambda: asked.append("told"))
+    tell_of_compiling(lambda: requested.append("told"))
 
     @compiled(INT64)
     def twice(number: int) -> int:
         return 2 * number
 
     tell_of_compiling(None)
-    assert twice(21) == 42 and asked == ["twice", "twice", "told"]
+    assert twice(21) == 42 and requested == ["twice", "twice", "told"]
 
 
 PROGRAM = """

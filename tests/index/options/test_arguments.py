@@ -47,9 +47,9 @@ def test_the_signature_has_the_options_in_their_place() -> None:
 
 def test_the_docstring_describes_them() -> None:
     assert paint.__doc__ is not None
-    told = inspect.cleandoc(paint.__doc__)
-    assert "colour : str\n    Which colour it has.\ncoats : int\n    How often it is painted." in told
-    assert "plan : path-like, optional\n    File of a plan.\n\nReturns" in told and "options" not in told
+    reported = inspect.cleandoc(paint.__doc__)
+    assert "colour : str\n    Which colour it has.\ncoats : int\n    How often it is painted." in reported
+    assert "plan : path-like, optional\n    File of a plan.\n\nReturns" in reported and "options" not in reported
 
 
 def test_it_is_called_as_it_is() -> None:

@@ -85,9 +85,9 @@ def test_what_is_left_out_is_as_the_dataclass_has_it() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(given: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(CairnError) as told:
+    with pytest.raises(CairnError) as reported:
         build(Fence, given)
-    assert str(told.value) == sentence
+    assert str(reported.value) == sentence
 
 
 def test_a_dataclass_checks_what_it_is_made_with() -> None:

@@ -42,17 +42,17 @@ def test_lists_are_read_back_one_by_one_some_and_all(data, case, block, long) ->
         patch.setattr(index.postings.sorted_lists, "LONG", long)
         found = encoded(lists, universe)
         assert len(found) == len(lists) and found.universe == universe
-        asked = data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=8)) if lists else []
-        lengths, values = found.decode(np.array(asked, np.int64))
-        assert lengths.tolist() == [len(lists[k]) for k in asked]
-        assert values.tolist() == [value for k in asked for value in lists[k]]
-        following, told = 0, []
+        requested = data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=8)) if lists else []
+        lengths, values = found.decode(np.array(requested, np.int64))
+        assert lengths.tolist() == [len(lists[k]) for k in requested]
+        assert values.tolist() == [value for k in requested for value in lists[k]]
+        following, reported = 0, []
         for first, lengths, values in found.blocks():
             assert first == following
             assert lengths.tolist() == [len(some) for some in lists[first : first + len(lengths)]]
             following += len(lengths)
-            told += values.tolist()
-        assert following == len(lists) and told == joined(lists).tolist()
+            reported += values.tolist()
+        assert following == len(lists) and reported == joined(lists).tolist()
 
 
 @pytest.mark.slow
@@ -68,11 +68,11 @@ def test_a_value_is_found_in_a_list(data, case, low_bits) -> None:
             patch.setattr(index.postings.sorted_lists, "LOW_BITS", (low_bits,))
         found = encoded(lists, universe)
     every = st.sampled_from(sorted({0, universe - 1, *joined(lists).tolist()}))
-    asked = data.draw(st.lists(st.tuples(st.integers(0, len(lists) - 1), every), max_size=12)) if lists else []
-    which, values = (np.array([one[side] for one in asked], np.int64) for side in (0, 1))
+    requested = data.draw(st.lists(st.tuples(st.integers(0, len(lists) - 1), every), max_size=12)) if lists else []
+    which, values = (np.array([one[side] for one in requested], np.int64) for side in (0, 1))
     wrong, firsts, counts = find_values(found.coded(which).parts, values)
     assert wrong == FITS
-    for (k, value), first, count in zip(asked, firsts.tolist(), counts.tolist(), strict=True):
+    for (k, value), first, count in zip(requested, firsts.tolist(), counts.tolist(), strict=True):
         assert count == lists[k].count(value)
         if count:
             assert first == int(found.starts[k]) + lists[k].index(value)
@@ -85,8 +85,8 @@ def test_every_width_of_low_bits_is_written_and_read(low_bits, monkeypatch) -> N
     lists = [sorted(rng.integers(0, 5_000, size).tolist()) for size in (0, 3, 40, 0, 1, 7, 200, 2, 0)]
     found = encoded(lists, 5_000)
     monkeypatch.setattr(index.postings.sorted_lists, "LOW_BITS", LOW_BITS)
-    for asked in ([4], [6, 2], [0, 1, 2, 3, 4, 5, 6, 7, 8], [8, 1, 1]):
-        assert found.decode(np.array(asked))[1].tolist() == [value for k in asked for value in lists[k]]
+    for requested in ([4], [6, 2], [0, 1, 2, 3, 4, 5, 6, 7, 8], [8, 1, 1]):
+        assert found.decode(np.array(requested))[1].tolist() == [value for k in requested for value in lists[k]]
 
 
 def test_a_known_list_has_the_documented_bytes(monkeypatch) -> None:

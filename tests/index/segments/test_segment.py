@@ -192,8 +192,8 @@ def test_many_words_or_few_give_the_same_postings(tmp_path: Path, words: int, pe
     segment = write(tmp_path / "s", rows)
     expected = sorted({(word, i, row.count(word)) for i, row in enumerate(rows) for word in row})
     assert listed([segment.postings()]) == expected
-    asked = np.unique(np.concatenate([rng.integers(0, words, 40), rows[0][:20]]))
-    assert listed([segment.postings(asked)]) == [one for one in expected if one[0] in asked]
+    requested = np.unique(np.concatenate([rng.integers(0, words, 40), rows[0][:20]]))
+    assert listed([segment.postings(requested)]) == [one for one in expected if one[0] in requested]
     frequency = np.bincount([word for word, _, _ in expected], minlength=words)
     assert (segment.document_frequency(words) == frequency).all()
     counts = np.bincount(np.concatenate(rows), minlength=words)
@@ -268,15 +268,15 @@ def test_damaged_postings_are_refused_or_of_the_words_that_were_asked_for(
     sound, refused, read = path.read_bytes(), 0, 0
     for at in range(144, len(sound)):  # after NumPy's header and the one of the lists
         path.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << int(rng.integers(8))]) + sound[at + 1 :])
-        asked = np.unique(rng.integers(0, vocabulary, 60))
+        requested = np.unique(rng.integers(0, vocabulary, 60))
         try:
-            postings = Segment.open(tmp_path / "s").postings(asked)
+            postings = Segment.open(tmp_path / "s").postings(requested)
         except CairnError as error:
             assert "posting_lists.npy is damaged" in str(error)
             refused += 1
             continue
         read += 1
-        assert np.isin(postings.words, asked).all()
+        assert np.isin(postings.words, requested).all()
         assert (np.diff(postings.words) > 0).all()
         of = np.repeat(np.arange(len(postings.words)), postings.lengths)
         assert (np.diff(of * len(sizes) + postings.images) > 0).all()
@@ -383,8 +383,8 @@ def test_signatures_stay_with_their_features(
         for position, found in zip(some.tolist(), segment.signatures_of(some), strict=True):
             np.testing.assert_array_equal(found, expected[position])
     # By word: a list of each, its images ascending, its features in input order.
-    asked = np.unique(np.concatenate([np.zeros(0, np.int64), *words]))
-    for wanted, long in itertools.product((None, asked, asked[::2]), (0, word_lists.LONG)):
+    requested = np.unique(np.concatenate([np.zeros(0, np.int64), *words]))
+    for wanted, long in itertools.product((None, requested, requested[::2]), (0, word_lists.LONG)):
         listed_ = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(word_lists, "LONG", long)  # signatures of a list are copied together, or row by row
@@ -395,7 +395,7 @@ def test_signatures_stay_with_their_features(
                 zip(lists.tolist(), entries.images.tolist(), entries.signatures[:, 1].tolist(), strict=True)
             )
             assert (entries.signatures[:, 0] == entries.images).all()
-        kept = set((asked if wanted is None else wanted).tolist())
+        kept = set((requested if wanted is None else wanted).tolist())
         every = [(word, i, k) for i, row in enumerate(images) for k, word in enumerate(row) if word in kept]
         assert listed_ == sorted(every)
     assert segment.verify() == []
@@ -457,10 +457,10 @@ def test_near_entries_are_all_those_that_differ_in_few_bits(
     segment = write(tmp_path / "s", data, signature=rows)
 
     there = np.concatenate([np.zeros(0, np.int64), *map(np.array, data)]).astype(np.int64)
-    asked = np.sort(rng.choice(np.append(there, [vocabulary + 5, 0]), 25))
-    signatures = made[rng.integers(0, 9, len(asked))]
-    words, firsts, counts = np.unique(asked, return_index=True, return_counts=True)
-    padded = np.zeros((len(asked), max(length, 8)), np.uint8)
+    requested = np.sort(rng.choice(np.append(there, [vocabulary + 5, 0]), 25))
+    signatures = made[rng.integers(0, 9, len(requested))]
+    words, firsts, counts = np.unique(requested, return_index=True, return_counts=True)
+    padded = np.zeros((len(requested), max(length, 8)), np.uint8)
     padded[:, :length] = signatures
     most = 3 * length
     found = segment.near(AskedSignatures(words, firsts, counts, padded.view("<u8").astype(np.uint64), most), 7)
@@ -469,13 +469,13 @@ def test_near_entries_are_all_those_that_differ_in_few_bits(
     for image, (row, some) in enumerate(zip(data, rows, strict=True)):
         for rank_of, word in enumerate(row):
             rank = 7 + row[:rank_of].count(word)
-            for k in np.flatnonzero(asked == word).tolist():
+            for k in np.flatnonzero(requested == word).tolist():
                 distance = int(np.bitwise_count(some[rank_of] ^ signatures[k]).sum())
                 if distance <= most:
                     expected.add((k, image, rank, distance))
     columns = (found.rows, found.images, found.ranks, found.distances)
-    told = list(zip(*(column.tolist() for column in columns), strict=True))
-    assert len(told) == len(set(told)) and set(told) == expected and (expected or vocabulary == 10**6)
+    reported = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert len(reported) == len(set(reported)) and set(reported) == expected and (expected or vocabulary == 10**6)
 
 
 def test_what_rots_in_lists_is_refused_or_a_place_in_the_segment(tmp_path: Path) -> None:

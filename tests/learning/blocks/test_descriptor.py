@@ -280,17 +280,22 @@ class TestCommand:
     ) -> None:
         out = tmp_path / "learnt.npz"
         arguments = ("--blocks", "T1a-S4-17", "--embedding", "oglde", "--dim", 12, "--patch-size", 16)
-        told = cairn("learn", "blocks", folder, "--out", out, *arguments, "--evaluations", 8, "--json").json
-        assert (told["name"], told["pooled_dim"], told["dim"], told["bytes"]) == ("T1a-S4-17-golde", 68, 12, 48)
-        assert told["evaluations"] == 8 and told["area"][1] >= told["area"][0]
-        assert set(told["parameters"]) == {
+        reported = cairn("learn", "blocks", folder, "--out", out, *arguments, "--evaluations", 8, "--json").json
+        assert (reported["name"], reported["pooled_dim"], reported["dim"], reported["bytes"]) == (
+            "T1a-S4-17-golde",
+            68,
+            12,
+            48,
+        )
+        assert reported["evaluations"] == 8 and reported["area"][1] >= reported["area"][0]
+        assert set(reported["parameters"]) == {
             "smoothing", "clip", "phase", *(f"radius_{n}" for n in (1, 2)), *(f"width_{n}" for n in (0, 1, 2))
         }  # fmt: skip
         model = load_model(out)
-        assert model.fingerprint == told["fingerprint"] and model.mean is not None
+        assert model.fingerprint == reported["fingerprint"] and model.mean is not None
         assert model.provenance["options"]["seed"] == 0 and "/" not in str(model.provenance)
         report = evaluate_patches(folder, LearntDescriptor(model), "validation")
-        assert report.fpr95 == pytest.approx(told["validation"]["fpr95"], abs=0.02)
+        assert report.fpr95 == pytest.approx(reported["validation"]["fpr95"], abs=0.02)
         packed = cairn("compress", out, "--out", tmp_path / "code.npz", "--bits", 64, "--json").json
         assert packed["bytes"] == 8
 
@@ -332,15 +337,15 @@ class TestCommand:
         arguments = ("--blocks", "T1a-S4-17", "--patch-size", 16, "--evaluations", 1, "--quiet")
         ran = cairn("learn", "blocks", folder, "--out", tmp_path / "one.npz", *arguments)
         assert ran.code == 0 and ("which is worse" in ran.out + ran.err) == worse
-        told = cairn("learn", "blocks", folder, "--out", tmp_path / "one.npz", *arguments, "--json").json
-        assert told["worse_on_validation"] == worse
+        reported = cairn("learn", "blocks", folder, "--out", tmp_path / "one.npz", *arguments, "--json").json
+        assert reported["worse_on_validation"] == worse
 
     def test_a_preset_of_the_paper_s_four_goes_by_its_blocks(
         self, cairn: Callable[..., Ran], folder: Path, tmp_path: Path
     ) -> None:
         arguments = ("--preset", "T3h-S2-17", "--patch-size", 16, "--no-powell", "--json")
-        told = cairn("learn", "blocks", folder, "--out", tmp_path / "x.npz", *arguments).json
-        assert (told["name"], told["dim"], told["evaluations"]) == ("T3h-S2-17", 272, 0)
+        reported = cairn("learn", "blocks", folder, "--out", tmp_path / "x.npz", *arguments).json
+        assert (reported["name"], reported["dim"], reported["evaluations"]) == ("T3h-S2-17", 272, 0)
 
     def test_help_tells_all_names(self, cairn: Callable[..., Ran]) -> None:
         text = " ".join(cairn("learn", "blocks", "--help").out.replace("│", " ").split())

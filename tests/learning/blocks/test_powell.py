@@ -43,14 +43,14 @@ def test_a_beginning_outside_the_limits_is_brought_within():
 
 @pytest.mark.parametrize("number", [1, 2, 17])
 def test_there_are_no_more_evaluations_than_asked_for(number):
-    asked = []
+    requested = []
     tried = maximise_area(
-        lambda values: asked.append(values) or hill(values),
+        lambda values: requested.append(values) or hill(values),
         PARAMETERS,
         defaults(PARAMETERS),
         PowellOptions(evaluations=number, tolerance=1e-9),
     )
-    assert len(tried) == len(asked) == number
+    assert len(tried) == len(requested) == number
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):

@@ -190,8 +190,8 @@ class TestCommand:
         fewer = cairn(*learn, "--out", tmp_path / "b.npz", "--pairs", 120)
         assert fewer.json["candidates"] == 140
         # A requested number is met, or refused.
-        asked = cairn(*learn, "--out", tmp_path / "c.npz", "--candidates", 30)
-        assert (asked.json["candidates"], asked.err) == (30, "")
+        wanted = cairn(*learn, "--out", tmp_path / "c.npz", "--candidates", 30)
+        assert (wanted.json["candidates"], wanted.err) == (30, "")
         assert "draw 70 or fewer" in cairn(*learn[:-1], "--out", tmp_path / "d.npz", "--candidates", 71).refused()
         # Nothing is drawn with given learners.
         taken = cairn(*learn, "--out", tmp_path / "e.npz", "--from", tmp_path / "a.npz")

@@ -163,8 +163,8 @@ class TestDescent:
         if not diagonal:
             np.testing.assert_allclose(metric.matrix, metric.matrix.T, atol=1e-12)
         # It has identified the informative weak learners.
-        told = metric.matrix if diagonal else np.diag(metric.matrix)
-        assert told[12:].min() > told[:12].max()
+        reported = metric.matrix if diagonal else np.diag(metric.matrix)
+        assert reported[12:].min() > reported[:12].max()
 
     @pytest.mark.parametrize("learners", [16, 128, pytest.param(512, marks=pytest.mark.slow)])
     def test_the_loss_falls_epoch_by_epoch_however_many_learners_there_are(self, learners):

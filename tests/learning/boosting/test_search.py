@@ -187,11 +187,11 @@ class TestCandidates:
         whole = pair_levels(pairs, candidates, RESPONSES)
         monkeypatch.setattr(weak_learners, "_PAIRS", 17)
         monkeypatch.setattr(weak_learners, "_PATCHES", 5)
-        told: list[int] = []
-        parts = pair_levels(pairs, candidates, RESPONSES, workers=3, progress=lambda done, of: told.append(done))
+        reported: list[int] = []
+        parts = pair_levels(pairs, candidates, RESPONSES, workers=3, progress=lambda done, of: reported.append(done))
         np.testing.assert_array_equal(parts.lower, whole.lower)
         np.testing.assert_array_equal(parts.upper, whole.upper)
-        assert told == sorted(told) and told[-1] == len(pairs)
+        assert reported == sorted(reported) and reported[-1] == len(pairs)
 
     def test_boxes_lie_within_the_patch_and_reach_its_border(self):
         boxes, channels = draw_boxes(RESPONSES, CandidateOptions(5000, 3, 20), np.random.default_rng(0))

@@ -99,6 +99,6 @@ def test_regions_have_no_jitter(tmp_path: Path) -> None:
 def test_the_command_builds_both_and_refuses_what_makes_no_sense(cairn: Callable[..., Ran], tmp_path: Path) -> None:
     folder = write_sequence(tmp_path / "first", 0)
     sizes = ("--train", 60, "--validation", 40, "--test", 40, "--json")
-    told = cairn("patches", "build", tmp_path / "h", folder, "--detector", "harris", "--jitter", 0.3, *sizes).json
-    assert told["patches"] > 100 and told["unused"] == 0
+    reported = cairn("patches", "build", tmp_path / "h", folder, "--detector", "harris", "--jitter", 0.3, *sizes).json
+    assert reported["patches"] > 100 and reported["unused"] == 0
     assert "--jitter" in cairn("patches", "build", tmp_path / "p", tmp_path / "x.npz", "--jitter", 0.3).refused()

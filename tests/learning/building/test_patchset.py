@@ -172,11 +172,11 @@ def test_names_counts_and_provenance_agree(built: Path) -> None:
     assert provenance["counts"]["points"] == len(np.unique(opened.points))
     assert provenance["counts"]["images"] == 6
     for number, split in enumerate(SPLITS):
-        told = provenance["counts"]["pairs"][split]
+        reported = provenance["counts"]["pairs"][split]
         matches = int(opened.pairs(split).match.sum())
-        assert told["file"] == f"m50_{matches}_{len(opened.pairs(split)) - matches}_{number}.txt"
-        assert (told["matches"], told["wanted"]) == (matches, getattr(ALL, split))
-        assert 0 < matches <= told["wanted"] / 2 == told["non_matches"]
+        assert reported["file"] == f"m50_{matches}_{len(opened.pairs(split)) - matches}_{number}.txt"
+        assert (reported["matches"], reported["wanted"]) == (matches, getattr(ALL, split))
+        assert 0 < matches <= reported["wanted"] / 2 == reported["non_matches"]
     assert str(built.parent) not in (built / "provenance.json").read_text()
     assert not [path for path in built.parent.iterdir() if path != built]  # nothing temporary is left
 
@@ -571,11 +571,11 @@ def test_the_command_reports_what_it_built(
         "build", tmp_path / "one", sequence, "--train", 400, "--validation", 0, "--test", 100, "--json"
     )
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert {"patches", "points", "images", "pairs", "unused", "seconds"} <= set(told)
-    assert list(told["pairs"]) == ["train", "test"]
+    reported = json.loads(out)
+    assert {"patches", "points", "images", "pairs", "unused", "seconds"} <= set(reported)
+    assert list(reported["pairs"]) == ["train", "test"]
     opened = PatchSet.open(tmp_path / "one")
-    assert (told["patches"], told["images"]) == (len(opened), 3)
+    assert (reported["patches"], reported["images"]) == (len(opened), 3)
 
     photos = points_file.with_name("photos")
     code, out, err = command(

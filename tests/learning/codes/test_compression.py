@@ -127,10 +127,10 @@ def test_the_file_says_what_the_code_was_learnt_from(file):
 
 def test_codes_can_be_learnt_from_patches():
     model, patches = model_of(mean=None, covariance=None), Patches()
-    told = []
+    reported = []
     options = CompressionOptions("binary", 16, "frame", rows=300)
-    compressed = compress_model(model, options, patches, lambda *what: told.append(what))
-    assert told[-1] == ("describe", 300, 300)
+    compressed = compress_model(model, options, patches, lambda *what: reported.append(what))
+    assert reported[-1] == ("describe", 300, 300)
     assert compressed.provenance["code"]["patches"] == "f00d"
     # Centred on the patches described: each bit parts them evenly.
     from retrieval.descriptors.learnt import LearntDescriptor

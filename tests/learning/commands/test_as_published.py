@@ -92,7 +92,7 @@ def test_a_descriptor_of_labelled_patches(cairn: Cairn, folder: Path, tmp_path: 
     out, work = tmp_path / "d.npz", tmp_path / "work"
     command = ("learn", "descriptor", folder, "--out", out, "--work", work, "--as-published", "--workers", 1, "--json")
     given = (*HASTY, *PROJECTED, "--pairs", 60, "--quantile", 0.6, "--test", folder)
-    told = cairn(*command, *given).json
+    output = cairn(*command, *given).json
     model = load_model(out)
     assert model.provenance["as_published"] == "Simonyan14"
     assert model.pooling is not None
@@ -104,15 +104,15 @@ def test_a_descriptor_of_labelled_patches(cairn: Cairn, folder: Path, tmp_path: 
     assert (selection["mus"], selection["gammas"], selection["keep"], selection["balanced"]) == ([0.8], [0.3], 0, False)
     assert (pool["patch_size"], options["augmentation"]["copies"]) == (64, 0)
     # Every model tried is measured on the test pairs, as by the public interface.
-    stages = [one["stage"] for one in told["tested"]]
-    assert stages[0] == "pooling" and set(stages[1:]) == {"projection"} and len(stages) == told["tried"]
+    stages = [one["stage"] for one in output["tested"]]
+    assert stages[0] == "pooling" and set(stages[1:]) == {"projection"} and len(stages) == output["tried"]
     measured = cairn("evaluate", "patches", folder, "--descriptor", out, "--json").json["fpr95"]
-    assert told["test"]["projection"]["set"] == pytest.approx(measured, abs=0.02)
-    with Path(told["table"]).open() as file:
+    assert output["test"]["projection"]["set"] == pytest.approx(measured, abs=0.02)
+    with Path(output["table"]).open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["chosen"] for row in rows].count("1") == 2 and rows[0]["set"] == str(told["test"]["pooling"]["set"])
+    assert [row["chosen"] for row in rows].count("1") == 2 and rows[0]["set"] == str(output["test"]["pooling"]["set"])
     again = cairn(*command, *given).json  # nothing is learnt or measured again
-    assert again["tested"] == told["tested"] and again["fingerprint"] == told["fingerprint"]
+    assert again["tested"] == output["tested"] and again["fingerprint"] == output["fingerprint"]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_what_contradicts_itself_is_refused(
 def test_boosted_descriptors_are_compared_by_signed_inner_products(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "b.npz"
     few = ("--learners", 12, "--dim", 12, "--candidates", 80, "--draws", 1, "--orientations", 8, "--workers", 1)
-    told = cairn(
+    output = cairn(
         "learn", "boosted", folder, "--out", out, "--as-published", *few, "--epochs", 30, "--step", 0.4, "--json"
     ).json
     model = load_model(out)
@@ -165,11 +165,11 @@ def test_boosted_descriptors_are_compared_by_signed_inner_products(cairn: Cairn,
     )  # fmt: skip
     assert (options["responses"]["orientations"], options["responses"]["patch_size"]) == (8, 64)
     signs = model.base_model.signs
-    assert signs is not None and told["name"] == "lbgm-inner" and set(signs) <= {-1.0, 1.0}
+    assert signs is not None and output["name"] == "lbgm-inner" and set(signs) <= {-1.0, 1.0}
     # With all dimensions f of equation 7 is that of equation 4, whose error learning reported.
-    assert told["validation"]["fpr95"] == pytest.approx(told["validation"]["similarity_fpr95"], abs=0.02)
+    assert output["validation"]["fpr95"] == pytest.approx(output["validation"]["similarity_fpr95"], abs=0.02)
     measured = cairn("evaluate", "patches", folder, "--descriptor", out, "--json").json
-    assert measured["comparison"] == "inner" and measured["fpr95"] == pytest.approx(told["validation"]["fpr95"])
+    assert measured["comparison"] == "inner" and measured["fpr95"] == pytest.approx(output["validation"]["fpr95"])
     pairs = PatchSet.open(folder).pairs("test")
     rows = LearntDescriptor(model).describe(PatchSet.open(folder).read(np.arange(len(PatchSet.open(folder)))))
     similar = (rows[pairs.first] * signs * rows[pairs.second]).sum(axis=1)
@@ -188,18 +188,18 @@ def test_boosted_descriptors_are_compared_by_signed_inner_products(cairn: Cairn,
 def test_blocks_and_sift_by_an_embedding(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "e.npz"
     arguments = ("--blocks", "pixels-grid-8", "--embedding", "glde", "--dim", 6, "--no-powell", "--json")
-    told = cairn("learn", "blocks", folder, "--out", out, *arguments, "--as-published").json
+    output = cairn("learn", "blocks", folder, "--out", out, *arguments, "--as-published").json
     model = load_model(out)
-    assert told["dim"] == 6 and model.provenance["as_published"] == "Brown11"
+    assert output["dim"] == 6 and model.provenance["as_published"] == "Brown11"
     assert model.provenance["options"]["centre"] is False and model.base_model.mean is None  # type: ignore[union-attr]
     for name in ("pca", "glde"):
-        told = cairn("learn", "embedding", folder, "--out", out, "--embedding", name, "--dim", 9, "--json").json
+        output = cairn("learn", "embedding", folder, "--out", out, "--embedding", name, "--dim", 9, "--json").json
         model = load_model(out)
-        assert (model.base, told["dim"], told["embedding"]) == ("sift", 9, name)
+        assert (model.base, output["dim"], output["embedding"]) == ("sift", 9, name)
         assert model.projection is not None
         if name == "pca":
             np.testing.assert_allclose(model.projection @ model.projection.T, np.eye(9), atol=1e-5)
         measured = cairn("evaluate", "patches", folder, "--descriptor", out, "--pairs", "validation", "--json").json
-        assert measured["fpr95"] == pytest.approx(told["validation"]["fpr95"], abs=0.01)
+        assert measured["fpr95"] == pytest.approx(output["validation"]["fpr95"], abs=0.01)
     assert "takes none" in cairn("learn", "embedding", folder, "--out", out, "--alpha", 0.1).refused()
     assert "no base 'surf'" in cairn("learn", "embedding", folder, "--out", out, "--base", "surf").refused()

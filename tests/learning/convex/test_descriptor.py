@@ -97,19 +97,19 @@ def began(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[Any]]]:
     """Newly computed results by stage: μ of models, numbers of pairs in blocks."""
     counted: dict[str, list[Any]] = {"pooling": [], "projection": [], "psi": []}
 
-    def counting(stage: str, what: Callable[..., Any], told: Callable[..., Any]) -> Callable[..., Any]:
+    def counting(stage: str, what: Callable[..., Any], output: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
-            counted[stage].append(told(*arguments))
+            counted[stage].append(output(*arguments))
             return what(*arguments)
 
         return run
 
-    for name, owner, stage, told in (
+    for name, owner, stage, output in (
         ("_pooling_models", module, "pooling", lambda *given: given[-2]),
         ("_projection_models", module, "projection", lambda *given: given[-2]),
         ("_write_block", ring_distances, "psi", lambda *given: len(given[1])),
     ):
-        monkeypatch.setattr(owner, name, counting(stage, getattr(owner, name), told))
+        monkeypatch.setattr(owner, name, counting(stage, getattr(owner, name), output))
     yield counted
 
 
@@ -324,12 +324,12 @@ class TestRepeated:
         learn_descriptor(sources, tmp_path, SMALL)
         for found in began.values():
             found.clear()
-        told = []
-        again = learn_descriptor(sources, tmp_path, SMALL, progress=lambda *step: told.append(step))
+        output = []
+        again = learn_descriptor(sources, tmp_path, SMALL, progress=lambda *step: output.append(step))
         assert began == {"pooling": [], "projection": [], "psi": []}
         assert written(again, tmp_path / "d.npz") == undisturbed[0]
         # And reported as done.
-        assert ("pooling", 2, 2) in told and ("projection", 2, 2) in told
+        assert ("pooling", 2, 2) in output and ("projection", 2, 2) in output
 
     def test_another_dimension_needs_no_other_pooling(
         self, sources: list[PatchFolder], began: dict[str, list[Any]], tmp_path: Path

@@ -160,12 +160,12 @@ class TestBlocks:
         return RingDistances(SMALL, SMALL_CHANNELS)
 
     def test_blocks_hold_every_pair_in_order(self, source, pairs, distances, tmp_path):
-        told = []
+        reported = []
         blocks = write_ring_distances(
-            source, *pairs, tmp_path / "blocks", distances, progress=lambda *done: told.append(done)
+            source, *pairs, tmp_path / "blocks", distances, progress=lambda *done: reported.append(done)
         )
         assert [len(block) for block in blocks] == [12, 12, 12, 4]
-        assert told == [(12, 40), (24, 40), (36, 40), (40, 40)]
+        assert reported == [(12, 40), (24, 40), (36, 40), (40, 40)]
         assert all(isinstance(block.base, mmap.mmap) and block.dtype == np.float16 for block in blocks)
         first, second = (resample_patches(source.read(numbers), 9) for numbers in pairs)
         np.testing.assert_array_equal(np.concatenate(blocks), distances(first, second).astype(np.float16))
@@ -179,12 +179,12 @@ class TestBlocks:
         (folder / names[1]).unlink()
         (folder / names[3]).unlink()
         kept = (folder / names[0]).stat().st_mtime_ns
-        told = []
-        write_ring_distances(source, *pairs, folder, distances, progress=lambda *done: told.append(done))
+        reported = []
+        write_ring_distances(source, *pairs, folder, distances, progress=lambda *done: reported.append(done))
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
         # Existing blocks are not recomputed, and count as done.
         assert (folder / names[0]).stat().st_mtime_ns == kept
-        assert told == [(36, 40), (40, 40)]
+        assert reported == [(36, 40), (40, 40)]
 
     def test_the_number_of_workers_makes_no_difference(self, source, pairs, distances, tmp_path):
         for workers in (1, 2):

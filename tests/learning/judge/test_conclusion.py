@@ -27,27 +27,27 @@ def nearest(gain: float) -> Verdict:
 def test_searches_decide_whatever_nearest_neighbours_say(outcome: str, gain: float) -> None:
     gains = np.column_stack([GAINS[outcome]] * 2).reshape(-1, 2)
     found = RetrievalVerdict("rootsift", 9, 5, 20, 0.5 + gains, np.full(gains.shape, 0.5))
-    told = Conclusion(nearest(gain), found)
-    assert told.outcome == outcome and told.sentence == found.sentence
-    assert ("index with it" in told.sentence) == (outcome == "better")
-    assert told.details == [*told.nearest.details, *found.details]
-    verdict = told.as_json()
+    reported = Conclusion(nearest(gain), found)
+    assert reported.outcome == outcome and reported.sentence == found.sentence
+    assert ("index with it" in reported.sentence) == (outcome == "better")
+    assert reported.details == [*reported.nearest.details, *found.details]
+    verdict = reported.as_json()
     assert verdict["outcome"] == outcome and verdict["told_by"] == "retrieval"
     assert verdict["nearest_neighbours"] == ("better" if gain > 0 else "worse")
     assert verdict.keys() >= nearest(gain).as_json().keys()
-    assert told.retrieval_json() == {"measured": True, **found.as_json()}
+    assert reported.retrieval_json() == {"measured": True, **found.as_json()}
 
 
 def test_without_searches_nearest_neighbours_are_told_and_that_they_are_no_searches(tmp_path: Path) -> None:
     matches = in_memory(drawn(np.random.default_rng(0)))
     found = judge_searches(None, matches, LearntModel("rootsift"), tmp_path / "work", JudgeOptions(), held_out=0.2)
-    told = Conclusion(nearest(0.1), *found)
-    assert told.outcome == "better" and told.as_json()["told_by"] == "nearest neighbours"
-    assert told.sentence.startswith(nearest(0.1).sentence)
-    assert told.sentence.endswith(
+    reported = Conclusion(nearest(0.1), *found)
+    assert reported.outcome == "better" and reported.as_json()["told_by"] == "nearest neighbours"
+    assert reported.sentence.startswith(nearest(0.1).sentence)
+    assert reported.sentence.endswith(
         "was not measured: a file of matches has no photos to search, so learn from the collection."
     )
-    assert told.retrieval_json()["measured"] is False and not (tmp_path / "work").exists()
+    assert reported.retrieval_json()["measured"] is False and not (tmp_path / "work").exists()
     assert Conclusion(nearest(0.1), None).sentence.endswith("was not measured.")
 
 

@@ -47,9 +47,9 @@ def paths_of(collection: Collection, *names: str) -> set[str]:
 def test_a_descriptor_that_finds_less_is_worse_and_nothing_is_done_twice(
     tmp_path: Path, blind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     with collection_of(tmp_path, MANY, words=200) as collection:
-        verdict = judge(collection, blind, [], tmp_path / "work", OPTIONS, progress=lambda *step: told.append(step))
+        verdict = judge(collection, blind, [], tmp_path / "work", OPTIONS, progress=lambda *step: reported.append(step))
         monkeypatch.setattr(
             "retrieval.features.extraction.Extractor.extract", lambda *_: pytest.fail("described twice")
         )
@@ -59,8 +59,8 @@ def test_a_descriptor_that_finds_less_is_worse_and_nothing_is_done_twice(
     assert verdict.outcome == "worse" and "stay with rootsift" in verdict.sentence
     assert (verdict.other.mean(axis=0) > 0.9).all() and (verdict.learnt.mean(axis=0) < (0.7, 0.9)).all()
     assert np.array_equal(again.learnt, verdict.learnt) and np.array_equal(again.other, verdict.other)
-    assert {step for step, _, _ in told} == set(TITLES)
-    assert all(0 < done <= of for _, done, of in told if of)
+    assert {step for step, _, _ in reported} == set(TITLES)
+    assert all(0 < done <= of for _, done, of in reported if of)
 
 
 @pytest.mark.slow

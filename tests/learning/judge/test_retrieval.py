@@ -49,22 +49,22 @@ def queries_of(collection: Collection) -> tuple[list[BoxQuery], dict[int, str]]:
 
 def test_the_figures_are_those_of_searches_by_hand(pictures: Collection, sift: Path) -> None:
     queries, paths = queries_of(pictures)
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     shown: list[frozenset[int]] = []
-    found = search_boxes(sift, queries, paths, shown=shown, progress=lambda *step: told.append(step))
-    assert told == [(STEP, done, len(queries)) for done in range(1, len(queries) + 1)]
+    found = search_boxes(sift, queries, paths, shown=shown, progress=lambda *step: reported.append(step))
+    assert reported == [(STEP, done, len(queries)) for done in range(1, len(queries) + 1)]
     with Collection.open(sift) as collection:
         own = {row.path: row.number for row in collection.catalogue.read(all_indexed)}
         for which, engine in enumerate(ENGINES):
             searcher = Searcher(collection, SearchOptions(engine=engine, turns=1))
             for place, query in enumerate(queries):
-                asked = find_photo(collection, paths[query.photo], query.box)
-                ranking = search_photo(searcher, asked).answer.hits.ordered.tolist()
+                requested = find_photo(collection, paths[query.photo], query.box)
+                ranking = search_photo(searcher, requested).answer.hits.ordered.tolist()
                 positives = {own[paths[number]] for number in query.positives}
                 expected = average_precision(ranking, positives, {own[paths[query.photo]]})
                 assert found[place, which] == expected
                 if engine == ENGINES[-1]:
-                    sure = {hit.number for hit in search_photo(searcher, asked).answer.hits if hit.found}
+                    sure = {hit.number for hit in search_photo(searcher, requested).answer.hits if hit.found}
                     assert {own[paths[number]] for number in shown[place]} == positives & sure
     assert found[:, 1].mean() > 0.95
 

@@ -87,9 +87,11 @@ def test_views_of_one_picture_are_linked_and_their_inliers_are_where_they_belong
 def test_what_was_matched_before_is_not_matched_again(
     pictures: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[str, int, int]] = []
-    first = linked(pictures, known=tmp_path / "known.npz", progress=lambda *step: told.append(step))
-    assert told[-1][0] == strict_links.STEP and told[-1][1] == told[-1][2] == len(told) >= len(first.inliers)
+    reported: list[tuple[str, int, int]] = []
+    first = linked(pictures, known=tmp_path / "known.npz", progress=lambda *step: reported.append(step))
+    assert reported[-1][0] == strict_links.STEP and reported[-1][1] == reported[-1][2] == len(reported) >= len(
+        first.inliers
+    )
     monkeypatch.setattr(strict_links, "_match", lambda *_: pytest.fail("matched again"))
     again = linked(pictures, known=tmp_path / "known.npz")
     assert again.doubtful == first.doubtful and again.inliers.keys() == first.inliers.keys()

@@ -66,10 +66,10 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
 
 
 def test_photos_of_one_picture_verify_each_other_and_no_others(pictures: Collection) -> None:
-    told: list[tuple[str, int, int]] = []
-    relevance = verified_relevance(pictures, progress=lambda *step: told.append(step))
+    reported: list[tuple[str, int, int]] = []
+    relevance = verified_relevance(pictures, progress=lambda *step: reported.append(step))
     photos = sum(OBJECTS.values())
-    assert told == [("verify", done, photos) for done in range(1, photos + 1)]
+    assert reported == [("verify", done, photos) for done in range(1, photos + 1)]
     names = {row.number: Path(row.path).stem.rpartition("_")[0] for row in pictures.catalogue.read(all_indexed)}
     assert relevance.database.tolist() == sorted(names)
     assert relevance.names == ("astronaut_0.png", "chelsea_0.png", "coffee_0.png")

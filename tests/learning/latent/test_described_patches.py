@@ -39,13 +39,13 @@ class TestDescribed:
     ) -> None:
         monkeypatch.setattr(module, "_BATCH", batch)
         path = tmp_path / "rows.npy" if kept else None
-        told: list[tuple[int, int]] = []
-        found = describe_mined(matches, numbers, blocks_of, path, progress=lambda *now: told.append(now))
+        reported: list[tuple[int, int]] = []
+        found = describe_mined(matches, numbers, blocks_of, path, progress=lambda *now: reported.append(now))
         wanted = blocks_of(matches.patches[numbers])
         assert found.rows.dtype == np.float16 and found.dim == wanted.shape[1]
         np.testing.assert_array_equal(found.rows, wanted)
-        assert [done for done, _ in told] == sorted({done for done, _ in told})
-        assert told[-1] == (len(numbers), len(numbers)) and len(told) == -(-len(numbers) // batch)
+        assert [done for done, _ in reported] == sorted({done for done, _ in reported})
+        assert reported[-1] == (len(numbers), len(numbers)) and len(reported) == -(-len(numbers) // batch)
         backwards = numbers[::-1]
         taken = found.take(backwards)
         assert taken.dtype == np.float32

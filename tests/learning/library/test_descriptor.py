@@ -37,17 +37,19 @@ def mined(tmp_path_factory: pytest.TempPathFactory) -> Mined:
 
 def test_a_folder_gives_what_the_command_writes(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
     steps: set[str] = set()
-    told = cairn("learn", "descriptor", folder, "--out", tmp_path / "a.npz", "--dim", 30, "--workers", 1, "--json").json
+    reported = cairn(
+        "learn", "descriptor", folder, "--out", tmp_path / "a.npz", "--dim", 30, "--workers", 1, "--json"
+    ).json
     learnt = learn_descriptor(
         str(folder), tmp_path / "b.npz", dim=30, workers=1, progress=lambda step, *_: steps.add(step)
     )
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     differ = ("descriptor", "models", "seconds")
-    assert {**learnt.to_dict(), **dict.fromkeys(differ)} == {**told, **dict.fromkeys(differ)}
+    assert {**learnt.to_dict(), **dict.fromkeys(differ)} == {**reported, **dict.fromkeys(differ)}
     assert steps >= {"describe", "whitening"}
-    assert learnt.path == tmp_path / "b.npz" and learnt.validation == told["validation"]
-    assert (learnt.pooled_dim, learnt.dim, learnt.rings, learnt.verdict) == (128, told["dim"], 0, None)
-    assert learnt.projection.dim == learnt.dim and learnt.pooling is None and len(learnt.tried) == told["tried"]
+    assert learnt.path == tmp_path / "b.npz" and learnt.validation == reported["validation"]
+    assert (learnt.pooled_dim, learnt.dim, learnt.rings, learnt.verdict) == (128, reported["dim"], 0, None)
+    assert learnt.projection.dim == learnt.dim and learnt.pooling is None and len(learnt.tried) == reported["tried"]
 
 
 def test_arrays_are_learnt_from_as_a_folder_is(folder: Path, tmp_path: Path) -> None:

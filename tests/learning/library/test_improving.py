@@ -117,10 +117,10 @@ def test_what_finds_no_more_changes_nothing(
 ) -> None:
     before, answers = state_of(filled), filled.answers()
     learning(outcome)
-    told = cairn("improve", filled.place, "--workers", 1, "--json").json
-    assert (told["verdict"], told["switched"]) == (outcome, False)
-    assert told["sentence"] == f"The verdict is {outcome}. Nothing is changed."
-    assert set(told) >= {"before", "after", "seconds", "searches", "collection", "dry_run"}
+    reported = cairn("improve", filled.place, "--workers", 1, "--json").json
+    assert (reported["verdict"], reported["switched"]) == (outcome, False)
+    assert reported["sentence"] == f"The verdict is {outcome}. Nothing is changed."
+    assert set(reported) >= {"before", "after", "seconds", "searches", "collection", "dry_run"}
     assert state_of(filled) == before and filled.answers() == answers
     assert [path.name for path in filled.place.glob("vocabulary*")] == ["vocabulary"]
     assert json.loads((filled.place / IMPROVEMENT).read_text())["verdict"] == outcome

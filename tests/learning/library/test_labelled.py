@@ -46,10 +46,10 @@ def test_python_learns_what_the_command_does(
     arguments: str,
 ) -> None:
     out = tmp_path / "learnt.npz"
-    told = cairn("learn", *arguments.split(), folder, "--out", out, "--json").json
+    reported = cairn("learn", *arguments.split(), folder, "--out", out, "--json").json
     learnt = learn(folder, **options)
-    assert learnt.fingerprint == told["fingerprint"] == load_model(out).fingerprint and learnt.path is None
-    assert learnt.to_dict().keys() == told.keys() and learnt.validation == told["validation"]
+    assert learnt.fingerprint == reported["fingerprint"] == load_model(out).fingerprint and learnt.path is None
+    assert learnt.to_dict().keys() == reported.keys() and learnt.validation == reported["validation"]
     assert inspect.signature(learn).parameters.keys() > options.keys()
 
 
@@ -96,10 +96,10 @@ def test_what_does_not_go_together_names_arguments(
 def test_a_descriptor_is_compressed_as_by_the_command(cairn: Callable[..., Ran], folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "whole.npz"
     learn_embedding(folder, file, dim=9)
-    told = cairn("compress", file, "--out", tmp_path / "code.npz", "--bits", 16, "--json").json
+    reported = cairn("compress", file, "--out", tmp_path / "code.npz", "--bits", 16, "--json").json
     code = compress_descriptor(file, tmp_path / "again.npz", bits=16)
-    assert code.fingerprint == told["fingerprint"] == load_model(tmp_path / "again.npz").fingerprint
-    assert code.to_dict().keys() == told.keys() and (code.bytes, told["bits"]) == (2, 16)
+    assert code.fingerprint == reported["fingerprint"] == load_model(tmp_path / "again.npz").fingerprint
+    assert code.to_dict().keys() == reported.keys() and (code.bytes, reported["bits"]) == (2, 16)
     for options, sentence in (({}, "Choose either bits, for"), ({"bits": 16, "out": file}, "is the descriptor itself")):
         with pytest.raises(CairnError, match=sentence):
             compress_descriptor(file, **options)  # type: ignore[arg-type]

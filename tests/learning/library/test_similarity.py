@@ -45,11 +45,11 @@ def test_a_collection_gives_what_the_command_writes(cairn: Cairn, indexed: Index
     labels = {name: name.split("_")[0] for name in names if name.split("_")[0] in ("cat", "coffee", "coins", "page")}
     table.write_text("".join(f"{name},{label}\n" for name, label in labels.items()))
     command = ("learn", "similarity", indexed.folder, "--gt", table, "--iterations", 3, "--workers", 1)
-    told = cairn(*command, "--out", tmp_path / "a.npz", "--json").json
+    reported = cairn(*command, "--out", tmp_path / "a.npz", "--json").json
     found = learn_similarity(indexed.folder, tmp_path / "b.npz", labels=table, iterations=3, workers=1)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     differ = {"similarity": None, "seconds": None}
-    assert {**found.to_dict(), **differ} == {**told, **differ}
+    assert {**found.to_dict(), **differ} == {**reported, **differ}
     of_dict = learn_similarity(indexed.folder, labels=labels, iterations=3, workers=1)
     np.testing.assert_array_equal(of_dict.weights, found.weights)
     assert SimilarityMatrix.load(of_dict.save(tmp_path / "c.npz")).fingerprint == of_dict.matrix.fingerprint

@@ -349,7 +349,7 @@ def test_a_killed_run_goes_on_where_it_was(
         file.write(bytes(1000))
     monkeypatch.setattr(image_pairs, "find_map", lambda *_: pytest.fail("a pair is mined again"))
     steps = []
-    report = mine_matches(PhotoSource.open(few), out, OPTIONS, progress=lambda *told: steps.append(told))
+    report = mine_matches(PhotoSource.open(few), out, OPTIONS, progress=lambda *reported: steps.append(reported))
     assert next(done for step, done, _ in steps if step == "patches") == 3
     assert report == mined[1]
     assert out.read_bytes() == mined[0].read_bytes()

@@ -182,8 +182,8 @@ def test_the_command_tells_of_views_in_words_and_as_the_contract_has_it(
     photos: Path, cairn: Callable[..., Ran], tmp_path: Path
 ) -> None:
     command = ("mine", photos, "--out", tmp_path / "m.npz", "--geometry", "views", "--views", 2, "--workers", 1)
-    told = cairn(*command, "--json").json
-    assert (told["proposals"], told["image_pairs_tried"], told["image_pairs_kept"], told["photos"]) == (
+    reported = cairn(*command, "--json").json
+    assert (reported["proposals"], reported["image_pairs_tried"], reported["image_pairs_kept"], reported["photos"]) == (
         "views",
         2,
         2,

@@ -49,5 +49,5 @@ def test_what_was_not_measured_is_not_drawn(change: dict[str, Any]) -> None:
 
 def test_one_scene_has_no_interval() -> None:
     one = FIGURES | {"standard_error": None}
-    told = FOUND["searches"] | {"scenes": 1, "words": one, "verified": one}
-    assert "+25.0 points" in draw_verdict(FOUND | {"searches": told})
+    reported = FOUND["searches"] | {"scenes": 1, "words": one, "verified": one}
+    assert "+25.0 points" in draw_verdict(FOUND | {"searches": reported})

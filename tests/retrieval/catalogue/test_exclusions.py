@@ -242,18 +242,18 @@ def test_what_is_left_out_is_told_with_the_reason(local: Album, cairn: Callable[
     photos, place = local.photos, local.place
     shutil.copy(photos / "top.jpg", photos / "copy.jpg")
     local.put(a__one=12)  # another content at the path
-    told = {
+    reported = {
         "a/one.jpg": "at the path of a/one.jpg, which was removed for good",
         "copy.jpg": "the same content as top.jpg, which was removed for good",
         "top.jpg": "removed for good as top.jpg",
     }
     run = cairn("index", place, photos, "--json").json
     assert {entry["path"]: entry["reason"] for entry in run["kept_out_reasons"]} == {
-        str(photos / name): reason for name, reason in told.items()
+        str(photos / name): reason for name, reason in reported.items()
     }
     assert [entry["path"] for entry in run["kept_out_reasons"]] == run["kept_out"]
     said = cairn("index", place, photos).out
-    assert all(f"left out: {photos / name}: {reason}\n" in said for name, reason in told.items())
+    assert all(f"left out: {photos / name}: {reason}\n" in said for name, reason in reported.items())
     assert "Left out as removed for good: 3; cairn index --again adds them." in said
     for number in range(9):
         shutil.copy(photos / "top.jpg", photos / f"copy-{number}.jpg")

@@ -70,7 +70,7 @@ def test_fields_without_a_column_are_filtered_and_counted(catalogue: Catalogue) 
     assert found(rating=3) == [one, two]
     assert found(rating=1) == [one, two, three]
     assert found(favourite=True) == [two]
-    # What was imported counts, and not what the file says beside it.
+    # What was imported counts, and not what the file says.
     catalogue.write(
         import_values,
         {one: {"rating": ["1"], "caption": ["Chapel"]}, two: {"favourite": ["no"]}, three: {"rating": ["fine"]}},

@@ -83,7 +83,7 @@ def tables_of(address: str) -> dict[str, Any]:
     """All that a database tells of its tables, the order of columns included."""
     engine = sa.create_engine(address)
     inspector = sa.inspect(engine)
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         name: {
             "columns": [{**column, "type": str(column["type"])} for column in inspector.get_columns(name)],
             "key": inspector.get_pk_constraint(name),
@@ -99,10 +99,10 @@ def tables_of(address: str) -> dict[str, Any]:
         for name in inspector.get_table_names()
     }
     engine.dispose()
-    if address.startswith("sqlite") and "segments" in told:
+    if address.startswith("sqlite") and "segments" in reported:
         # The number of a row, which is never null; the first format did not say so.
-        told["segments"]["columns"][0]["nullable"] = False
-    return told
+        reported["segments"]["columns"][0]["nullable"] = False
+    return reported
 
 
 def everything_in(address: str) -> dict[str, Any]:

@@ -49,14 +49,14 @@ def catalogue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 @pytest.fixture
 def expected(catalogue: Catalogue) -> dict[str, Known]:
     """By path: what a dictionary of all rows would tell."""
-    told = {
+    reported = {
         failure.path: Known(-1, "failed", failure.size, failure.mtime_ns, failure.sha256)
         for failure in catalogue.read(failures_in)
     }
     missing = {row.number for row in catalogue.read(missing_photos)}
     for row in catalogue.read(all_indexed):
-        told[row.path] = Known(row.number, "indexed", row.size, row.mtime_ns, row.sha256, row.number in missing)
-    return told
+        reported[row.path] = Known(row.number, "indexed", row.size, row.mtime_ns, row.sha256, row.number in missing)
+    return reported
 
 
 def unnumbered(known: Known) -> Known:
@@ -96,8 +96,8 @@ def test_contents_are_known_of_photos_that_are_indexed_or_failed(
 ) -> None:
     contents = catalogue.read(known_contents)
     known = {one.sha256 for one in expected.values() if one.sha256}
-    asked = {*known, "not a hash", "other", *(f"{i:064x}" for i in (51, 5999, 6000, 77_777)), "0" * 64, "f" * 64}
-    assert {one for one in asked if one in contents} == known and None not in contents
+    requested = {*known, "not a hash", "other", *(f"{i:064x}" for i in (51, 5999, 6000, 77_777)), "0" * 64, "f" * 64}
+    assert {one for one in requested if one in contents} == known and None not in contents
 
 
 def test_folders_that_were_indexed(catalogue: Catalogue) -> None:
@@ -120,20 +120,20 @@ def test_rows_that_were_read_are_remembered_until_something_is_written(
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = [row.number for row in catalogue.read(all_indexed)[5:0:-1]]
-    asked: list[list[int]] = []
+    requested: list[list[int]] = []
 
     def noted(session: Session, numbers: list[int]) -> list[ImageRow]:
-        asked.append(numbers)
+        requested.append(numbers)
         return rows_of(session, numbers)
 
     monkeypatch.setattr(module, "rows_of", noted)
     first = catalogue.seen_images(numbers[:3])
     assert [row.path for row in first] == [row.path for row in catalogue.read(rows_of, numbers[:3])]
-    asked.clear()
+    requested.clear()
     assert [row.number for row in catalogue.seen_images(numbers[3::-1])] == numbers[3::-1]
     assert catalogue.seen_images(numbers[:3]) == first
-    assert asked == [[numbers[3]]]  # nothing else was to be read
-    # Whoever writes: what another connection changes is read anew.
+    assert requested == [[numbers[3]]]  # nothing else was to be read
+    # Whoever writes: what another connection changes is read again.
     address = catalogue.address.render_as_string(hide_password=False)
     with Catalogue.open(address if catalogue.file is None else catalogue.file.parent) as other:
         other.write(move_photos, [PhotoMove(numbers[0], "/elsewhere/1.jpg", "1.jpg", 1, 1)])

@@ -1,4 +1,4 @@
-"""Several processes that write to one catalogue at once; one is killed, or the server starts anew meanwhile."""
+"""Several processes that write to one catalogue at once; one is killed, or the server starts again meanwhile."""
 
 import json
 import signal
@@ -57,12 +57,12 @@ def start_writer(address: str, shard: str, segments: int = SEGMENTS) -> subproce
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def check_all(address: str, told: list[dict[str, object]]) -> None:
-    """All that writers were told is in the catalogue, once, and nothing is there in part."""
+def check_all(address: str, reported: list[dict[str, object]]) -> None:
+    """All that writers had confirmed is in the catalogue, once, and nothing is there in part."""
     with Catalogue.open(address) as catalogue:
         rows, segments = catalogue.read(all_indexed), catalogue.read(segments_in)
         assert len({segment.folder for segment in segments}) == len(segments)
-        assert {str(one["folder"]) for one in told} <= {segment.folder for segment in segments}
+        assert {str(one["folder"]) for one in reported} <= {segment.folder for segment in segments}
         numbers = [row.number for row in rows]
         names = [str(row.name) for row in rows]
         assert len(set(numbers)) == len(set(names)) == len(rows) == PHOTOS * len(segments)
@@ -73,7 +73,7 @@ def check_all(address: str, told: list[dict[str, object]]) -> None:
             "features": 2 * len(rows),
         }
         there = dict(zip(numbers, names, strict=True))
-        for one in told:
+        for one in reported:
             assert [there[int(str(one["first"])) + i] for i in range(PHOTOS)] == one["names"]
         assert catalogue.write(reserve_numbers, 1) > max(numbers)
         assert sum(count for _, count in catalogue.read(tag_counts)) == len(rows)
@@ -86,12 +86,12 @@ def test_four_writers_at_once_lose_and_double_nothing(postgresql: Callable[[], s
     writers = [start_writer(address, f"shard{i}") for i in range(WRITERS)]
     done = [writer.communicate(timeout=120) for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * WRITERS, done
-    told = [json.loads(line) for out, _ in done for line in out.splitlines()]
-    assert len(told) == WRITERS * SEGMENTS
-    check_all(address, told)
+    reported = [json.loads(line) for out, _ in done for line in out.splitlines()]
+    assert len(reported) == WRITERS * SEGMENTS
+    check_all(address, reported)
     with Catalogue.open(address) as catalogue:
         # The catalogue was made, each segment took three transactions, and the check above took one.
-        assert catalogue.revision() == 1 + 3 * len(told) + 1
+        assert catalogue.revision() == 1 + 3 * len(reported) + 1
         # Where several wish for a name, one has it.
         assert sum(str(row.name) == "0/1.jpg" for row in catalogue.read(all_indexed)) == 1
 
@@ -102,16 +102,16 @@ def test_a_writer_that_is_killed_leaves_the_others_undisturbed(postgresql: Calla
     victim = start_writer(address, "victim", 10_000)
     others = [start_writer(address, f"shard{i}") for i in range(2)]
     assert victim.stdout is not None
-    told = [json.loads(victim.stdout.readline()) for _ in range(3)]
+    reported = [json.loads(victim.stdout.readline()) for _ in range(3)]
     time.sleep(0.013)  # in the middle of something
     victim.send_signal(signal.SIGKILL)
-    told += [json.loads(line) for line in victim.stdout.read().splitlines() if line.endswith("}")]
+    reported += [json.loads(line) for line in victim.stdout.read().splitlines() if line.endswith("}")]
     victim.wait(timeout=60)
     for writer in others:
         out, err = writer.communicate(timeout=120)
         assert writer.returncode == 0, err
-        told += [json.loads(line) for line in out.splitlines()]
-    check_all(address, told)
+        reported += [json.loads(line) for line in out.splitlines()]
+    check_all(address, reported)
 
 
 def segment_of(folder: str, first: int) -> tuple[SegmentRow, list[ImageRow]]:
@@ -129,8 +129,8 @@ def test_a_server_that_starts_anew_interrupts_with_one_sentence(own_server: Serv
     address = own_server.new_database()
     with Catalogue.open(address, create=True) as catalogue:
         first = catalogue.write(reserve_numbers, PHOTOS)
-        told = pytest.raises(DatabaseError, match=r"connection .* was lost .* run the command again")
-        with told, catalogue.writing() as session:
+        reported = pytest.raises(DatabaseError, match=r"connection .* was lost .* run the command again")
+        with reported, catalogue.writing() as session:
             own_server.stop("fast")
             session.connection().exec_driver_sql("SELECT 1")
         own_server.start()
@@ -183,10 +183,10 @@ def test_writers_go_on_when_the_server_has_started_anew(own_server: Server) -> N
     address = own_server.new_database()
     Catalogue.open(address, create=True).close()
     writers = [start_writer(address, f"shard{i}", 10_000) for i in range(2)]
-    told = []
+    reported = []
     for writer in writers:
         assert writer.stdout is not None
-        told.append(json.loads(writer.stdout.readline()))
+        reported.append(json.loads(writer.stdout.readline()))
     own_server.stop()
     own_server.start()
     # Each goes on, or ends with one sentence where it was in the middle of something.
@@ -194,14 +194,14 @@ def test_writers_go_on_when_the_server_has_started_anew(own_server: Server) -> N
     for writer in writers:
         writer.kill()
         out, err = writer.communicate(timeout=60)
-        told += [json.loads(line) for line in out.splitlines() if line.endswith("}")]
+        reported += [json.loads(line) for line in out.splitlines() if line.endswith("}")]
         if err:
             assert "run the command again" in err.splitlines()[-1], err
-    check_all(address, told)
+    check_all(address, reported)
     again = start_writer(address, "again", 2)
     out, err = again.communicate(timeout=60)
     assert again.returncode == 0, err
-    check_all(address, told + [json.loads(line) for line in out.splitlines()])
+    check_all(address, reported + [json.loads(line) for line in out.splitlines()])
 
 
 def test_folders_are_given_once(postgresql: Callable[[], str], tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def test_a_drive_without_locks_is_told_once(
     for _ in range(2):
         with lock_folder(tmp_path):
             pass
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "cannot be locked" in told and "no other cairn command" in told
+    reported = capsys.readouterr().err
+    assert reported.count("\n") == 1 and "cannot be locked" in reported and "no other cairn command" in reported
 
 
 @pytest.fixture
@@ -44,10 +44,10 @@ def copy(indexed: Indexed, tmp_path: Path) -> Path:
 
 def test_options_that_do_not_count_are_told(copy: Path, indexed: Indexed, cairn: Cairn) -> None:
     command = ("index", copy, indexed.photos, "--workers", 1)
-    told = cairn(*command, "--words", 9999, "--max-side", 1024, "--rotated", "--descriptor", "sift")
-    assert told.code == 0
-    assert told.err.count("\n") == 1
-    assert told.err.endswith("do not count: --descriptor, --words, --upright/--rotated.\n")
+    reported = cairn(*command, "--words", 9999, "--max-side", 1024, "--rotated", "--descriptor", "sift")
+    assert reported.code == 0
+    assert reported.err.count("\n") == 1
+    assert reported.err.endswith("do not count: --descriptor, --words, --upright/--rotated.\n")
     assert cairn(*command, "--max-side", 1024).err == ""
     assert "no descriptor 'foo'" in cairn(*command, "--descriptor", "foo").refused()
     assert "foo.npz" in cairn(*command, "--descriptor", "foo.npz").refused()
@@ -60,8 +60,8 @@ def test_a_damaged_collection_is_to_be_repaired(copy: Path, indexed: Indexed, ca
     if damage == "empty catalogue":
         file.touch()
     for command in (("info", copy), ("index", copy, indexed.photos)):
-        told = cairn(*command).refused()
-        assert file.name in told and "run cairn check, then cairn repair" in told
+        reported = cairn(*command).refused()
+        assert file.name in reported and "run cairn check, then cairn repair" in reported
     assert cairn("check", copy).code == 1
     assert cairn("repair", copy).code in (0, 1)
     assert cairn("info", copy, "--json").json["images"] > 0
@@ -75,8 +75,8 @@ def test_a_catalogue_on_a_server_needs_its_address(copy: Path, cairn: Cairn, lef
     (copy / "catalogue.sqlite").unlink()
     if left == "empty":
         (copy / "catalogue.sqlite").touch()
-    told = cairn("info", copy).refused()
-    assert "postgresql" in told and "made with, with --catalogue" in told
+    reported = cairn("info", copy).refused()
+    assert "postgresql" in reported and "made with, with --catalogue" in reported
 
 
 def test_what_is_not_there_makes_no_collection(indexed: Indexed, tmp_path: Path, cairn: Cairn) -> None:

@@ -33,7 +33,7 @@ def forget_identity(folder: Path, address: str | None = None) -> None:
 
 
 def state(folder: Path) -> dict[str, bytes]:
-    """All files but those that SQLite makes anew."""
+    """All files but those that SQLite makes again."""
     paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
@@ -94,10 +94,10 @@ def test_a_wrong_address_changes_nothing(copy: Path, one: Path, address: str, ca
         ("info", copy),
     ]
     for command in commands:
-        told = cairn(*command, "--catalogue", address).refused()
-        assert "belongs to another collection" in told and "was made with" in told, command
-    told = cairn("index", tmp_path / "new.cairn", one, "--catalogue", address).refused()
-    assert "a database of its own" in told
+        reported = cairn(*command, "--catalogue", address).refused()
+        assert "belongs to another collection" in reported and "was made with" in reported, command
+    reported = cairn("index", tmp_path / "new.cairn", one, "--catalogue", address).refused()
+    assert "a database of its own" in reported
     assert not (tmp_path / "new.cairn").exists()
     assert (state(copy), state(mine)) == before
     with Catalogue.open(address) as catalogue:

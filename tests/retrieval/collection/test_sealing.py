@@ -75,8 +75,8 @@ def test_where_the_disk_is_too_full_for_a_snapshot_the_earlier_one_stays(
             collection.catalogue.write(keep_setting, "some", how)
             made = seal(collection)
             assert made.revision == collection.catalogue.revision() and made.catalogue is not None
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "disk is too full" in told
+    reported = capsys.readouterr().err
+    assert reported.count("\n") == 1 and "disk is too full" in reported
     assert made.snapshot == before and hash_file(folder / SNAPSHOT) == digest
     assert read_seal(folder / SEAL) == made
     report = check_collection(folder)
@@ -131,7 +131,7 @@ def test_a_vocabulary_may_be_replaced_while_it_is_sealed(folder: Path, monkeypat
 
 
 def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It seals when the catalogue has been counted and is not yet written anew; then the compaction is killed."""
+    """It seals when the catalogue has been counted and is not yet written again; then the compaction is killed."""
     shrink = Database.shrink
 
     def seal_first(database: Database) -> None:
@@ -151,10 +151,10 @@ def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, m
 
 
 def test_groups_that_are_interrupted_are_sealed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask, asked = links._ask, itertools.count(1)
+    ask, requested = links._ask, itertools.count(1)
 
     def stop(*rest: Any) -> list[Link]:
-        if next(asked) == 3:
+        if next(requested) == 3:
             raise KeyboardInterrupt
         return ask(*rest)
 

@@ -75,7 +75,7 @@ def test_an_older_catalogue_removes_nothing(folder: Path, index: Index, tmp_path
         index("rocket")
     assert names(folder) == ["000001", "000002"]
     report = check_collection(folder, catalogue=address_of(folder))
-    assert any("000002 is none of the collection's" in note for note in report.notes)
+    assert any("000002 is not one of the collection's" in note for note in report.notes)
 
 
 def test_two_copies_with_one_catalogue_remove_nothing_of_each_other(folder: Path, index: Index) -> None:

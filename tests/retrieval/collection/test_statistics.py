@@ -1,4 +1,4 @@
-"""Statistics of a collection's postings: the same as computed anew, or not used at all."""
+"""Statistics of a collection's postings: the same as computed again, or not used at all."""
 
 import contextlib
 import hashlib

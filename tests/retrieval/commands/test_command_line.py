@@ -1,4 +1,4 @@
-"""The command line as a whole: options given twice, and how what is wrong is told."""
+"""The command line as a whole: options given twice, and how what is wrong is reported."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -88,7 +88,7 @@ def test_a_table_is_imported_shown_and_filtered_by(cairn: Cairn, collection: Pat
     }
     assert "cup, brown" in cairn("metadata", collection, "--photo", QUERY).out
 
-    asked = ("query", collection, QUERY, "--turns", 1, "--json")
+    requested = ("query", collection, QUERY, "--turns", 1, "--json")
     both, first = ["coffee_001.jpg", "coffee_002.jpg"], ["coffee_001.jpg"]
     for filters, names in (
         (("--tag", "cup", "--tag", "brown"), first),
@@ -97,8 +97,8 @@ def test_a_table_is_imported_shown_and_filtered_by(cairn: Cairn, collection: Pat
         (("--near", "48.8584", "2.2945", "1"), first),
         (("--title", "SCRIPT", "--name", "coffee"), first),
     ):
-        assert sorted(_names(cairn(*asked, *filters))) == names, filters
-    answer = cairn(*asked, "--tag", "cup", "--near", "48.8584", "2.2945", "10").json
+        assert sorted(_names(cairn(*requested, *filters))) == names, filters
+    answer = cairn(*requested, "--tag", "cup", "--near", "48.8584", "2.2945", "10").json
     assert answer["filter"] == {"tags": ["cup"], "near": {"latitude": 48.8584, "longitude": 2.2945, "kilometres": 10.0}}
     assert answer["passing"] == 2
 
@@ -117,9 +117,9 @@ def test_a_german_table_is_understood_and_reported(cairn: Cairn, collection: Pat
     assert (shown["taken"], shown["tags"], shown["longitude"]) == ("1923-12-31", ["Tasse"], 13.3777)
     assert shown["other"] == {"Archiv-Nr.": ["B 17"], "Entstanden": ["1.1.1924"]}
     assert "Archiv-Nr." in cairn("metadata", collection, "--json").json["keys"]
-    asked = ("query", collection, "coffee_001", "--turns", 1, "--json")
+    requested = ("query", collection, "coffee_001", "--turns", 1, "--json")
     for where in ("Archiv-Nr.=b 17", "archiv-nr.=B 17", "Aufnahme-Datum=1923-12-31", "Schlagwörter=tasse"):
-        assert _names(cairn(*asked, "--where", where)) == ["coffee_001.jpg"], where
+        assert _names(cairn(*requested, "--where", where)) == ["coffee_001.jpg"], where
     mapped = ("metadata", collection, table, "--map", "date=entstanden", "--map", "TITLE=Archiv-Nr.", "--json")
     report = cairn(*mapped).json
     assert report["columns"]["kept"] == ["Aufnahme-Datum"] and "'Entstanden' already gives the date" in str(report)
@@ -153,11 +153,11 @@ def test_a_bare_name_finds_the_one_photo_that_it_fits(cairn: Cairn, indexed: Ind
 
 
 def test_an_answer_is_empty_where_nothing_passes(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
-    asked = ("query", indexed.folder, QUERY, "--turns", 1, "--camera", "no such camera")
+    requested = ("query", indexed.folder, QUERY, "--turns", 1, "--camera", "no such camera")
     for options in (("--engine", "raw"), ("--expand", "average", "--picture", tmp_path / "found.jpg")):
-        answer = cairn(*asked, *options, "--json").json
+        answer = cairn(*requested, *options, "--json").json
         assert (answer["results"], answer["passing"], answer["filter"]) == ([], 0, {"camera": "no such camera"})
-    assert cairn(*asked, "--engine", "tf-idf").out == "No photo of the collection passes the filters.\n"
+    assert cairn(*requested, "--engine", "tf-idf").out == "No photo of the collection passes the filters.\n"
 
 
 def test_files_are_read_again(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:

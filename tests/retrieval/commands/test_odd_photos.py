@@ -19,15 +19,15 @@ def test_every_odd_photo_is_added_or_refused_with_the_reason_and_can_be_searched
     odd = odd_photos()
     for name, one in odd.items():
         (folder / name).write_bytes(one.content)
-    told = cairn("index", collection, folder, "--max-side", 256, "--words", 50, "--json").json
-    refused = {Path(one["path"]).name: one["reason"] for one in told["failed"]}
+    reported = cairn("index", collection, folder, "--max-side", 256, "--words", 50, "--json").json
+    refused = {Path(one["path"]).name: one["reason"] for one in reported["failed"]}
     assert refused.keys() == {name for name, one in odd.items() if one.refused}
     assert all(odd[name].refused in reason for name, reason in refused.items())
-    remarks = {Path(one["path"]).name: one["reason"] for one in told["remarks"]}
+    remarks = {Path(one["path"]).name: one["reason"] for one in reported["remarks"]}
     pages = {f"{name}#{page}" for name, one in odd.items() for page in one.others}
     assert remarks.keys() == {name for name, one in odd.items() if one.remark and not one.others}
     assert all(odd[name].remark in remark for name, remark in remarks.items())
-    assert (told["pages_left"], len(pages)) == (0, 5)
+    assert (reported["pages_left"], len(pages)) == (0, 5)
     # The same photo, however it is stored, is found by any of them.
     shown = {name for name, one in odd.items() if one.shows == "photo" and not one.refused}
     with public.open(collection) as opened:
@@ -57,8 +57,8 @@ def test_the_limit_of_pixels_is_an_option_of_each_run(cairn: Cairn, tmp_path: Pa
     folder.mkdir()
     (folder / "small.png").write_bytes(encode(photo("coffee", (200, 150)), "PNG"))
     (folder / "large.png").write_bytes(encode(photo("rocket", (400, 300)), "PNG"))
-    told = cairn("index", tmp_path / "a.cairn", folder, "--words", 50, "--max-pixels", 50_000, "--json").json
-    assert [one["reason"] for one in told["failed"]] == [
+    reported = cairn("index", tmp_path / "a.cairn", folder, "--words", 50, "--max-pixels", 50_000, "--json").json
+    assert [one["reason"] for one in reported["failed"]] == [
         "the photo is 400x300 pixels, which is more than the limit of 50000 pixels"
     ]
     ran = cairn("index", tmp_path / "a.cairn", folder, "--max-pixels", 120_000, "--json")

@@ -24,15 +24,15 @@ class Place:
 
 
 def made() -> tuple[typer.Typer, list[tuple[object, ...]]]:
-    app, told = typer.Typer(), []
+    app, reported = typer.Typer(), []
 
     @app.command()
     @grouped
     def draw(name: str, size: Size, place: Place, quiet: bool = typer.Option(False, "--quiet", "-q")) -> None:
         """Draw something."""
-        told.append((name, size, place, quiet))
+        reported.append((name, size, place, quiet))
 
-    return app, told
+    return app, reported
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def made() -> tuple[typer.Typer, list[tuple[object, ...]]]:
     ],
 )
 def test_the_command_gets_its_groups(arguments: str, expected: tuple[object, ...]) -> None:
-    app, told = made()
+    app, reported = made()
     assert CliRunner().invoke(app, arguments.split()).exit_code == 0
-    assert told == [expected]
+    assert reported == [expected]
 
 
 @pytest.mark.parametrize("arguments", ["cat", "cat --folder x --width 0", "cat --folder x --height 3", "--folder x"])
 def test_what_options_ask_of_their_values_holds(arguments: str) -> None:
-    app, told = made()
+    app, reported = made()
     assert CliRunner().invoke(app, arguments.split()).exit_code == 2
-    assert told == []
+    assert reported == []
 
 
 def test_options_come_in_the_place_of_their_group() -> None:

@@ -91,7 +91,7 @@ def test_what_is_done_to_albums(catalogue: Catalogue) -> None:
 
 
 class AlbumMachine(RuleBasedStateMachine):
-    """Splits and merges beside a model of lists."""
+    """Splits and merges compared with a model of lists."""
 
     some = st.lists(st.integers(0, PHOTOS - 1), max_size=4)
 

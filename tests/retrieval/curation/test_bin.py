@@ -160,13 +160,13 @@ def test_a_photo_leaves_the_collection_when_its_file_is_in_the_bin(album: Album,
         one, gone = (catalogue.read(photo_of_name, name) for name in ("a/one.jpg", "top.jpg"))
         assert one is not None and gone is not None
         Path(gone.path).unlink()
-        told = discard(catalogue, [one.number, gone.number, 999], folder, collection.folder)
-        assert [entry.number for entry in told.moved] == [one.number] and not Path(one.path).exists()
-        assert list(told.failed) == [gone.number] and "no longer there" in str(told.failed[gone.number])
+        reported = discard(catalogue, [one.number, gone.number, 999], folder, collection.folder)
+        assert [entry.number for entry in reported.moved] == [one.number] and not Path(one.path).exists()
+        assert list(reported.failed) == [gone.number] and "no longer there" in str(reported.failed[gone.number])
         assert catalogue.read(count_indexed) == 2 and catalogue.read(photo_of_name, "a/one.jpg") is None
         collection.forget()
         assert one.number not in collection.index.image_numbers
-        back = restore(catalogue, [told.moved[0].id, "../x"], folder)
+        back = restore(catalogue, [reported.moved[0].id, "../x"], folder)
         assert [entry.number for entry in back.moved] == [one.number] and Path(one.path).is_file()
         assert catalogue.read(rows_of, [one.number]) == [one]
         collection.forget()

@@ -1,4 +1,4 @@
-"""Boosted descriptors: rows beside their definition, and files that are damaged."""
+"""Boosted descriptors: rows compared with their definition, and files that are damaged."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Responses of boxes beside their definition, one sample at a time."""
+"""Responses of boxes compared with their definition, one sample at a time."""
 
 from dataclasses import replace
 

@@ -434,7 +434,7 @@ def test_bytes_that_changed_are_refused_or_make_no_difference(data, tmp_path_fac
     name = data.draw(st.sampled_from(sorted(CASES)))
     compression = data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
     contents = bytearray(packed(good[name], compression))
-    # Most of a file is numbers, which its checksums guard; what is told of them lies at its ends.
+    # Most of a file is numbers, which its checksums guard; what is reported of them lies at its ends.
     back = st.integers(1, min(900, len(contents))).map(lambda number: -number)
     places = st.integers(0, len(contents) - 1) | st.integers(0, 300) | back
     for place, value in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=4)):

@@ -1,4 +1,4 @@
-"""Pooled gradients beside a literal computation, one pixel at a time (Simonyan14 section 3, equations 1 and 7)."""
+"""Pooled gradients and a literal computation, one pixel at a time (Simonyan14 section 3, equations 1 and 7)."""
 
 import math
 from dataclasses import replace

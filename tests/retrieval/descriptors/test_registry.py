@@ -1,4 +1,4 @@
-"""The contract that every descriptor keeps, and SIFT beside two other computations of it."""
+"""The contract that every descriptor keeps, and SIFT compared with two other computations of it."""
 
 import cv2
 import numpy as np
@@ -219,6 +219,6 @@ def test_the_descriptors_that_come_with_cairn_are_there_with_their_provenance(na
     rows = descriptor.describe(patches)
     assert rows.shape == (40, dim) == (40, descriptor.dim) and np.isfinite(rows).all()
     np.testing.assert_allclose(rows[3:4], descriptor.describe(patches[3:4]), rtol=1e-4, atol=1e-5)
-    told = descriptor.model.provenance
-    assert told["matches"]["counts"]["photos"] > 100 and told["verdict"]["outcome"] == "better"
-    assert "/" not in str(told)
+    reported = descriptor.model.provenance
+    assert reported["matches"]["counts"]["photos"] > 100 and reported["verdict"]["outcome"] == "better"
+    assert "/" not in str(reported)

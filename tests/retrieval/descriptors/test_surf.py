@@ -1,4 +1,4 @@
-"""SURF beside its definition, point by point, and what turns and mirrors do to it; and plain grey values."""
+"""SURF compared with its definition, point by point, and what turns and mirrors do to it; and plain grey values."""
 
 import numpy as np
 import pytest

@@ -37,15 +37,15 @@ def test_a_collection_made_before_later_options_keeps_its_fingerprint() -> None:
 @pytest.mark.slow
 def test_a_descriptor_asks_for_larger_patches_unless_the_options_say_how_large(photo: Photo) -> None:
     wide = LearntDescriptor(replace(LearntModel("rootsift"), extent=1.5))
-    asked = Extractor(wide, FeatureOptions())
-    assert asked.measurement_scale == pytest.approx(1.5 * extractor().measurement_scale)
-    assert asked.region_scale == extractor().region_scale == extractor().measurement_scale
-    scaled = FeatureOptions(measurement_scale=asked.measurement_scale)
-    found = asked.extract(photo).descriptors
+    requested = Extractor(wide, FeatureOptions())
+    assert requested.measurement_scale == pytest.approx(1.5 * extractor().measurement_scale)
+    assert requested.region_scale == extractor().region_scale == extractor().measurement_scale
+    scaled = FeatureOptions(measurement_scale=requested.measurement_scale)
+    found = requested.extract(photo).descriptors
     np.testing.assert_array_equal(found, Extractor(find_descriptor("rootsift"), scaled).extract(photo).descriptors)
     # What is said is not multiplied.
     assert Extractor(wide, scaled).measurement_scale == scaled.measurement_scale
-    assert asked.fingerprint != Extractor(LearntDescriptor(LearntModel("rootsift")), FeatureOptions()).fingerprint
+    assert requested.fingerprint != Extractor(LearntDescriptor(LearntModel("rootsift")), FeatureOptions()).fingerprint
 
 
 def test_regions_within_a_box_are_those_of_the_whole_photo_that_lie_in_it(photo: Photo) -> None:

@@ -52,7 +52,7 @@ def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:  # noqa: F811
 
 
 def grouped(collection: Collection, *, augment: bool | None = None) -> int | None:
-    """Photos that have borrowed anew in a run of `cairn group`."""
+    """Photos that have borrowed again in a run of `cairn group`."""
     return group_photos(collection, GroupOptions(augment=augment)).augmented
 
 
@@ -128,7 +128,7 @@ def test_what_is_borrowed_maps_into_the_photo(copy: Collection) -> None:
         for source in loan.sources:
             link = links[min(source, loan.photo), max(source, loan.photo)]
             transform = np.vstack([np.reshape(link.transform, (2, 3)), [0, 0, 1]])
-            if link.asked != source:
+            if link.query != source:
                 transform = np.linalg.inv(transform)
             image = copy.index.images.features(source)
             centres = decode_centres(image.columns, np.arange(len(image.words)))
@@ -412,13 +412,13 @@ def test_photos_that_have_lost_their_links_do_not_keep_others_from_borrowing(
         augment_photos(copy, others, ALL)
     kept = copy.augmentation
     assert kept is not None and [one.features > 0 for one in kept.segments] == [True, False]
-    asked = min(linked_numbers(copy) - coffee)
-    apart = borrowed_matches(copy, asked)
+    requested = min(linked_numbers(copy) - coffee)
+    apart = borrowed_matches(copy, requested)
     augment_photos(copy, others, ALL)  # merges
     copy.forget()
     kept = copy.augmentation
     assert kept is not None and len(kept.segments) == 1
-    np.testing.assert_array_equal(borrowed_matches(copy, asked), apart)
+    np.testing.assert_array_equal(borrowed_matches(copy, requested), apart)
     assert len(apart)
 
 

@@ -56,10 +56,10 @@ def shown(name: str) -> str:
 
 
 def test_photos_are_linked_where_they_show_the_same(photos: Collection) -> None:
-    told: list[tuple[str, int, int]] = []
-    found = link_photos(photos, min_inliers=20, progress=lambda *step: told.append(step))
+    reported: list[tuple[str, int, int]] = []
+    found = link_photos(photos, min_inliers=20, progress=lambda *step: reported.append(step))
     names = {row.number: row.name or "" for row in photos.catalogue.read(all_indexed)}
-    assert told == [("verify", done, len(names)) for done in range(1, len(names) + 1)]
+    assert reported == [("verify", done, len(names)) for done in range(1, len(names) + 1)]
     expected = {
         (one, other) for one in names for other in names if one < other and shown(names[one]) == shown(names[other])
     }
@@ -77,7 +77,7 @@ def test_a_link_maps_one_photo_to_the_other_as_they_were_made(photos: Collection
     assert len(pairs) == 3 + 1 + 1
     for one, other in pairs:
         link = every[min(numbers[one], numbers[other]), max(numbers[one], numbers[other])]
-        if link.asked != numbers[one]:
+        if link.query != numbers[one]:
             one, other = other, one
         found = np.linalg.inv(into) @ np.vstack([np.reshape(link.transform, (2, 3)), [0, 0, 1]]) @ into
         truth = maps[other] @ np.linalg.inv(maps[one])
@@ -118,27 +118,27 @@ def test_a_run_that_was_stopped_goes_on_and_finds_the_same(
         with pytest.raises(KeyboardInterrupt):
             link_photos(copy, min_inliers=5, keep=True, progress=stop)
 
-    asked: list[int] = []
+    requested: list[int] = []
     ask = links.ask_photos
 
     def ask_and_tell(collection: Collection, numbers: list[int], **more: int) -> Iterator[tuple[int, list[Link]]]:
-        asked.extend(numbers)
+        requested.extend(numbers)
         return ask(collection, numbers, **more)
 
     monkeypatch.setattr(links, "ask_photos", ask_and_tell)
     numbers = copy.index.image_numbers.tolist()
-    told: list[int] = []
-    again = link_photos(copy, min_inliers=5, keep=True, workers=2, progress=lambda *step: told.append(step[1]))
+    reported: list[int] = []
+    again = link_photos(copy, min_inliers=5, keep=True, workers=2, progress=lambda *step: reported.append(step[1]))
     assert again == undisturbed
-    assert asked == numbers[4:] and told == list(range(5, len(numbers) + 1))
-    asked.clear()
+    assert requested == numbers[4:] and reported == list(range(5, len(numbers) + 1))
+    requested.clear()
     assert link_photos(copy, min_inliers=5, keep=True) == undisturbed
     strong = {pair: link for pair, link in undisturbed.items() if link.inliers >= 40}
     assert link_photos(copy, min_inliers=40, keep=True) == strong
-    assert asked == []
+    assert requested == []
     # Fewer are asked for than are kept: all photos are asked with again.
     weak = link_photos(copy, min_inliers=4, keep=True)
-    assert asked == numbers and undisturbed.items() <= weak.items()
+    assert requested == numbers and undisturbed.items() <= weak.items()
 
 
 def test_the_number_of_workers_changes_nothing(photos: Collection) -> None:
@@ -154,13 +154,13 @@ def test_only_photos_that_were_added_are_asked_with(
     assert gone is not None
     copy.catalogue.write(make_tombstones, [gone.number])
     assert index_photos(copy, [tmp_path / "coffee_2.png"]).added == 1
-    asked: list[int] = []
+    requested: list[int] = []
     ask = links.ask_photos
-    monkeypatch.setattr(links, "ask_photos", lambda c, numbers, workers: asked.extend(numbers) or ask(c, numbers))
+    monkeypatch.setattr(links, "ask_photos", lambda c, numbers, workers: requested.extend(numbers) or ask(c, numbers))
     names = {row.number: row.name for row in copy.catalogue.read(all_indexed)}
     after = link_photos(copy, min_inliers=20, keep=True)
-    assert [names[number] for number in asked] == ["coffee_2.png"]
-    new = {pair for pair in after if asked[0] in pair}
+    assert [names[number] for number in requested] == ["coffee_2.png"]
+    new = {pair for pair in after if requested[0] in pair}
     assert {names[number] for pair in new for number in pair} == {"coffee_0.png", "coffee_1.png", "coffee_2.png"}
     stayed = {pair: link for pair, link in before.items() if gone.number not in pair}
     assert {pair: link for pair, link in after.items() if pair not in new} == stayed and len(stayed) < len(before)

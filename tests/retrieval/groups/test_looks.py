@@ -100,10 +100,10 @@ def test_photos_are_seen_by_their_thumbnails_and_those_that_have_gone_are_left_o
         rows.append(ImageRow(number=number, path=str(path), name=name, width=image.width, height=image.height))
     # Of one content, by what is known of them: the first stands for both.
     rows[1].sha256 = rows[2].sha256 = hash_file(Path(rows[1].path))
-    told: list[tuple[str, int, int]] = []
-    looks = see_photos(rows, tmp_path / "cache", progress=lambda *step: told.append(step))
+    reported: list[tuple[str, int, int]] = []
+    looks = see_photos(rows, tmp_path / "cache", progress=lambda *step: reported.append(step))
     assert sorted(looks) == [1, 2]
-    assert told[-1] == ("look", 3, 3)
+    assert reported[-1] == ("look", 3, 3)
 
 
 def test_a_pair_is_told_by_ascending_numbers() -> None:

@@ -34,7 +34,7 @@ def inverse(link: Link) -> Link:
     """The same, found from the other side."""
     (a, b, x), (c, d, y) = np.array(link.transform).reshape(2, 3).tolist()
     matrix = np.linalg.inv([[a, b, x], [c, d, y], [0, 0, 1]])
-    return Link(link.found, link.asked, link.inliers, tuple(matrix[:2].ravel().tolist()))
+    return Link(link.found, link.query, link.inliers, tuple(matrix[:2].ravel().tolist()))
 
 
 def test_a_photo_s_frame_lies_where_the_map_says_from_either_side() -> None:
@@ -79,7 +79,7 @@ def test_regions_that_overlap_are_one_object_and_all_of_the_photo_is_told() -> N
     [
         (0.0,) * 6,
         (1e-200, 0.0, 0.0, 0.0, 1e-200, 0.0),
-        (0.5, 0.0, 3.0, 0.0, 0.5, 0.0),  # beside the photo
+        (0.5, 0.0, 3.0, 0.0, 0.5, 0.0),  # next to the photo
         (-0.5, 0.0, 0.5, 0.0, 0.5, 0.0),  # mirrored
         (0.5, 0.0, 0.0, 0.0, 0.001, 0.0),  # a line
         (1e9, 0.0, 0.0, 0.0, 1e9, 0.0),
@@ -136,8 +136,8 @@ def test_links_are_found_from_both_sides(collection: Collection, monkeypatch: py
 def test_numbers_are_read_without_the_maps() -> None:
     links = [into(1, 2, 0, 0, 1, 25), Link(2, 7, 19, (0.0,) * 6), Link(2, 2**40, 20, (0.0,) * 6)]
     kept = [(2, encode_links(links)), (5, b""), (6, encode_links([inverse(links[0])]) + b"torn"), (7, b"short")]
-    asked, found, inliers = found_numbers(kept, 20)
-    assert (asked.tolist(), found.tolist(), inliers.tolist()) == ([2, 2, 6], [1, 2**40, 2], [25, 20, 25])
+    requested, found, inliers = found_numbers(kept, 20)
+    assert (requested.tolist(), found.tolist(), inliers.tolist()) == ([2, 2, 6], [1, 2**40, 2], [25, 20, 25])
     assert [values.tolist() for values in found_numbers([], 20)] == [[], [], []]
 
 

@@ -1,4 +1,4 @@
-"""Tests of retrieval.groups.registration: copies, parts and rims are told from photos taken a moment later."""
+"""Tests of retrieval.groups.registration: copies, parts and rims are distinguished from photos taken a moment later."""
 
 from pathlib import Path
 

@@ -34,8 +34,8 @@ def test_pages_are_photos_with_what_the_manifest_says(server: IiifServer, tmp_pa
     address = _book(server)
     with cairn.create(tmp_path / "c", max_side=160, words=50) as collection:
         added = collection.add(address, allow_hosts=HOSTS, workers=1)
-        (told,) = added.manifests
-        assert (added.added, told["fetched"], told["reason"]) == (3, 3, "")
+        (reported,) = added.manifests
+        assert (added.added, reported["fetched"], reported["reason"]) == (3, 3, "")
         names = sorted(photo.name for photo in collection)
         assert [name.rpartition("/")[2] for name in names] == ["0001-f._1r.jpg", "0002-f._1v.jpg", "0003-f._2r.jpg"]
         photo = collection.photos(where={"words": "brant 1v"})[0]
@@ -70,8 +70,8 @@ def test_pages_are_photos_with_what_the_manifest_says(server: IiifServer, tmp_pa
             metadata=[{"label": {"en": ["Author"]}, "value": {"none": ["Brant, S."]}}],
         )
         server.add_json("/m", changed)
-        (told,) = collection.add(address, allow_hosts=HOSTS, workers=1).manifests
-        assert told["withdrawn"] == [names[2]] and len(collection) == 3
+        (reported,) = collection.add(address, allow_hosts=HOSTS, workers=1).manifests
+        assert reported["withdrawn"] == [names[2]] and len(collection) == 3
         photo = collection.photos(where={"words": "1v"})[0]
         assert photo.title == "My own title" and photo.others["Author"] == ("Brant, S.",)
 
@@ -82,13 +82,24 @@ def test_pages_go_into_the_folder_that_is_named_and_lists_are_read(
     address = _book(server)
     books, pages = tmp_path / "books.txt", tmp_path / "pages"
     books.write_text(f"# my books\n\n{address}\n")
-    told = ["--manifests", books, "--iiif-folder", pages, "--allow-host", "127.0.0.1", "--max-side", 160, "--words", 50]
-    ran = cairn("index", tmp_path / "c", *told, "--json")
+    reported = [
+        "--manifests",
+        books,
+        "--iiif-folder",
+        pages,
+        "--allow-host",
+        "127.0.0.1",
+        "--max-side",
+        160,
+        "--words",
+        50,
+    ]
+    ran = cairn("index", tmp_path / "c", *reported, "--json")
     assert ran.code == 0 and ran.json["added"] == 3 and ran.json["manifests"][0]["pages"] == 3
     assert len(list(pages.rglob("*.jpg"))) == 3 and not (tmp_path / "c" / "uploads").exists()
     server.files.clear()
-    assert cairn("index", tmp_path / "c", *told[:6], "--strict").code == 1
-    ran = cairn("index", tmp_path / "c", *told[:6])
+    assert cairn("index", tmp_path / "c", *reported[:6], "--strict").code == 1
+    ran = cairn("index", tmp_path / "c", *reported[:6])
     assert ran.code == 0 and "the manifest was withdrawn, its pages stay" in ran.out
 
 
@@ -146,16 +157,16 @@ def test_what_a_library_gives_after_signing_in_is_told_and_a_token_is_sent_to_it
 
     server.reply = guarded  # type: ignore[method-assign]
     with cairn.create(tmp_path / "c", max_side=160, words=50) as collection:
-        (told,) = collection.add(address, allow_hosts=(*HOSTS, "localhost"), workers=1).manifests
-        assert told["fetched"] == 1 and [one["page"] for one in told["failed"]] == ["f. 1r", "f. 1v"]
-        for one, status in zip(told["failed"], (401, 403), strict=True):
+        (reported,) = collection.add(address, allow_hosts=(*HOSTS, "localhost"), workers=1).manifests
+        assert reported["fetched"] == 1 and [one["page"] for one in reported["failed"]] == ["f. 1r", "f. 1v"]
+        for one, status in zip(reported["failed"], (401, 403), strict=True):
             assert f"(status {status}): its library has people sign in" in one["reason"]
             assert one["reason"].endswith("CAIRN_IIIF_TOKENS=127.0.0.1=TOKEN")
         assert {token for _, token in sent} == {None}
         sent.clear()
         monkeypatch.setenv("CAIRN_IIIF_TOKENS", "127.0.0.1=s3cret")
-        (told,) = collection.add(address, allow_hosts=(*HOSTS, "localhost"), workers=1).manifests
-        assert told["fetched"] == 2 and {*sent} <= {("127.0.0.1", "Bearer s3cret"), ("localhost", None)}
+        (reported,) = collection.add(address, allow_hosts=(*HOSTS, "localhost"), workers=1).manifests
+        assert reported["fetched"] == 2 and {*sent} <= {("127.0.0.1", "Bearer s3cret"), ("localhost", None)}
         monkeypatch.setenv("CAIRN_IIIF_TOKENS", "s3cret")
         with pytest.raises(cairn.CairnError, match="HOST=TOKEN"):
             collection.add(address, allow_hosts=HOSTS)

@@ -61,22 +61,22 @@ def test_the_newest_change_of_each_manifest_counts(server: IiifServer) -> None:
     ]
     stream = ChangeStream()
     assert _read(server, _stream(server, *pages), stream) == (["/new", "/d", "/a"], ["/c", "/moved", "/b"], [])
-    assert server.asked == ["/all", "/page/2", "/page/1", "/page/0"]
+    assert server.requested == ["/all", "/page/2", "/page/1", "/page/0"]
     assert stream.until is not None and stream.until.isoformat() == "2024-01-07T00:00:00+00:00"
 
     # Later: what is older than the last run is not looked at, and what is left stays.
     (stream,) = streams_from(streams_text({"s": stream})).values()
     pages += [[_change(server, "Delete", "/d", 8), _change(server, "Update", "/a", 9)]]
-    server.asked.clear()
+    server.requested.clear()
     assert _read(server, _stream(server, *pages), stream) == (["/a", "/new"], ["/d"], [])
-    assert server.asked == ["/all", "/page/3", "/page/2"]
+    assert server.requested == ["/all", "/page/3", "/page/2"]
 
 
 def test_before_a_refresh_deletions_alone_count(server: IiifServer) -> None:
     refresh = {"type": "Refresh", "startTime": "2024-01-03T00:00:00Z"}
     old = [_change(server, "Update", "/a", 1), _change(server, "Delete", "/b", 2)]
     address = _stream(server, old, [refresh, _change(server, "Update", "/c", 4)])
-    assert _read(server, address, ChangeStream())[:2] == (["/c"], []) and "/page/0" not in server.asked
+    assert _read(server, address, ChangeStream())[:2] == (["/c"], []) and "/page/0" not in server.requested
     known = streams_from('{"s": {"until": "2023-01-01T00:00:00Z", "left": []}}')["s"]
     assert _read(server, address, known)[:2] == (["/c"], ["/b"])
 
@@ -118,7 +118,7 @@ def test_hostile_streams_end(server: IiifServer, monkeypatch: pytest.MonkeyPatch
             reply.content = (page % (server.address, int(path[6:]) + 1)).encode()
         return reply
 
-    server.asked.clear()
+    server.requested.clear()
     server.reply = endless  # type: ignore[method-assign]
     monkeypatch.setattr(changes, "MOST_CHANGE_PAGES", 5)
     _, _, notes = _read(server, address, ChangeStream())
@@ -145,23 +145,23 @@ def test_a_collection_follows_a_stream(server: IiifServer, tmp_path: Path) -> No
         assert (added.added, [one["fetched"] for one in added.manifests]) == (2, [1, 0, 1])
         assert "status 403" in added.manifests[1]["reason"]
 
-        # The next run asks for what is left, and for what has changed; what is gone is told, and can be found.
+        # The next run asks for what is left, and for what has changed; what is gone is reported, and can be found.
         server.files["/b"] = held
         address = _stream(server, created, [_change(server, "Delete", "/c", 2), _change(server, "Update", "/a", 3)])
         server.add_json("/a", server.manifest("/a", {"a": "another"}), ETag='"2"')
-        server.asked.clear()
+        server.requested.clear()
         added = collection.add(address, allow_hosts=HOSTS, workers=1)
-        told = {one["manifest"].removeprefix(server.address): one for one in added.manifests}
-        assert told["/c"]["reason"] == "its library has withdrawn it, its pages stay"
-        assert (told["/b"]["fetched"], told["/a"]["unchanged"], len(collection)) == (1, 1, 3)
+        reported = {one["manifest"].removeprefix(server.address): one for one in added.manifests}
+        assert reported["/c"]["reason"] == "its library has withdrawn it, its pages stay"
+        assert (reported["/b"]["fetched"], reported["/a"]["unchanged"], len(collection)) == (1, 1, 3)
         assert server.count("/c") == 0
         assert [photo.others["Page"] for photo in collection.photos(where={"words": "another"})] == [("another",)]
 
         revision = collection.opened.catalogue.revision()
-        server.asked.clear()
+        server.requested.clear()
         added = collection.add(address, allow_hosts=HOSTS, workers=1)
         assert (added.unchanged, [one["unchanged"] for one in added.manifests]) == (3, [1])
-        assert server.asked == ["/all", "/page/1", "/a"] and collection.opened.catalogue.revision() == revision
+        assert server.requested == ["/all", "/page/1", "/a"] and collection.opened.catalogue.revision() == revision
         # A manifest that has moved takes its pages along.
         move = _change(server, "Move", "/a", 4, target={"id": f"{server.address}/z", "type": "Manifest"})
         address = _stream(server, created, [move])
@@ -174,4 +174,4 @@ def test_a_collection_follows_a_stream(server: IiifServer, tmp_path: Path) -> No
 
         server.add_json("/page/1", {"type": "OrderedCollectionPage", "orderedItems": []})
         (note,) = collection.add(address, allow_hosts=HOSTS, workers=1).notes
-        assert note == f"{address} tells of nothing to fetch since 2024-01-04 00:00:00 UTC."
+        assert note == f"{address} lists nothing to fetch since 2024-01-04 00:00:00 UTC."

@@ -45,9 +45,9 @@ def test_pages_come_at_the_size_that_is_needed_and_are_not_asked_for_again(serve
         with Image.open(file) as picture:
             assert picture.size == (40, 50)
     assert server.count("/full/40,/") == 3
-    server.asked.clear()
+    server.requested.clear()
     (second,) = _fetch(tmp_path, address)
-    assert (second.fetched, second.unchanged) == (0, 3) and server.asked == ["/book/manifest.json"]
+    assert (second.fetched, second.unchanged) == (0, 3) and server.requested == ["/book/manifest.json"]
 
     # One page is new, one has another picture, one is withdrawn.
     server.pictures |= {"new": Image.new("RGB", (80, 100)), "other": Image.new("RGB", (80, 100))}
@@ -55,14 +55,14 @@ def test_pages_come_at_the_size_that_is_needed_and_are_not_asked_for_again(serve
     server.add_json(
         "/book/manifest.json", manifest | {"items": [server.canvas("new", "cover"), manifest["items"][0], other]}
     )
-    server.asked.clear()
+    server.requested.clear()
     (third,) = _fetch(tmp_path, address)
     assert (third.pages, third.fetched, third.unchanged) == (3, 2, 1)
     assert [one.name for one in third.withdrawn] == ["0003-f._2r.jpg"]
     assert _files(tmp_path) == ["0001-cover.jpg", "0001-f._0r.jpg", "0002-f._1r.jpg", "0003-f._2r.jpg"]
     assert server.count("/image/p") == 0
 
-    server.asked.clear()
+    server.requested.clear()
     (larger,) = _fetch(tmp_path, address, side=80)  # for a collection that reads photos larger
     assert larger.fetched == 3 and server.count("/full/64,/") == 3
     del server.files["/book/manifest.json"]
@@ -176,8 +176,8 @@ def test_a_folder_that_came_along_is_not_trusted(server: IiifServer, tmp_path: P
     (found.folder / state["pages"][third]["file"]).symlink_to(outside)
     (again,) = _fetch(top, address)
     assert again.fetched == 3 and outside.read_bytes() == b"mine"
-    told = manifest_in(found.folder)
-    assert told is not None and sorted(told[2]) == ["0001-f._0r.jpg", "0002-f._1r.jpg", "0003-f._2r.jpg"]
+    reported = manifest_in(found.folder)
+    assert reported is not None and sorted(reported[2]) == ["0001-f._0r.jpg", "0002-f._1r.jpg", "0003-f._2r.jpg"]
     for content in ("[]", "{", '{"format": 1, "pages": 5, "address": 7}', "[" * 100_000):
         (found.folder / ".iiif.json").write_text(content)
         assert _fetch(top, address)[0].pages == 3

@@ -85,7 +85,7 @@ def test_addresses_that_are_not_public_are_not_asked(server: IiifServer, host: s
     port = server.address.rpartition(":")[2]
     with _fetcher(allowed_hosts=("example.org",), attempts=1) as fetcher, pytest.raises(FetchError, match=r"."):
         fetcher.fetch(f"http://{host}:{port}/", 100)
-    assert not server.asked
+    assert not server.requested
 
 
 def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_slow_answer_is_cut(server: IiifServer) -> None:
     server.files["/slow"] = Reply(b"x", headers={"Content-Length": "100"})
     with _fetcher(seconds=0.2) as fetcher, pytest.raises(FetchError, match="took more than"):
         fetcher.fetch(f"{server.address}/slow", 100)
-    assert len(server.asked) <= 1  # it is not asked again
+    assert len(server.requested) <= 1  # it is not asked again
 
 
 def test_a_busy_host_is_left_alone_for_as_long_as_it_asks_for(
@@ -179,7 +179,7 @@ def test_a_host_that_fails_again_and_again_is_asked_no_more(server: IiifServer) 
         for path in ("a", "b", "a", "a", "a", "b"):
             with suppress(FetchError):
                 fetcher.fetch(f"{server.address}/{path}", 100)
-        assert server.asked == ["/a", "/b", "/a", "/a", "/a"]
+        assert server.requested == ["/a", "/b", "/a", "/a", "/a"]
         with pytest.raises(FetchError, match="failed 3 times in a row"):
             fetcher.fetch(f"{server.address}/b", 100)
 
@@ -223,7 +223,7 @@ def test_one_host_is_asked_for_two_things_at_a_time(server: IiifServer) -> None:
             one.start()
         for one in threads:
             one.join()
-    assert server.most_at_once == 2 and len(server.asked) == 6
+    assert server.most_at_once == 2 and len(server.requested) == 6
     (agent,) = server.agents
     assert agent is not None and agent.startswith("Cairn/")
 
@@ -241,7 +241,7 @@ def test_a_fetcher_that_is_closed_ends_what_others_wait_for(server: IiifServer) 
 
     thread = threading.Thread(target=fetch)
     thread.start()
-    while not server.asked:
+    while not server.requested:
         time.sleep(0.005)
     fetcher.close()
     thread.join()

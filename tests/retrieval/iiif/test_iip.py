@@ -32,10 +32,10 @@ def test_pages_come_at_the_size_that_is_needed_whatever_the_server_gives_at_once
 ) -> None:
     address = iip.book(["whole"])
     iip.asked()
-    (told,) = _fetch(tmp_path, address, side=side)
-    asked = iip.asked()
-    assert (told.fetched, told.failed) == (1, []) and {line.split()[1] for line in asked} == {"200"}
-    assert len([line for line in asked if ".jpg" in line]) == requests
+    (reported,) = _fetch(tmp_path, address, side=side)
+    requested = iip.asked()
+    assert (reported.fetched, reported.failed) == (1, []) and {line.split()[1] for line in requested} == {"200"}
+    assert len([line for line in requested if ".jpg" in line]) == requests
     with Image.open(next(tmp_path.rglob("0*"))) as found:
         assert found.size == size
         differences = np.abs(
@@ -52,10 +52,10 @@ def test_connections_that_are_cut_are_asked_for_again_and_what_is_left_comes_wit
     address, attempts = iip.book(["whole", "none", "turned"]), FetchPolicy().attempts
     iip.asked()
     iip.cuts[:] = [0, 300, 1500, 3000]  # before the header, in the middle: nginx ends all but the first as if whole
-    (told,) = _fetch(tmp_path, address, side=210)
+    (reported,) = _fetch(tmp_path, address, side=210)
     statuses = [line.split()[1] for line in iip.asked()]
     assert statuses.count("502") == 1 and not iip.cuts
-    assert [one["page"] for one in told.failed] == ["none"] and "status 404" in told.failed[0]["reason"]
+    assert [one["page"] for one in reported.failed] == ["none"] and "status 404" in reported.failed[0]["reason"]
     assert _files(tmp_path) == ["0001-whole.jpg", "0003-turned.jpg"]
     for file in tmp_path.rglob("0*"):
         with Image.open(file) as found:

@@ -106,15 +106,15 @@ def test_what_is_large_enough_at_once_is_not_asked_for_in_tiles() -> None:
 def _download(server: IiifServer, folder: Path, info: dict[str, Any], side: int) -> ManifestDownload:
     server.add_json("/image/p/info.json", info)
     server.add_json("/m", server.manifest("/m", {"p": "1r"}))
-    (told,) = _fetch(folder, f"{server.address}/m", side=side)
-    return told
+    (reported,) = _fetch(folder, f"{server.address}/m", side=side)
+    return reported
 
 
 def test_a_page_in_tiles_is_a_picture_in_colours_of_srgb(server: IiifServer, tmp_path: Path) -> None:
     picture = _picture(300, 200)
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    told = _download(server, tmp_path, _prepare(server, picture, 3, (128, 128), (1, 2), icc_profile=profile), 140)
-    assert (told.fetched, told.failed) == (1, [])
+    reported = _download(server, tmp_path, _prepare(server, picture, 3, (128, 128), (1, 2), icc_profile=profile), 140)
+    assert (reported.fetched, reported.failed) == (1, [])
     with Image.open(next(tmp_path.rglob("*.jpg"))) as found:
         assert (found.format, found.size, found.info.get("icc_profile")) == ("JPEG", (150, 100), None)
         apart = np.abs(np.asarray(found).astype(int) - np.asarray(picture.reduce(2)))

@@ -70,17 +70,17 @@ def test_what_a_host_forbids_is_told_and_not_asked(server: IiifServer, tmp_path:
     server.files["/robots.txt"] = Reply(b"User-agent: *\nDisallow: /image/p1/\n")
     server.pictures |= {f"p{number}": Image.new("RGB", (80, 100)) for number in range(3)}
     address = server.add_json("/m", server.manifest("/m", {"p0": "1r", "p1": "1v", "p2": "2r"}))
-    (told,) = _fetch(tmp_path, address)
+    (reported,) = _fetch(tmp_path, address)
     reason = (
         "the robots.txt of 127.0.0.1 forbids programs to fetch /image/p1/info.json: if you have the "
         "library's permission, ignore_robots 127.0.0.1 fetches it anyway"
     )
-    assert (told.fetched, told.failed) == (2, [{"page": "1v", "reason": reason}])
+    assert (reported.fetched, reported.failed) == (2, [{"page": "1v", "reason": reason}])
     assert server.count("/image/p1") == 0 and server.robots == 1
     server.files["/robots.txt"] = Reply(b"User-agent: cairn\nDisallow: /m\n")
-    server.asked.clear()
-    (told,) = _fetch(tmp_path, address)
-    assert "forbids programs to fetch /m:" in told.reason and not server.asked
+    server.requested.clear()
+    (reported,) = _fetch(tmp_path, address)
+    assert "forbids programs to fetch /m:" in reported.reason and not server.requested
 
 
 def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
@@ -89,11 +89,11 @@ def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
     server.files["/robots.txt"] = Reply(b"User-agent: *\nDisallow: /image/\n")
     server.pictures["p0"] = Image.new("RGB", (80, 100))
     address = server.add_json("/m", server.manifest("/m", {"p0": "1r"}))
-    told = ["index", tmp_path / "c", address, "--allow-host", "127.0.0.1", "--ignore-robots", "example.org"]
-    ran = cairn(*told)
+    reported = ["index", tmp_path / "c", address, "--allow-host", "127.0.0.1", "--ignore-robots", "example.org"]
+    ran = cairn(*reported)
     assert server.count("/image") == 0 and server.robots == 1
     assert "if you have the library's permission, --ignore-robots 127.0.0.1 fetches it anyway" in ran.out + ran.err
-    cairn(*told, "--ignore-robots", "127.0.0.1")
+    cairn(*reported, "--ignore-robots", "127.0.0.1")
     assert server.count("/image") == 2 and server.robots == 1
 
 
@@ -102,7 +102,7 @@ def test_redirects_keep_to_the_rules_too(server: IiifServer) -> None:
     server.files["/a"] = Reply(status=302, headers={"Location": "/b"})
     with _fetcher() as fetcher, pytest.raises(RefusedError, match="forbids programs to fetch /b:"):
         fetcher.fetch(f"{server.address}/a", 100)
-    assert server.asked == ["/a"]
+    assert server.requested == ["/a"]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_host_without_rules_is_asked_and_one_that_does_not_tell_them_is_not(
 def test_requests_are_as_far_apart_as_a_host_asks(server: IiifServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.files["/robots.txt"] = Reply(b"User-agent: *\nCrawl-delay: 2.5\nDisallow:")
     server.first["/a"] = [Reply(b"here"), Reply(status=429, headers={"Retry-After": "7"})]
-    clock, asked = [1000.0], []
+    clock, wanted = [1000.0], []
     monkeypatch.setattr(fetching, "monotonic", lambda: clock[0])
 
     def sleep(seconds: float) -> None:
@@ -148,8 +148,8 @@ def test_requests_are_as_far_apart_as_a_host_asks(server: IiifServer, monkeypatc
 
     with _fetcher(sleep=sleep) as fetcher:
         request = fetcher._request
-        monkeypatch.setattr(fetcher, "_request", lambda *given: (asked.append(clock[0]), request(*given))[1])
+        monkeypatch.setattr(fetcher, "_request", lambda *given: (wanted.append(clock[0]), request(*given))[1])
         for path in "aabc":
             with suppress(GoneError):
                 fetcher.fetch(f"{server.address}/{path}", 100)
-    assert [later - first for first, later in pairwise(asked)] == [0, 2.5, 7, 2.5, 2.5]
+    assert [later - first for first, later in pairwise(wanted)] == [0, 2.5, 7, 2.5, 2.5]

@@ -460,19 +460,19 @@ def test_segments_of_another_vocabulary_are_refused(whole: Path, indexed: Indexe
 
 
 def test_progress_is_told_to_the_end(photos: Path, tmp_path: Path) -> None:
-    told: dict[str, list[tuple[int, int]]] = {}
+    reported: dict[str, list[tuple[int, int]]] = {}
 
     def tell(step: str, done: int, of: int) -> None:
-        told.setdefault(step, []).append((done, of))
+        reported.setdefault(step, []).append((done, of))
 
     report = index(tmp_path / "c.cairn", photos, progress=tell)
-    assert list(told) == ["look", "extract", "vocabulary", "index"]
-    for step, steps in told.items():
+    assert list(reported) == ["look", "extract", "vocabulary", "index"]
+    for step, steps in reported.items():
         done = [count for count, _ in steps]
         assert done == sorted(done), step
         assert steps[-1][0] == steps[-1][1], step
         assert len({of for _, of in steps}) == 1, step
-    assert told["index"][-1] == told["extract"][-1] == (11, 11)
+    assert reported["index"][-1] == reported["extract"][-1] == (11, 11)
     assert sum(report.seconds.values()) - report.seconds["total"] <= report.seconds["total"] + 1e-6
     assert all(value >= 0 for value in report.seconds.values())
 

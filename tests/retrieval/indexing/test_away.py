@@ -54,8 +54,8 @@ def test_a_drive_that_is_away_is_said_in_a_sentence_and_no_photo_is_taken_out(
 def test_photos_of_a_folder_that_is_gone_for_good_are_taken_out_when_it_is_named(cairn: Cairn, place: Path) -> None:
     (place / "drive" / "photos").rename(place / "kept")
     cairn("index", place / "a.cairn", place / "drive")
-    told = cairn("remove", place / "a.cairn", "--missing", "--gone", place / "drive", "--json").json
-    assert (told["removed"], told["images"]) == (["coffee.png", "deep/coffee.jpeg"], 1)
+    reported = cairn("remove", place / "a.cairn", "--missing", "--gone", place / "drive", "--json").json
+    assert (reported["removed"], reported["images"]) == (["coffee.png", "deep/coffee.jpeg"], 1)
 
 
 def test_a_deleted_photo_and_a_deleted_folder_below_are_taken_out_as_ever(cairn: Cairn, place: Path) -> None:

@@ -75,7 +75,7 @@ def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(b"\xff\xd8\xff\xff\xd9")
         steps: list[tuple[str, int, int]] = []
-        report = compact(collection, progress=lambda *told: steps.append(told))
+        report = compact(collection, progress=lambda *reported: steps.append(reported))
         (row,) = collection.catalogue.read(segments_in)
         (segment,) = collection.segments
         assert report.segments == (4, 1) and report.removed == 2 and report.thumbnails == 2

@@ -62,8 +62,8 @@ def test_it_outlives_its_segment_and_its_catalogue(aged: Album, cairn: Callable[
     (aged.place / FILE).unlink()
     repair_collection(aged.place)
     assert dates(aged) == before
-    told = cairn("info", aged.place, "--json").json["date_added"]
-    assert (told["first"], told["last"]) == (LONG_AGO, before["d.jpg"])
+    reported = cairn("info", aged.place, "--json").json["date_added"]
+    assert (reported["first"], reported["last"]) == (LONG_AGO, before["d.jpg"])
     assert cairn("metadata", aged.place, "--photo", "a.jpg", "--json").json["date_added"] == LONG_AGO
 
 

@@ -103,8 +103,8 @@ def _changed(path: Path, change: Callable[[], object]) -> None:
 
 
 def _known(cairn: Callable[..., Any], tmp_path: Path) -> dict[str, Any]:
-    told: dict[str, Any] = cairn("metadata", tmp_path / "c.cairn", "--photo", "coffee_001", "--json").json
-    return told
+    reported: dict[str, Any] = cairn("metadata", tmp_path / "c.cairn", "--photo", "coffee_001", "--json").json
+    return reported
 
 
 def test_metadata_that_was_edited_in_place_with_the_time_kept_is_noticed(

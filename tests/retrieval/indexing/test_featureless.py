@@ -1,4 +1,4 @@
-"""Photos in which nothing is found are told: they can never be found."""
+"""Photos in which nothing is found are reported: they can never be found."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +23,8 @@ def test_photos_that_can_never_be_found_are_counted_and_listed(cairn: Cairn, tmp
     assert "4 added" in said.out and "3 photos can never be found: blank, blurred or too small" in said.out
     assert "never be found" not in cairn("index", collection, folder).out
     assert cairn("info", collection, "--json").json["featureless"] == sorted(shown)
-    told = cairn("info", collection).out
-    assert all(name in told for name in ("3 photos can never be found", *shown)) and "sharp.png" not in told
+    reported = cairn("info", collection).out
+    assert all(name in reported for name in ("3 photos can never be found", *shown)) and "sharp.png" not in reported
     cairn("remove", collection, "blank.png", "tiny.png")
     with public.open(collection) as opened:
         assert opened.info().featureless == ["blurred.png"]

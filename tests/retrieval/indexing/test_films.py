@@ -49,10 +49,10 @@ def pages(collection: Path) -> dict[str, int | None]:
 
 def test_films_are_photos_where_they_are_asked_for(tmp_path: Path, folder: Path, cairn: Cairn) -> None:
     collection = tmp_path / "a.cairn"
-    told = cairn("index", collection, folder, *OPTIONS)
-    assert "1 added" in told.out and "Films that were skipped: 1 (--films adds them)." in told.out
-    told = cairn("index", collection, folder, "--films", "--json").json
-    assert (told["added"], told["unchanged"], told["failed"], told["passed_over"]) == (4, 1, [], {})
+    reported = cairn("index", collection, folder, *OPTIONS)
+    assert "1 added" in reported.out and "Films that were skipped: 1 (--films adds them)." in reported.out
+    reported = cairn("index", collection, folder, "--films", "--json").json
+    assert (reported["added"], reported["unchanged"], reported["failed"], reported["passed_over"]) == (4, 1, [], {})
     names = list(pages(collection))
     assert names[0] == "film.mp4" and names[-1] == "single.png" and len(names) == 5
     for place, shown in [*enumerate(PAGES)][::2]:
@@ -63,15 +63,15 @@ def test_films_are_photos_where_they_are_asked_for(tmp_path: Path, folder: Path,
         assert frame // LENGTH == place
         if place:
             assert first["page"] == 1000 * frame // FPS and first["title"] == "film.mp4 at 00:00:0" + names[place][-5]
-    for asked in (names[2], f"{folder}/film.mp4#00h00m00s"):
-        assert cairn("query", collection, asked, "--json").json["results"][0]["name"] in names[:3:2]
+    for requested in (names[2], f"{folder}/film.mp4#00h00m00s"):
+        assert cairn("query", collection, requested, "--json").json["results"][0]["name"] in names[:3:2]
     # It is remembered, and nothing is added again.
-    told = cairn("index", collection, folder, "--json").json
-    assert (told["added"], told["unchanged"], told["reread"]) == (0, 5, 0)
-    told = cairn("index", collection, folder, "--again", "--json").json
-    assert (told["added"], told["unchanged"], told["vanished"]) == (0, 5, [])
-    told = cairn("index", collection, folder, "--no-films", "--json").json
-    assert (told["added"], told["vanished"], told["passed_over"]) == (0, [], {".mp4": 1})
+    reported = cairn("index", collection, folder, "--json").json
+    assert (reported["added"], reported["unchanged"], reported["reread"]) == (0, 5, 0)
+    reported = cairn("index", collection, folder, "--again", "--json").json
+    assert (reported["added"], reported["unchanged"], reported["vanished"]) == (0, 5, [])
+    reported = cairn("index", collection, folder, "--no-films", "--json").json
+    assert (reported["added"], reported["vanished"], reported["passed_over"]) == (0, [], {".mp4": 1})
     assert list(pages(collection)) == names
 
 
@@ -80,8 +80,8 @@ def test_frames_at_an_interval_are_added_to_those_there(tmp_path: Path, folder: 
     assert "seconds apart" in cairn("index", collection, folder, "--frame-every", 0.01).refused()
     cairn("index", collection, folder, *OPTIONS, "--frame-every", 1, "--max-pages", 2)
     assert pages(collection) == {"film.mp4": None, "film.mp4#00h00m01s000": 1000, "single.png": None}
-    told = cairn("index", collection, folder, "--json").json  # the frames that were left
-    assert (told["added"], told["pages_left"]) == (1, 0)
+    reported = cairn("index", collection, folder, "--json").json  # the frames that were left
+    assert (reported["added"], reported["pages_left"]) == (1, 0)
     by_time = pages(collection)
     assert by_time["film.mp4#00h00m02s000"] == 2000
     cairn("index", collection, folder, "--frame-every", 0)
@@ -95,13 +95,13 @@ def test_frames_move_change_and_go_with_their_film(tmp_path: Path, folder: Path,
     cairn("index", collection, folder, *OPTIONS, "--films")
     before = pages(collection)
     (folder / "film.mp4").rename(folder / "other.mp4")
-    told = cairn("index", collection, folder, "--json").json
-    assert (told["added"], len(told["moved"]), told["vanished"]) == (0, 4, [])
+    reported = cairn("index", collection, folder, "--json").json
+    assert (reported["added"], len(reported["moved"]), reported["vanished"]) == (0, 4, [])
     assert [*pages(collection).values()] == [*before.values()]
     film_of(folder / "other.mp4", PAGES[:2])
     os.utime(folder / "other.mp4", (1e9, 1e9))
-    told = cairn("index", collection, folder, "--json").json
-    assert told["added"] == 2 and len(told["vanished"]) == 2
+    reported = cairn("index", collection, folder, "--json").json
+    assert reported["added"] == 2 and len(reported["vanished"]) == 2
     assert len(cairn("remove", collection, "--missing", "--json").json["removed"]) == 2
     (folder / "other.mp4").unlink()
     assert len(cairn("index", collection, folder, "--json").json["vanished"]) == 2
@@ -127,16 +127,16 @@ def test_a_damaged_film_is_told_and_the_others_are_taken(tmp_path: Path, folder:
     (folder / "cut.mp4").write_bytes(whole[: len(whole) // 2])
     frames = film_of(tmp_path / "whole.avi").read_bytes()
     (folder / "short.avi").write_bytes(frames[: len(frames) // 2])
-    told = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--films", "--json").json
-    assert [(Path(one["path"]).name, one["reason"]) for one in told["failed"]] == [
+    reported = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--films", "--json").json
+    assert [(Path(one["path"]).name, one["reason"]) for one in reported["failed"]] == [
         ("cut.mp4", "the film is damaged, or in a format that cannot be read")
     ]
-    assert [Path(one["path"]).name for one in told["remarks"]] == ["short.avi"]
-    assert "% of the film are missing" in told["remarks"][0]["reason"]
+    assert [Path(one["path"]).name for one in reported["remarks"]] == ["short.avi"]
+    assert "% of the film are missing" in reported["remarks"][0]["reason"]
     assert {"film.mp4", "short.avi"} <= set(pages(tmp_path / "a.cairn"))
     shutil.copy(folder / "film.mp4", folder / "cut.mp4")
-    told = cairn("index", tmp_path / "a.cairn", folder, "--json").json
-    assert told["failed"] == [] and told["added"] == 4
+    reported = cairn("index", tmp_path / "a.cairn", folder, "--json").json
+    assert reported["failed"] == [] and reported["added"] == 4
 
 
 @pytest.mark.slow
@@ -150,8 +150,8 @@ def test_a_film_is_given_out_in_parts_to_those_who_may_have_originals(
         numbers = {one.name: one.number for one in opened.photos()}
     frame, single = next(number for name, number in numbers.items() if "#" in name), numbers["single.png"]
     with serving(collection, tmp_path / "cache") as address, httpx.Client(base_url=address, timeout=60) as client:
-        told = client.get(f"/api/photos/{frame}").json()
-        assert told["film"] > 0 and told["title"].startswith("film.mp4 at 00:00:0")
+        reported = client.get(f"/api/photos/{frame}").json()
+        assert reported["film"] > 0 and reported["title"].startswith("film.mp4 at 00:00:0")
         assert client.get(f"/api/photos/{single}").json()["film"] is None
         whole = client.get(f"/api/photos/{frame}/film")
         assert (whole.content, whole.headers["content-type"]) == (content, "video/mp4")
@@ -172,7 +172,7 @@ def test_a_film_is_given_out_in_parts_to_those_who_may_have_originals(
 
 
 def test_uploaded_films_are_kept_and_it_is_told_while_shots_are_found(tmp_path: Path, folder: Path) -> None:
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     with public.create(tmp_path / "c.cairn", words=40) as made:
         made.add(folder / "single.png", workers=1)
     with serving(tmp_path / "c.cairn", tmp_path / "cache") as base, httpx.Client(base_url=base, timeout=60) as client:
@@ -181,6 +181,6 @@ def test_uploaded_films_are_kept_and_it_is_told_while_shots_are_found(tmp_path: 
         assert kept.status_code == 201 and kept.json()["photos"][0].endswith("Trip.MP4")
     with public.open(tmp_path / "c.cairn") as collection:
         uploads = tmp_path / "c.cairn" / "uploads"
-        added = collection.add(uploads, films=True, workers=1, progress=lambda *reached: told.append(reached))
+        added = collection.add(uploads, films=True, workers=1, progress=lambda *reached: reported.append(reached))
         assert added.added == 4
-    assert [one for one in told if one[0] == "shots"] == [("shots", 0, 1), ("shots", 1, 1)]
+    assert [one for one in reported if one[0] == "shots"] == [("shots", 0, 1), ("shots", 1, 1)]

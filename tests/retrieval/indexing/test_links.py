@@ -58,19 +58,19 @@ def test_a_photo_that_was_indexed_by_a_link_moves_to_its_file(cairn: Cairn, plac
     collection = place / "a.cairn"
     cairn("index", collection, place / "links", *OPTIONS)
     assert [Path(path).parent.name for path in paths(collection)] == ["links"]
-    told = cairn("index", collection, place / "files", *OPTIONS).json
-    assert (told["added"], told["moved"]) == (1, ["a.png"])
+    reported = cairn("index", collection, place / "files", *OPTIONS).json
+    assert (reported["added"], reported["moved"]) == (1, ["a.png"])
     assert [Path(path).parent.name for path in paths(collection)] == ["files", "files"]
-    told = cairn("index", collection, place / "links", *OPTIONS).json
-    assert (told["added"], told["places"]) == (
+    reported = cairn("index", collection, place / "links", *OPTIONS).json
+    assert (reported["added"], reported["places"]) == (
         0,
         [{"path": str(place / "links" / "0.png"), "photo": str(place / "files" / "a.png")}],
     )
 
 
 def test_a_file_by_its_own_name_comes_before_a_link_in_a_folder_before_it(cairn: Cairn, place: Path) -> None:
-    told = cairn("index", place / "a.cairn", place / "links", place / "files", *OPTIONS).json
-    assert told["added"] == 2
+    reported = cairn("index", place / "a.cairn", place / "links", place / "files", *OPTIONS).json
+    assert reported["added"] == 2
     assert paths(place / "a.cairn") == [str(place / "files" / name) for name in ("a.png", "b.png")]
 
 
@@ -101,8 +101,8 @@ def test_a_file_that_a_kept_photo_leads_to_is_not_moved_to_the_bin(place: Path) 
                     number=99, path=str(place / "links" / "0.png"), name="0.png", sha256=file.sha256, width=9, height=9
                 )
             )
-        told = discard(catalogue, [file.number], place / "bin", collection)
-        assert told.moved == () and "0.png" in str(told.failed[file.number]) and real.is_file()
+        reported = discard(catalogue, [file.number], place / "bin", collection)
+        assert reported.moved == () and "0.png" in str(reported.failed[file.number]) and real.is_file()
         both = discard(catalogue, [file.number, 99], place / "bin", collection)
         assert [one.number for one in both.moved] == [file.number] and not real.exists()
         assert [row.number for row in catalogue.read(rows_of_content, str(file.sha256))] == [99]

@@ -74,8 +74,12 @@ def test_what_mets_says_is_metadata(book):
     collection, _ = book
     (row,) = (one for one in collection.photos() if one.name == "img/a.png")
     assert row.title == "Of Tulips, 12r"
-    told = {label.casefold(): tuple(values) for label, values in row.others.items()}
-    assert (told["page"], told["page order"], told["section"]) == (("12r",), ("1",), ("Book I", "Chapter 3"))
+    reported = {label.casefold(): tuple(values) for label, values in row.others.items()}
+    assert (reported["page"], reported["page order"], reported["section"]) == (
+        ("12r",),
+        ("1",),
+        ("Book I", "Chapter 3"),
+    )
 
 
 def test_other_kinds_are_refused(tmp_path):
@@ -100,13 +104,13 @@ def test_a_match_of_type_alone_asks_whether_it_is_the_same_text(book, tmp_path):
             (tmp_path / "p" / f"{name}.{ending}").write_bytes((pages / f"{name}.{ending}").read_bytes())
     with cairn.create(tmp_path / "plain.cairn", words=50) as plain:
         plain.add(tmp_path / "p")
-        told = {}
+        reported = {}
         for name in ("half", "text"):
             photo_of = tmp_path / "p" / f"{name}.png"
             match = plain.match(photo_of, f"{name}.png")
-            told[name] = match.to_dict()["is_of_text"]
+            reported[name] = match.to_dict()["is_of_text"]
             assert match.found
-        assert told == {"half": False, "text": True}
+        assert reported == {"half": False, "text": True}
         match = plain.match(tmp_path / "p" / "text.png", "text.png")
         (tmp_path / "p" / "text.png").write_bytes((tmp_path / "p" / "half.png").read_bytes())
         assert not match.is_of_text  # its file is no longer what was indexed

@@ -39,8 +39,8 @@ def test_a_photo_of_a_name_in_latin_1_is_indexed_found_moved_and_removed(cairn: 
     old = place / os.fsdecode(b"caf\xe9.png")
     old.write_bytes(encode(photo("coffee"), "PNG"))
     (place / "é.png").write_bytes(encode(photo("rocket"), "PNG"))
-    told = cairn("index", collection, folder, "--words", 20, "--json").json
-    assert (told["added"], told["failed"]) == (2, [])
+    reported = cairn("index", collection, folder, "--words", 20, "--json").json
+    assert (reported["added"], reported["failed"]) == (2, [])
     assert cairn("index", collection, folder, "--json").json["unchanged"] == 2
     with public.open(collection) as opened:
         assert [one.name for one in opened.photos()] == ["Straße/café.png", "Straße/é.png"]
@@ -54,8 +54,8 @@ def test_a_photo_of_a_name_in_latin_1_is_indexed_found_moved_and_removed(cairn: 
     (collection / "catalogue.sqlite").unlink()
     assert cairn("repair", collection).code == 0
     assert cairn("index", collection, folder, "--json").json["unchanged"] == 2
-    told = cairn("remove", collection, "Straße/thé.png", "--for-good", "--json").json
-    assert told["removed"] == ["Straße/thé.png"]
+    reported = cairn("remove", collection, "Straße/thé.png", "--for-good", "--json").json
+    assert reported["removed"] == ["Straße/thé.png"]
     again = cairn("index", collection, folder, "--json").json
     assert (again["added"], len(again["kept_out"])) == (0, 1)
     assert "Straße/thé.png" in cairn("info", collection).out

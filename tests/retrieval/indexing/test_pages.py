@@ -43,8 +43,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def collection(tmp_path: Path, folder: Path, cairn: Cairn) -> Path:
     """These, indexed."""
-    told = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--json").json
-    assert (told["added"], told["failed"], told["pages_left"], told["remarks"]) == (5, [], 0, [])
+    reported = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--json").json
+    assert (reported["added"], reported["failed"], reported["pages_left"], reported["remarks"]) == (5, [], 0, [])
     return tmp_path / "a.cairn"
 
 
@@ -57,9 +57,9 @@ def test_every_page_is_found_and_named(collection: Path, folder: Path, tmp_path:
     assert names(collection) == [*NAMES, "single.tif"]
     for number, shown in enumerate(PAGES, 1):
         photo(shown, (300, 225)).save(tmp_path / "query.png")
-        told = cairn("query", collection, tmp_path / "query.png", "--json").json["results"][0]
-        assert told["found"] and told["name"] == NAMES[number - 1]
-        assert told["path"] == str(folder / "book.tif") and told["page"] == (number if number > 1 else None)
+        reported = cairn("query", collection, tmp_path / "query.png", "--json").json["results"][0]
+        assert reported["found"] and reported["name"] == NAMES[number - 1]
+        assert reported["path"] == str(folder / "book.tif") and reported["page"] == (number if number > 1 else None)
         by_name = cairn("query", collection, NAMES[number - 1], "--json").json["results"][0]
         assert by_name["name"] == NAMES[number - 1]
         by_path = cairn("query", collection, folder / NAMES[number - 1], "--json").json["results"][0]
@@ -73,8 +73,8 @@ def test_every_page_is_found_and_named(collection: Path, folder: Path, tmp_path:
 
 
 def test_the_first_page_may_be_asked_for_by_its_number(collection: Path, folder: Path, cairn: Cairn) -> None:
-    told = cairn("query", collection, folder / "book.tif#1", "--json").json["results"][0]
-    assert told["name"] == "book.tif" and told["found"]
+    reported = cairn("query", collection, folder / "book.tif#1", "--json").json["results"][0]
+    assert reported["name"] == "book.tif" and reported["found"]
     assert "has 4 pages, and no page 9" in cairn("query", collection, folder / "book.tif#9").refused()
     assert "has 1 page, and no page 2" in cairn("query", collection, folder / "single.tif#2").refused()
 
@@ -83,32 +83,32 @@ def test_an_unchanged_book_is_not_read_again(
     collection: Path, folder: Path, cairn: Cairn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("retrieval.indexing.discovery.other_pages", lambda path: pytest.fail("it was opened"))
-    told = cairn("index", collection, folder, "--json").json
-    assert (told["added"], told["unchanged"], told["vanished"], told["moved"]) == (0, 5, [], [])
+    reported = cairn("index", collection, folder, "--json").json
+    assert (reported["added"], reported["unchanged"], reported["vanished"], reported["moved"]) == (0, 5, [], [])
 
 
 def test_a_book_whose_time_changed_is_the_same(collection: Path, folder: Path, cairn: Cairn) -> None:
     os.utime(folder / "book.tif", (1e9, 1e9))
-    told = cairn("index", collection, folder, "--json").json
-    assert (told["added"], told["unchanged"], told["vanished"]) == (0, 5, [])
+    reported = cairn("index", collection, folder, "--json").json
+    assert (reported["added"], reported["unchanged"], reported["vanished"]) == (0, 5, [])
     assert cairn("query", collection, "book.tif#2", "--json").json["results"][0]["name"] == "book.tif#2"
 
 
 def test_pages_move_with_their_file(collection: Path, folder: Path, cairn: Cairn) -> None:
     (folder / "book.tif").rename(folder / "old book.tif")
-    told = cairn("index", collection, folder, "--json").json
-    assert (told["added"], told["vanished"]) == (0, [])
-    assert sorted(told["moved"]) == [name.replace("book", "old book") for name in NAMES]
-    assert sorted(names(collection)) == sorted(["single.tif", *told["moved"]])
+    reported = cairn("index", collection, folder, "--json").json
+    assert (reported["added"], reported["vanished"]) == (0, [])
+    assert sorted(reported["moved"]) == [name.replace("book", "old book") for name in NAMES]
+    assert sorted(names(collection)) == sorted(["single.tif", *reported["moved"]])
 
 
 def test_pages_go_and_come_back_with_their_file(collection: Path, folder: Path, cairn: Cairn, tmp_path: Path) -> None:
     shutil.move(folder / "book.tif", tmp_path / "away.tif")
-    told = cairn("index", collection, folder, "--json").json
-    assert sorted(told["vanished"]) == NAMES and told["unchanged"] == 1
+    reported = cairn("index", collection, folder, "--json").json
+    assert sorted(reported["vanished"]) == NAMES and reported["unchanged"] == 1
     shutil.move(tmp_path / "away.tif", folder / "book.tif")
-    told = cairn("index", collection, folder, "--json").json
-    assert sorted(told["back"]) == NAMES and (told["added"], told["unchanged"]) == (0, 5)
+    reported = cairn("index", collection, folder, "--json").json
+    assert sorted(reported["back"]) == NAMES and (reported["added"], reported["unchanged"]) == (0, 5)
     (folder / "book.tif").unlink()
     cairn("index", collection, folder)
     assert cairn("remove", collection, "--missing", "--json").json["removed"] == NAMES
@@ -120,8 +120,8 @@ def test_pages_that_are_torn_out_are_missing_and_others_keep_what_is_known(
     (tmp_path / "table.csv").write_text("photo,title\nbook.tif#2,The cup\n")
     cairn("metadata", collection, tmp_path / "table.csv")
     write_book(folder / "book.tif", PAGES[:2])
-    told = cairn("index", collection, folder, "--json").json
-    assert (told["added"], sorted(told["vanished"])) == (2, NAMES[2:])
+    reported = cairn("index", collection, folder, "--json").json
+    assert (reported["added"], sorted(reported["vanished"])) == (2, NAMES[2:])
     assert cairn("remove", collection, "--missing", "--json").json["removed"] == NAMES[2:]
     assert names(collection) == [*NAMES[:2], "single.tif"]
     assert cairn("metadata", collection, "--photo", "book.tif#2", "--json").json["title"] == "The cup"
@@ -133,8 +133,8 @@ def test_pages_that_are_torn_out_are_missing_and_others_keep_what_is_known(
 def test_a_copy_of_a_book_is_the_same_page_by_page(collection: Path, folder: Path, cairn: Cairn) -> None:
     shutil.copy(folder / "book.tif", folder / "copy.tif")
     os.link(folder / "book.tif", folder / "link.tif")
-    told = cairn("index", collection, folder, "--json").json
-    assert (told["added"], len(told["places"])) == (4, 4)
+    reported = cairn("index", collection, folder, "--json").json
+    assert (reported["added"], len(reported["places"])) == (4, 4)
     with Collection.open(collection) as opened:
         contents = opened.catalogue.read(lambda session: _contents(session))
     assert all(contents[name] == contents[name.replace("book", "copy")] for name in NAMES)
@@ -163,9 +163,9 @@ def _damage(file: Path, page: int) -> None:
 def test_damaged_pages_are_told_one_by_one_and_the_others_kept(folder: Path, tmp_path: Path, cairn: Cairn) -> None:
     for page in (1, 3):
         _damage(folder / "book.tif", page)
-    told = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--json").json
+    reported = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--json").json
     failed = [str(folder / name) for name in ("book.tif", "book.tif#3")]
-    assert told["added"] == 3 and sorted(one["path"] for one in told["failed"]) == failed
+    assert reported["added"] == 3 and sorted(one["path"] for one in reported["failed"]) == failed
     assert names(tmp_path / "a.cairn") == ["book.tif#2", "book.tif#4", "single.tif"]
     again = cairn("index", tmp_path / "a.cairn", folder, "--json").json
     assert (again["added"], again["unchanged"], again["failed_before"]) == (0, 3, 2)
@@ -179,8 +179,8 @@ def test_one_damaged_page_is_tried_again_although_the_file_is_as_it_was(
     folder: Path, tmp_path: Path, cairn: Cairn
 ) -> None:
     _damage(folder / "book.tif", 3)
-    told = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--json").json
-    assert (told["added"], len(told["failed"])) == (4, 1)
+    reported = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--json").json
+    assert (reported["added"], len(reported["failed"])) == (4, 1)
     again = cairn("index", tmp_path / "a.cairn", folder, "--json").json
     assert (again["unchanged"], again["failed_before"]) == (4, 1)
 
@@ -208,8 +208,8 @@ def test_what_an_earlier_version_indexed_keeps_its_name_and_gets_its_other_pages
         patch.setattr("retrieval.indexing.adding._add_segment", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert cairn("index", tmp_path / "a.cairn", folder).code
     assert names(tmp_path / "a.cairn") == ["book.tif", "single.tif"]
-    told = cairn("index", tmp_path / "a.cairn", folder, "--json").json
-    assert (told["added"], told["unchanged"]) == (3, 2)
+    reported = cairn("index", tmp_path / "a.cairn", folder, "--json").json
+    assert (reported["added"], reported["unchanged"]) == (3, 2)
     assert names(tmp_path / "a.cairn") == [*NAMES, "single.tif"]
     assert cairn("metadata", tmp_path / "a.cairn", "--photo", "book.tif", "--json").json["date_added"] == before
     looked: list[Path] = []
@@ -231,8 +231,8 @@ def test_the_largest_page_stands_for_the_file(tmp_path: Path, cairn: Cairn) -> N
 
 def test_a_file_that_is_really_called_so_is_meant_before_a_page(tmp_path: Path, folder: Path, cairn: Cairn) -> None:
     shutil.copy(folder / "single.tif", folder / "book.tif#2")
-    told = cairn("index", tmp_path / "a.cairn", folder, folder / "book.tif#2", *OPTIONS, "--json").json
-    assert (told["added"], told["pages_left"]) == (5, 1)
+    reported = cairn("index", tmp_path / "a.cairn", folder, folder / "book.tif#2", *OPTIONS, "--json").json
+    assert (reported["added"], reported["pages_left"]) == (5, 1)
     with public.open(tmp_path / "a.cairn") as opened:
         real = next(one for one in opened.photos() if one.name == "book.tif#2")
         assert (real.path, real.page) == (str(folder / "book.tif#2"), None)
@@ -246,8 +246,8 @@ def test_pages_beyond_a_limit_are_passed_over_told_and_taken_later(
     folder: Path, tmp_path: Path, cairn: Cairn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def index(*limit: str | int) -> tuple[int, int, int, list[str]]:
-        told = cairn("index", tmp_path / "a.cairn", folder, *limit, "--json").json
-        return told["added"], told["pages_left"], len(told["vanished"]), names(tmp_path / "a.cairn")
+        reported = cairn("index", tmp_path / "a.cairn", folder, *limit, "--json").json
+        return reported["added"], reported["pages_left"], len(reported["vanished"]), names(tmp_path / "a.cairn")
 
     ran = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--max-pages", 2)
     assert "book.tif: 2 more pages of the file left out" in ran.out and "Pages left out: 2, beyond" in ran.out
@@ -267,8 +267,8 @@ def test_pages_beyond_a_limit_are_passed_over_told_and_taken_later(
 def test_a_removed_page_stays_out_and_the_others_stay_in(collection: Path, folder: Path, cairn: Cairn) -> None:
     cairn("remove", collection, "book.tif#3", "--for-good")
     os.utime(folder / "book.tif", (1e9, 1e9))
-    told = cairn("index", collection, folder, "--json").json
-    assert (told["added"], told["unchanged"], told["kept_out"]) == (0, 4, [str(folder / "book.tif#3")])
+    reported = cairn("index", collection, folder, "--json").json
+    assert (reported["added"], reported["unchanged"], reported["kept_out"]) == (0, 4, [str(folder / "book.tif#3")])
     assert cairn("index", collection, folder, "--again", "--json").json["added"] == 1
     assert names(collection) == [*NAMES, "single.tif"]
 
@@ -356,8 +356,8 @@ def test_tables_that_name_a_file_mean_the_photo_that_stands_for_it(
     collection: Path, tmp_path: Path, cairn: Cairn
 ) -> None:
     (tmp_path / "table.csv").write_text("photo,title\nbook,A book\nbook#3,The third page\nbook.tif#4,The fourth\n")
-    told = cairn("metadata", collection, tmp_path / "table.csv", "--json")
-    assert told.json["matched"] == 3
+    reported = cairn("metadata", collection, tmp_path / "table.csv", "--json")
+    assert reported.json["matched"] == 3
     with public.open(collection) as opened:
         titles = {one.name: one.title for one in opened.photos() if one.title}
     assert titles == {"book.tif": "A book", "book.tif#3": "The third page", "book.tif#4": "The fourth"}
@@ -368,8 +368,8 @@ def test_what_is_decided_of_a_page_is_written_beside_its_file_and_read_for_it_al
 ) -> None:
     (tmp_path / "table.csv").write_text("photo,title\nbook.tif#3,The third page\n")
     cairn("metadata", collection, tmp_path / "table.csv")
-    told = cairn("metadata", collection, "--write-sidecars", "--json").json["sidecars"]
-    assert (told["written"], told["missing"], told["failed"]) == (1, 0, [])
+    reported = cairn("metadata", collection, "--write-sidecars", "--json").json["sidecars"]
+    assert (reported["written"], reported["missing"], reported["failed"]) == (1, 0, [])
     assert (folder / "book.tif#3.xmp").is_file()
     cairn("index", tmp_path / "b.cairn", folder, *OPTIONS)
     with public.open(tmp_path / "b.cairn") as opened:

@@ -84,8 +84,8 @@ def test_a_pattern_that_is_given_to_one_is_taken_from_the_other() -> None:
 
 def test_a_collection_remembers_its_patterns(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
     collection = tmp_path / "a.cairn"
-    told = cairn("index", collection, folder, *OPTIONS, "--exclude", "raw", "--exclude", "recycle").json
-    assert (told["added"], told["folders_passed_over"]["raw"], told["passed_over"]) == (3, 1, {".odt": 1})
+    reported = cairn("index", collection, folder, *OPTIONS, "--exclude", "raw", "--exclude", "recycle").json
+    assert (reported["added"], reported["folders_passed_over"]["raw"], reported["passed_over"]) == (3, 1, {".odt": 1})
     assert cairn("index", collection, folder, *OPTIONS).json["added"] == 0
     assert cairn("index", collection, folder, *OPTIONS, "--include", "raw").json["added"] == 1
     assert "Folders that were skipped" in cairn("index", collection, folder).out
@@ -102,7 +102,7 @@ def test_a_folder_removed_for_good_stays_out_with_what_comes_later(cairn: Cairn,
     (folder / "2020" / "later.jpg").write_bytes(encode(photo("coffee", (160, 120)), "JPEG"))
     (folder / "2020b").mkdir()
     (folder / "2020b" / "other.jpg").write_bytes(encode(photo("rocket", (160, 120)), "JPEG"))
-    told = cairn("index", collection, folder, *OPTIONS).json
-    assert (told["added"], told["images"]) == (1, 4)
+    reported = cairn("index", collection, folder, *OPTIONS).json
+    assert (reported["added"], reported["images"]) == (1, 4)
     again = cairn("index", collection, folder, *OPTIONS, "--again").json
     assert (again["added"], again["images"]) == (4, 8)

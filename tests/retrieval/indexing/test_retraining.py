@@ -384,7 +384,7 @@ def test_signatures_are_given_changed_and_taken(album: Album, keep: bool) -> Non
 def test_a_run_that_gives_signatures_and_is_stopped_is_picked_up(
     filled: Album, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """Until it has taken over, nothing has signatures; a run that gives others begins anew."""
+    """Until it has taken over, nothing has signatures; a run that gives others begins again."""
     options = replace(OPTIONS, signature="64")
     before = filled.answers()
     where = retrieval.indexing.retraining if place == "publish_folder" else retrieval.indexing.retraining._Retraining

@@ -45,10 +45,10 @@ def test_what_has_moved_is_found_by_one_answer_and_is_what_it_was(cairn: Cairn, 
     os.utime(moved / "2020" / "coffee.jpg")  # it is read then
     edited = moved / "2021" / "trip" / "rocket.png"
     edited.write_bytes(encode(photo("coffee"), "PNG"))
-    told = cairn("roots", place / "a.cairn", "--moved", photos, moved, "--json").json
-    assert sorted(told["moved"]) == ["coffee.jpg", "rocket.jpg", "trip/coffee.png"]
-    assert told["left"] == ["trip/rocket.png"]
-    assert {one["folder"]: one["photos"] for one in told["roots"]} == {
+    reported = cairn("roots", place / "a.cairn", "--moved", photos, moved, "--json").json
+    assert sorted(reported["moved"]) == ["coffee.jpg", "rocket.jpg", "trip/coffee.png"]
+    assert reported["left"] == ["trip/rocket.png"]
+    assert {one["folder"]: one["photos"] for one in reported["roots"]} == {
         str(moved / "2020"): 2,
         str(moved / "2021"): 1,
         str(photos / "2021"): 1,
@@ -69,17 +69,17 @@ def test_a_place_that_another_photo_has_is_left_to_it(cairn: Cairn, place: Path)
 
 
 def test_photos_get_names_from_an_outer_folder_and_keep_them(cairn: Cairn, place: Path) -> None:
-    told = cairn("roots", place / "a.cairn", "--names-from", place / "photos", "--json").json
-    assert told["renamed"] == {
+    reported = cairn("roots", place / "a.cairn", "--names-from", place / "photos", "--json").json
+    assert reported["renamed"] == {
         "coffee.jpg": "2020/coffee.jpg",
         "trip/coffee.png": "2020/trip/coffee.png",
         "rocket.jpg": "2021/rocket.jpg",
         "trip/rocket.png": "2021/trip/rocket.png",
     }
-    assert told["roots"] == [{"folder": str(place / "photos"), "photos": 4, "there": True}]
+    assert reported["roots"] == [{"folder": str(place / "photos"), "photos": 4, "there": True}]
     assert cairn("index", place / "a.cairn", place / "photos", "--json").json["unchanged"] == 4
     with public.open(place / "a.cairn") as collection:
-        assert {one.name for one in collection.photos()} == {*told["renamed"].values()}
+        assert {one.name for one in collection.photos()} == {*reported["renamed"].values()}
         assert collection.name_from(place / "photos") == {}
         renamed = collection.name_from(place / "photos" / "2020" / "trip")
     assert renamed == {"2020/trip/coffee.png": "coffee.png"}

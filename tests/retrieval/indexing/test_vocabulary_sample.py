@@ -1,4 +1,4 @@
-"""Which photos make a vocabulary, and by how many passes: as it is made, and made anew."""
+"""Which photos make a vocabulary, and by how many passes: as it is made, and made again."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +40,7 @@ def test_distractors_have_no_part_in_the_vocabulary_where_a_folder_is_named(albu
         for name, photos in (("one", [own]), ("two", both))
     ]
     assert by_size[0] == by_size[1]
-    # A collection remembers it, so that the vocabulary that is made anew is of the same photos.
+    # A collection remembers it, so that the vocabulary that is made again is of the same photos.
     assert read_options(tmp_path / "beside.cairn" / "collection.toml") == options
     with Collection.open(tmp_path / "beside.cairn") as collection:
         retrain(collection, RetrainOptions(words=12))
@@ -70,14 +70,14 @@ def test_the_command_takes_them(cairn: Callable[..., Ran], album: Album, tmp_pat
     album.put(**{f"set__s{i}": i for i in range(6)}, **{f"noise__n{i}": i for i in range(11, 20)})
     folder, own = tmp_path / "c.cairn", album.photos / "set"
     command = ("index", folder, album.photos, "--words", 12, "--workers", 1)
-    asked = ("--vocabulary-folder", own, "--vocabulary-photos", 4, "--kmeans-passes", 3)
-    assert cairn(*command, *asked).code == 0
+    requested = ("--vocabulary-folder", own, "--vocabulary-photos", 4, "--kmeans-passes", 3)
+    assert cairn(*command, *requested).code == 0
     kept = read_options(folder / "collection.toml")
     assert (kept.sample, kept.sample_from, kept.iterations) == (4, str(own), 3)
     # What a later run asks for does not count, and that is said; the same again is not.
-    assert "options" not in cairn(*command, *asked).err
-    told = cairn(*command, "--vocabulary-photos", "all", "--kmeans-passes", 4).err
-    assert "--vocabulary-photos" in told and "--kmeans-passes" in told and "--vocabulary-folder" not in told
+    assert "options" not in cairn(*command, *requested).err
+    reported = cairn(*command, "--vocabulary-photos", "all", "--kmeans-passes", 4).err
+    assert "--vocabulary-photos" in reported and "--kmeans-passes" in reported and "--vocabulary-folder" not in reported
     assert cairn("retrain", folder, "--words", 12, "--vocabulary-photos", "all", "--workers", 1).code == 0
     with Collection.open(folder) as collection:
         assert collection.vocabulary.trained_on == "6 photos of c.cairn"

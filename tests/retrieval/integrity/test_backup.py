@@ -624,19 +624,19 @@ def test_damage_that_a_backup_cannot_mend_ends_with_1(cairn: Callable[..., Ran],
 @pytest.mark.slow
 def test_a_server_goes_on_while_a_backup_is_made_and_told(folder: Path, target: Path) -> None:
     """Also on standard error, where a program reads the progress."""
-    ready, told = os.pipe()
+    ready, reported = os.pipe()
     command = [sys.executable, "-m", "cairn", "backup", str(folder), str(target), "--json"]
     with Collection.open(folder) as collection:  # as a server has it
         done = subprocess.run(
             command,
             cwd=ROOT,
-            env=os.environ | {"CAIRN_PROGRESS": str(told)},
-            pass_fds=[told],
+            env=os.environ | {"CAIRN_PROGRESS": str(reported)},
+            pass_fds=[reported],
             capture_output=True,
             timeout=patience(120),
         )
         collection.catalogue.write(import_values, {2: {"place": ["Ghent"]}})
-    os.close(told)
+    os.close(reported)
     with os.fdopen(ready) as read:
         steps = [json.loads(line) for line in read]
     assert done.returncode == 0, done.stderr

@@ -91,11 +91,11 @@ def damaged(folder: Path) -> list[str]:
 def test_a_sound_collection_is_sound(sealed: Path, cairn: Callable[..., Ran]) -> None:
     report = cairn("check", sealed, "--json")
     assert report.code == 0
-    told = report.json
-    assert (told["ok"], told["damaged"], told["notes"]) == (True, [], [])
+    reported = report.json
+    assert (reported["ok"], reported["damaged"], reported["notes"]) == (True, [], [])
     files = files_of(sealed)
-    assert told["files"] == len(files)
-    assert told["bytes"] == sum(path.stat().st_size for path in files)
+    assert reported["files"] == len(files)
+    assert reported["bytes"] == sum(path.stat().st_size for path in files)
     assert "sound" in cairn("check", sealed).out
 
 
@@ -421,9 +421,9 @@ def test_leftovers_and_strangers_are_notes(folder: Path) -> None:
     (folder / "holiday.txt").write_text("sun")
     report = check_collection(folder)
     assert report.ok
-    told = "\n".join(report.notes)
+    reported = "\n".join(report.notes)
     for name in ("staging", "retrain", ".tmp", "000002", "000001/mine.txt", "holiday.txt"):
-        assert name in told
+        assert name in reported
 
 
 @pytest.mark.slow
@@ -561,9 +561,9 @@ def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE images SET features = 1 WHERE number = 4"))
     engine.dispose()
-    told = cairn("check", folder, "--catalogue", address, "--json")
-    assert told.code == 1
-    assert [one["file"] for one in told.json["damaged"]] == ["catalogue"]
+    reported = cairn("check", folder, "--catalogue", address, "--json")
+    assert reported.code == 1
+    assert [one["file"] for one in reported.json["damaged"]] == ["catalogue"]
 
 
 @pytest.mark.slow

@@ -294,12 +294,12 @@ def test_a_new_catalogue_knows_the_signatures_of_the_segments(folder: Path, opti
     report = repair_collection(folder)
     assert not report.damaged
     with Collection.open(folder) as collection:
-        told = [note for note in report.notes if "ignatures" in note]
+        reported = [note for note in report.notes if "ignatures" in note]
         if options == "none":
             assert collection.signature == SignatureKind("hamming", 64)
-            assert told == ["Signatures of features are taken to be hamming-64: give them anew with cairn retrain."]
+            assert reported == ["Signatures of features are taken to be hamming-64: set them again with cairn retrain."]
         else:
-            assert collection.signature == parse_signature(options) and not told
+            assert collection.signature == parse_signature(options) and not reported
 
 
 def damage_an_index(folder: Path) -> None:
@@ -423,7 +423,7 @@ def test_a_snapshot_of_another_collection_is_not_believed(folder: Path, before: 
     lose(folder / CATALOGUE, "other")
     report = repair_collection(folder)
     assert not report.damaged and any("no sound snapshot" in sentence for sentence in report.lapses)
-    assert {"file": CATALOGUE, "how": "made anew from the segments"} in report.repaired
+    assert {"file": CATALOGUE, "how": "made again from the segments"} in report.repaired
     (folder / CATALOGUE).unlink()
     assert repair_collection(folder).ok  # by the snapshot of what was made
 

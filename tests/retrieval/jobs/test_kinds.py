@@ -1,4 +1,4 @@
-"""Kinds of jobs: what pages and requests are told of them follows from the kinds themselves."""
+"""Kinds of jobs: what pages show and requests take follows from the kinds themselves."""
 
 import typing
 from pathlib import Path

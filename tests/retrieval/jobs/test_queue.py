@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are not pa
 class PretendChild:
     """Takes the place of a process: a test says what becomes of it."""
 
-    def __init__(self, command: list[str], told: Callable[[], None], parts: object = None) -> None:
+    def __init__(self, command: list[str], reported: Callable[[], None], parts: object = None) -> None:
         from retrieval.jobs.running import Reached
 
         self.command, self.reached, self.share, self.seconds_left = command, Reached(), None, None
@@ -329,17 +329,17 @@ def test_jobs_go_on_when_a_full_disk_has_room_again(
     monkeypatch.setattr("retrieval.jobs.queue.LOOK", 0.02)
     ended: list[QueuedJob] = []
     queue.after.append(ended.append)
-    asked: list[object] = []
+    requested: list[object] = []
 
     def refuse(*arguments: Any, **__: Any) -> bool:
-        asked.append(arguments)
+        requested.append(arguments)
         raise CairnError("The disk is full.")
 
     with monkeypatch.context() as full:
         full.setattr("retrieval.jobs.store.Store.queue_again", refuse)
         queue.start()
         first, second = add(queue, "a"), add(queue, "a", "check")
-        until(lambda: asked)
+        until(lambda: requested)
     until(lambda: ALIVE)
 
     with monkeypatch.context() as full:

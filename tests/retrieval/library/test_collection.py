@@ -75,8 +75,8 @@ def test_an_answer_is_what_the_command_prints(indexed: Indexed, cairn: Any) -> N
     printed = cairn("query", indexed.folder, "cat_001.jpg", "--box", *box, "--top", 4, "--json").json
     with library.open(indexed.folder) as collection:
         answer = collection.search("cat_001.jpg", box, top=4)
-        told = answer.to_dict()
-        assert {**told, "seconds": 0} == {**printed, "seconds": 0}
+        reported = answer.to_dict()
+        assert {**reported, "seconds": 0} == {**printed, "seconds": 0}
         assert {**collection.info().to_dict()} == cairn("info", indexed.folder, "--json").json
         assert pd.DataFrame(collection.search("page_001.jpg", where={"name": "no such"})).empty
         checked = cairn("check", indexed.folder, "--json").json
@@ -215,10 +215,10 @@ def test_collections_are_made_once(indexed: Indexed, tmp_path: Path) -> None:
     with library.create(indexed.folder, exist_ok=True) as collection:
         assert len(collection) == len(list(collection)) > 10
     with library.create(tmp_path / "new.cairn", words=50, max_side=200) as made:
-        told: list[str] = []
-        added = made.add(indexed.photos, workers=1, progress=lambda step, done, of: told.append(step))
+        reported: list[str] = []
+        added = made.add(indexed.photos, workers=1, progress=lambda step, done, of: reported.append(step))
         assert added.added == len(made) and not added.failed and added.words == 50 == made.info().words
-        assert {"look", "extract", "index"} <= set(told)
+        assert {"look", "extract", "index"} <= set(reported)
         assert made.add([indexed.photos], workers=1).unchanged == len(made)
 
 
@@ -266,8 +266,8 @@ def test_a_match_has_places_in_both_photos(indexed: Indexed) -> None:
         there = centres @ indexed.homography(query, view).T
         away = np.linalg.norm(there[:, :2] / there[:, 2:] - match.photo_ellipses[:, :2], axis=1)
         assert np.median(away) < 3  # pixels
-        told = match.to_dict()
-        assert len(told["matches"]) == len(match.query_ellipses) and told["query"]["name"] == f"{query}.jpg"
+        reported = match.to_dict()
+        assert len(reported["matches"]) == len(match.query_ellipses) and reported["query"]["name"] == f"{query}.jpg"
         assert not collection.match("cat_001.jpg", "page_001.jpg").found
 
 

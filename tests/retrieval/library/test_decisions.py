@@ -113,8 +113,8 @@ def test_searches_are_kept_and_asked_of_new_photos(
     new.mkdir()
     (new / "new.jpg").write_bytes((indexed.photos / TWO).read_bytes() + b"\0")
     collection.add(new)
-    (asked,) = collection.ask_searches()
-    assert (asked.asked, asked.found, asked.problem) == (1, ["new.jpg"], None)
+    (requested,) = collection.ask_searches()
+    assert (requested.asked, requested.found, requested.problem) == (1, ["new.jpg"], None)
     assert collection.photo("new.jpg").tags == ("cup",)
     assert collection.delete_search("Cups").found == 1 and collection.delete_search(kept.id).name == "Filtered"
     with pytest.raises(library.CairnError, match="No saved searches"):

@@ -1,4 +1,4 @@
-"""What a report of a failure is told of the machine: all of it, whatever is broken, and nothing that is secret."""
+"""What the report of a failure says of the machine: all of it, whatever is broken, and nothing that is secret."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from retrieval.library import environment
-from retrieval.library.environment import HIDDEN, describe_environment, told_variables
+from retrieval.library.environment import HIDDEN, describe_environment, reported_variables
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 
@@ -20,18 +20,22 @@ Cairn = Callable[..., Ran]
 def test_it_tells_what_rounds_numbers_and_where_things_are_kept() -> None:
     import numpy as np
 
-    told = describe_environment()
-    assert told.not_loaded == {}
-    assert told.versions["Python"] == ".".join(map(str, sys.version_info[:3]))
-    assert told.versions["NumPy"] == np.__version__
-    assert all(told.versions.values())
-    assert told.processor["numba"] and told.processor["numpy_baseline"]
-    kernels = [one for one in told.linear_algebra if one["kind"] in ("openblas", "mkl", "blis")]
+    reported = describe_environment()
+    assert reported.not_loaded == {}
+    assert reported.versions["Python"] == ".".join(map(str, sys.version_info[:3]))
+    assert reported.versions["NumPy"] == np.__version__
+    assert all(reported.versions.values())
+    assert reported.processor["numba"] and reported.processor["numpy_baseline"]
+    kernels = [one for one in reported.linear_algebra if one["kind"] in ("openblas", "mkl", "blis")]
     assert all(one["kernel"] and one["threads"] >= 1 and os.sep not in one["file"] for one in kernels)
-    assert told.cores["usable"] >= 1
-    assert [one["of"] for one in told.caches] == ["compiled functions", "copies from object stores", "temporary files"]
-    assert int(told.process["umask"], 8) <= 0o777
-    json.dumps(told.to_dict())
+    assert reported.cores["usable"] >= 1
+    assert [one["of"] for one in reported.caches] == [
+        "compiled functions",
+        "copies from object stores",
+        "temporary files",
+    ]
+    assert int(reported.process["umask"], 8) <= 0o777
+    json.dumps(reported.to_dict())
 
 
 def test_telling_leaves_the_umask_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +50,7 @@ def test_telling_leaves_the_umask_as_it_is(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_variables_that_change_results_are_told_and_secrets_are_not() -> None:
-    told = told_variables(
+    reported = reported_variables(
         {
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_CORETYPE": "Haswell",
@@ -66,13 +70,13 @@ def test_variables_that_change_results_are_told_and_secrets_are_not() -> None:
             "HOME": "/home/me",
         }
     )
-    assert [*told] == sorted(told)
-    assert "hunter2" not in str(told)
-    assert {name for name, value in told.items() if value == HIDDEN} == {
+    assert [*reported] == sorted(reported)
+    assert "hunter2" not in str(reported)
+    assert {name for name, value in reported.items() if value == HIDDEN} == {
         *("CAIRN_CATALOGUE", "CAIRN_OF_SOMEBODY", "OPENCV_URL", "CAIRN_DATASETS", "NUMBA_SOMETHING")
     }
-    assert told["OPENBLAS_CORETYPE"] == "Haswell" and told["CAIRN_CACHE"] == "/var/cache"
-    assert not {"PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "HOME"} & told.keys()
+    assert reported["OPENBLAS_CORETYPE"] == "Haswell" and reported["CAIRN_CACHE"] == "/var/cache"
+    assert not {"PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "HOME"} & reported.keys()
 
 
 def test_what_is_broken_is_told_and_stops_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -82,24 +86,24 @@ def test_what_is_broken_is_told_and_stops_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(environment, "DISTRIBUTIONS", environment.DISTRIBUTIONS | broken)
     for name in ("numba", "cv2", "faiss", "threadpoolctl"):
         monkeypatch.setitem(sys.modules, name, None)  # importing it is an ImportError
-    told = describe_environment()
-    assert told.versions["Foo"] is None
-    assert told.not_loaded["broken_library"] == "ImportError: libfoo.so: cannot open"
-    assert {"numba", "cv2", "faiss"} < told.not_loaded.keys()
-    assert told.linear_algebra == [] and told.caches
+    reported = describe_environment()
+    assert reported.versions["Foo"] is None
+    assert reported.not_loaded["broken_library"] == "ImportError: libfoo.so: cannot open"
+    assert {"numba", "cv2", "faiss"} < reported.not_loaded.keys()
+    assert reported.linear_algebra == [] and reported.caches
 
 
 def test_folders_that_cannot_be_written_to_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "a file"
     file.touch()
     monkeypatch.setenv("CAIRN_CACHE", str(file))
-    told = {one["of"]: one for one in describe_environment(tmp_path / "c.cairn").caches}
-    assert told["copies from object stores"] == {
+    reported = {one["of"]: one for one in describe_environment(tmp_path / "c.cairn").caches}
+    assert reported["copies from object stores"] == {
         "of": "copies from object stores",
         "folder": str(file),
         "writable": False,
     }
-    assert told["pictures"]["folder"] == str(tmp_path / "c.cairn" / "cache") and told["pictures"]["writable"]
+    assert reported["pictures"]["folder"] == str(tmp_path / "c.cairn" / "cache") and reported["pictures"]["writable"]
     assert not (tmp_path / "c.cairn").exists()  # nothing is made by asking
 
 
@@ -107,8 +111,8 @@ def test_the_command_needs_no_collection_for_it(
     cairn: Cairn, indexed: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAIRN_CATALOGUE", "postgresql://cairn:hunter2@db/photos")
-    told = cairn("info", "--environment", "--json").json
-    assert told["variables"]["CAIRN_CATALOGUE"] == HIDDEN
+    reported = cairn("info", "--environment", "--json").json
+    assert reported["variables"]["CAIRN_CATALOGUE"] == HIDDEN
     text = cairn("info", "--environment")
     assert text.code == 0 and text.err == "" and "hunter2" not in text.out
     for heading in ("versions", "processor", "linear algebra", "cores", "variables", "caches", "process"):

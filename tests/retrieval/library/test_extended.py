@@ -59,10 +59,12 @@ def test_a_collection_never_has_anything_imported(indexed: Indexed, tmp_path: Pa
             changed = options.replace(f"{kind} = {before}", f'{kind} = "{place}"\n')
             assert changed != options
             (made / "collection.toml").write_text(changed, encoding="utf-8")
-            asked = [sys.executable, "-c", f"import cairn; cairn.open({str(made)!r})"]
+            requested = [sys.executable, "-c", f"import cairn; cairn.open({str(made)!r})"]
             environment = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PATH": ""}
             if place == "trap:anything" and kind == "descriptor":  # a process that could import it
-                ran = subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+                ran = subprocess.run(
+                    requested, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+                )
                 assert f"the {kind} '{place}', which is neither installed" in ran.stderr
             with pytest.raises(ExtensionMissing, match=place):
                 library.open(made)

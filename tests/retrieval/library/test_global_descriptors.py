@@ -56,15 +56,15 @@ def test_photos_are_ranked_by_the_angle_of_their_rows(made: library.Collection) 
     done = made.add_global_descriptors(Colours(), workers=1)
     assert done.described == done.photos == len(made) and not done.failed
     rows = _rows(made)
-    asked = next(iter(rows))
-    answer = made.search(asked, top=len(rows), global_descriptors="alone")
-    likeness = {name: float(row @ rows[asked]) for name, row in rows.items()}
+    requested = next(iter(rows))
+    answer = made.search(requested, top=len(rows), global_descriptors="alone")
+    likeness = {name: float(row @ rows[requested]) for name, row in rows.items()}
     expected = sorted((name for name in rows if likeness[name] > 0), key=lambda name: -likeness[name])
     assert [one.name for one in answer][:10] == expected[:10] and not answer.found
     np.testing.assert_allclose([one.score for one in answer], [likeness[one.name] for one in answer], atol=2e-3)
     # An upload, and a box in it, is described too.
-    photo = _pixels(made.photo(asked).path)
-    assert made.search(photo, global_descriptors="alone").results[0].name == asked
+    photo = _pixels(made.photo(requested).path)
+    assert made.search(photo, global_descriptors="alone").results[0].name == requested
     part = made.search(photo, (20, 20, 200, 150), global_descriptors="alone").results[0]
     row = Colours().describe(photo[20:151, 20:201])
     np.testing.assert_allclose(part.score, rows[part.name] @ row / np.linalg.norm(row), atol=0.02)
@@ -236,8 +236,8 @@ def test_requests_have_the_option_too_and_find_photos_by_words(
         )
         assert str(made.folder) not in refused.text
         made.add_global_descriptors("colours", workers=1)
-        asked = {"like": "a red door", "name": names[0][:3], "top": 3}
-        found = client.get("/api/like", params=asked).json()
+        requested = {"like": "a red door", "name": names[0][:3], "top": 3}
+        found = client.get("/api/like", params=requested).json()
         expected = made.photos_like("a red door", top=3, where={"name": names[0][:3]})
         assert found["like"] == "a red door" and len(expected) == 3
         assert [(one["name"], one["likeness"]) for one in found["photos"]] == [

@@ -101,8 +101,8 @@ def test_wear_is_told_from_a_block_cut_alike(tmp_path: Path) -> None:
     with cairn_library.create(tmp_path / "c.cairn") as collection:
         collection.add(tmp_path, workers=1)
         found = collection.impressions(["old.png", "worn.png", "copy.png"])
-    told = {(one.first, one.second): one.verdict for one in found.pairs}
-    assert told == {
+    reported = {(one.first, one.second): one.verdict for one in found.pairs}
+    assert reported == {
         ("old.png", "worn.png"): "one block",
         ("old.png", "copy.png"): "cut alike",
         ("worn.png", "copy.png"): "cut alike",

@@ -56,10 +56,10 @@ def test_a_search_is_asked_of_all_photos_and_its_finds_are_categorised(
     with library.open(folder) as collection:
         motif = collection.save_search("Face", "astronaut_0.png", (150, 30, 330, 260), standing=True, tag="x", turns=1)
         assert collection.occurrences("Face") == []
-        (told,) = collection.ask_searches("Face")
+        (reported,) = collection.ask_searches("Face")
         everything = collection.search("astronaut_0.png", (150, 30, 330, 260), top=100, turns=1)
         expected = {one.name: one for one in everything if one.probability >= 0.8}
-        assert set(told.found) == set(expected) >= {"astronaut_0.png", "astronaut_1.png", "astronaut_2.png"}
+        assert set(reported.found) == set(expected) >= {"astronaut_0.png", "astronaut_1.png", "astronaut_2.png"}
         found = {one.name: one for one in collection.occurrences(motif.id)}
         assert found.keys() == expected.keys()
         assert found["astronaut_1.png"].region == [list(point) for point in expected["astronaut_1.png"].region]
@@ -120,7 +120,7 @@ def test_books_share_what_groups_link_and_what_searches_have_found(
         def pictures(**how: Any) -> dict[tuple[str, str], int]:
             return {(pair.first, pair.second): pair.pictures for pair in collection.shared_books(**how).pairs}
 
-        # The face is told by a group and a search, and counts once.
+        # The face is found by a group and a search, and counts once.
         assert pictures() == {("Early", "Late"): 2}
         (pair,) = collection.shared_books().pairs
         facts = {page.numbers: (page.searches, page.box) for page in pair.pages}

@@ -61,8 +61,8 @@ def test_order_and_years(aligned: AlignedPhotos, tmp_path: Path) -> None:
     rows = list(csv.DictReader(written[-1].read_text("utf-8-sig").splitlines()))
     assert [row["photo"] for row in rows] == ["old.png", "middle.png", "late.png"]
     assert float(rows[0]["before late.png"]) == pytest.approx(found.earlier[0, 2], abs=1e-4)
-    told = json.loads(written[-2].read_text())
-    assert [one["broken"] for one in told["breaks"]].count([1, 2]) == 3 and len(told["breaks"]) == len(BREAKS)
+    reported = json.loads(written[-2].read_text())
+    assert [one["broken"] for one in reported["breaks"]].count([1, 2]) == 3 and len(reported["breaks"]) == len(BREAKS)
     assert len(written) == 5 and (found.picture(2) != found.picture(0)).any()
 
 
@@ -91,8 +91,8 @@ def test_decisions_are_followed_and_taken_back(aligned: AlignedPhotos) -> None:
 def test_dates_of_files_count_only_where_somebody_says_so(aligned: AlignedPhotos) -> None:
     scanned = {number: PhotoDate(date, from_file=number == 3) for number, (date, _) in DATES.items()}
     found = read_clock(aligned, ClockDecisions(), scanned)
-    told = [(one.year, one.counts, one.from_file, one.read) for one in found.photos]
-    assert told == [(1500, True, False, None), (None, False, False, None), (1550.5, False, True, None)]
+    reported = [(one.year, one.counts, one.from_file, one.read) for one in found.photos]
+    assert reported == [(1500, True, False, None), (None, False, False, None), (1550.5, False, True, None)]
     assert [tuple(row[6:8]) for row in found.rows()] == [
         ("year", "counts"),
         ("1500.0", "yes"),
@@ -124,8 +124,8 @@ def test_decisions_are_kept_with_the_reference(indexed: Indexed, cairn: Callable
     folder = tmp_path / "c.cairn"
     shutil.copytree(indexed.folder, folder)
     photos = ["page_001.jpg", "page_003.jpg"]
-    asked = ("impressions", folder, *photos, "--clock", "breaks")
-    kept = cairn(*asked, "--leave-region", "0,0,40,40", "--order", photos[1], "--order", photos[0], "--keep")
+    requested = ("impressions", folder, *photos, "--clock", "breaks")
+    kept = cairn(*requested, "--leave-region", "0,0,40,40", "--order", photos[1], "--order", photos[0], "--keep")
     assert kept.code == 0 and kept.out.index("1. page_003.jpg") < kept.out.index("2. page_001.jpg")
     with cairn_library.open(folder) as collection:
         one, other = (collection.photo(name).number for name in photos)
@@ -142,4 +142,4 @@ def test_decisions_are_kept_with_the_reference(indexed: Indexed, cairn: Callable
         catalogue.write(import_values, {other: {"taken": ["1497"]}})
         found: Any = SimpleNamespace(photos=[SimpleNamespace(number=number) for number in (one, other, None)])
         assert dates_of(collection.opened, found) == {one: PhotoDate("2019-05-01", True), other: PhotoDate("1497")}
-    assert "four numbers" in cairn(*asked, "--leave-region", "a,b").refused()
+    assert "four numbers" in cairn(*requested, "--leave-region", "a,b").refused()

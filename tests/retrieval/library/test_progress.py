@@ -179,16 +179,16 @@ def test_indexing_tells_of_features_before_words(indexed: object, tmp_path: Path
     from retrieval.indexing.adding import index_photos
 
     photos = indexed.photos  # type: ignore[attr-defined]
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     with Collection.create(tmp_path / "c", CollectionOptions(signature="none")) as made:
         (tmp_path / "bad.jpg").write_bytes(b"no photo")
         index_photos(
             made,
             [*sorted(photos.glob("*.jpg"))[:3], tmp_path / "bad.jpg"],
             vocabulary=indexed.folder,  # type: ignore[attr-defined]
-            progress=lambda *step: told.append(step),
+            progress=lambda *step: reported.append(step),
         )
-    steps = [step for step in told if step[0] != "look"]
+    steps = [step for step in reported if step[0] != "look"]
     assert steps[:4] == [("extract", number, 4) for number in (1, 2, 3, 4)]
     assert steps[4:] == [("index", number, 4) for number in (1, 2, 3, 4)]
 

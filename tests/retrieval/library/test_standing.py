@@ -73,9 +73,9 @@ def test_new_photos_are_searched_once_and_found_as_by_a_plain_search(
         rejected = collection.photo("later_astronaut_2.png").number
         catalogue.write(reject, astronaut, [rejected])
 
-    told = cairn("searches", "ask", folder, "--json")
-    assert told.code == 1
-    by_name = {one["name"]: one for one in told.json["searches"]}
+    reported = cairn("searches", "ask", folder, "--json")
+    assert reported.code == 1
+    by_name = {one["name"]: one for one in reported.json["searches"]}
     assert "removed from the collection" in by_name["Coffee"]["problem"] and by_name["Coffee"]["found"] == []
     assert by_name["My cat"]["found"] == ["later_chelsea_small.jpg"] and by_name["My cat"]["asked"] == 4
 

@@ -60,8 +60,8 @@ def test_occurrences_are_books_and_pages_that_point_to_zones() -> None:
     assert [zone.get(key) for key in ("ulx", "uly", "lrx", "lry")] == ["20", "40", "60", "120"]  # of the canvas
     one, other = root.iter(f"{TEI}bibl")
     assert (one.get("facs"), one.get("cert")) == (f"#{zone.get(f'{XML}id')}", "0.9000")
-    told = [(part.tag.removeprefix(TEI), part.text) for part in one]
-    assert told == [
+    reported = [(part.tag.removeprefix(TEI), part.text) for part in one]
+    assert reported == [
         ("title", "Ship of Fools"),
         ("biblScope", "f. 1r"),
         ("date", "1494"),

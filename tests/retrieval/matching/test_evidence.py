@@ -240,7 +240,7 @@ def test_strips_are_those_of_the_most_matches(seed: int, number: int, height: fl
             continue
         inside = here.copy()
         inside[here] = held(sides[1][here], most)
-        if inside.sum() < part * number or number - inside.sum() >= OPTIONS.beside:
+        if inside.sum() < part * number or number - inside.sum() >= OPTIONS.outside:
             continue
         expected |= all(np.ptp(side[inside, 0]) >= aspect * np.ptp(side[inside, 1]) for side in sides)
     assert is_strip(*sides, OPTIONS) == expected

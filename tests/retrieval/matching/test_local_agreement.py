@@ -1,4 +1,4 @@
-"""Agreement piece by piece: a bumpy thing seen from two sides is told from chance, and chance never passes for one."""
+"""Agreement piece by piece: a bumpy thing seen from two sides is no chance, and chance never passes for one."""
 
 from dataclasses import replace
 
@@ -126,9 +126,9 @@ def plain_pieces(query: Frames, image: Frames, options: LocalOptions) -> NDArray
     areas = np.abs(np.linalg.det(linear))
     here, there = (side.centres[None] - side.centres[:, None] for side in (query, image))
     apart, apart_there = np.linalg.norm(here, axis=2), np.linalg.norm(there, axis=2)
-    told = np.einsum("iab,ijb->ija", linear, here)
-    error = np.linalg.norm(told - there, axis=2)
-    agrees = error <= np.maximum(options.error * np.linalg.norm(told, axis=2), options.least_error)
+    reported = np.einsum("iab,ijb->ija", linear, here)
+    error = np.linalg.norm(reported - there, axis=2)
+    agrees = error <= np.maximum(options.error * np.linalg.norm(reported, axis=2), options.least_error)
     agrees &= (apart >= options.near) & (apart <= options.reach) & (apart_there >= options.near)
     agrees &= np.abs(np.log(areas[:, None] / areas[None])) <= 2 * options.log_scale
     linked = coo_array(agrees & agrees.T)
@@ -143,8 +143,10 @@ def test_the_compiled_loop_finds_the_pieces_that_numpy_does(same: int) -> None:
     options = replace(OPTIONS, cell=1e-4)
     number = len(query.centres)
     ambiguity, starts = np.ones(number, np.int64), np.array([0, number])
-    asked = options.limits, options.matches, options.ambiguity, 0, 0
-    rows, pieces, links = link_neighbours(*query.plain, *image.plain, ambiguity, starts, np.ones(1, np.bool_), *asked)
+    requested = options.limits, options.matches, options.ambiguity, 0, 0
+    rows, pieces, links = link_neighbours(
+        *query.plain, *image.plain, ambiguity, starts, np.ones(1, np.bool_), *requested
+    )
     assert np.array_equal(rows[0, :number], np.arange(number)) and (rows[0, number:] == -1).all()
     expected = plain_pieces(query, image, options)
     if links[0, 0]:
@@ -157,11 +159,11 @@ def test_the_least_ambiguous_matches_take_part_one_of_those_that_join_the_same_p
     twice = [Frames(np.tile(side.centres, (2, 1)), np.tile(side.linear, (2, 1, 1))) for side in (query, image)]
     ambiguity = np.repeat([2, 1], 60)
     options = replace(OPTIONS, cell=1e-4)
-    asked = options.limits, options.matches, options.ambiguity, options.links, options.shifts
+    requested = options.limits, options.matches, options.ambiguity, options.links, options.shifts
     sides = (*twice[0].plain, *twice[1].plain)
-    rows, _, _ = link_neighbours(*sides, ambiguity, np.array([0, 120]), np.ones(1, np.bool_), *asked)
+    rows, _, _ = link_neighbours(*sides, ambiguity, np.array([0, 120]), np.ones(1, np.bool_), *requested)
     assert rows[0][rows[0] >= 0].tolist() == list(range(60, 120))
-    rows, _, _ = link_neighbours(*sides, 10 * ambiguity, np.array([0, 120]), np.ones(1, np.bool_), *asked)
+    rows, _, _ = link_neighbours(*sides, 10 * ambiguity, np.array([0, 120]), np.ones(1, np.bool_), *requested)
     assert (rows == -1).all()
 
 

@@ -1,4 +1,4 @@
-"""Matching of descriptors, beside a plain computation of all distances."""
+"""Matching of descriptors, compared with a plain computation of all distances."""
 
 import numpy as np
 import pytest

@@ -76,8 +76,10 @@ def test_agreement_without_odds_is_weighed_by_its_places() -> None:
     options = VerificationOptions()
 
     def weighed(number: int) -> float:
-        told = SimpleNamespace(verify=lambda *_: Agreement(pairs[:number], np.array([[0.8, -0.1, 64], [0.1, 0.8, 12]])))
-        return verification_of(told, query, same, options).log_odds
+        reported = SimpleNamespace(
+            verify=lambda *_: Agreement(pairs[:number], np.array([[0.8, -0.1, 64], [0.1, 0.8, 12]]))
+        )
+        return verification_of(reported, query, same, options).log_odds
 
     assert weighed(4) < options.evidence.sure < weighed(60) <= weighed(200)
 
@@ -87,12 +89,12 @@ def test_the_command_and_python_take_another_verifier(
 ) -> None:
     install(monkeypatch, tmp_path / "site", {"cairn.verifiers": {"nearest": "tests.support.toy_extensions:Nearest"}})
     photos = [indexed.photos / f"{name}.jpg" for name in ("coffee_002", "coffee_003", "page_001")]
-    asked, box, made = indexed.photos / f"{ASKED}.jpg", indexed.boxes[ASKED], tmp_path / "c.cairn"
+    requested, box, made = indexed.photos / f"{ASKED}.jpg", indexed.boxes[ASKED], tmp_path / "c.cairn"
     x0, y0, x1, y1 = box
     with library.create(made, keep_descriptors=True, words=100) as collection:
         collection.add(photos, workers=1)
         for verifier in (Nearest(), "nearest", "words"):
-            answer = collection.search(asked, box, turns=1, verifier=verifier)
+            answer = collection.search(requested, box, turns=1, verifier=verifier)
             found = {result.name.removesuffix(".jpg"): result for result in answer.results if result.inliers}
             assert found.keys() == {"coffee_002", "coffee_003"}
             for name, result in found.items():
@@ -100,14 +102,16 @@ def test_the_command_and_python_take_another_verifier(
                 middle = np.array([(x0 + x1) / 2, (y0 + y1) / 2, 1])
                 ours, truth = result.homography @ middle, indexed.homography(ASKED, name) @ middle
                 np.testing.assert_allclose(ours[:2] / ours[2], truth[:2] / truth[2], atol=12)
-    told = cairn("query", made, asked, "--verifier", "nearest", "--turns", 1, "--json").json
-    assert told["results"][0]["inliers"] > 10
-    assert "no verifier 'magic': choose own or words" in cairn("query", made, asked, "--verifier", "magic").refused()
-    said = cairn("query", made, asked, "--verifier", "nearest", "--engine", "tf-idf").refused()
+    reported = cairn("query", made, requested, "--verifier", "nearest", "--turns", 1, "--json").json
+    assert reported["results"][0]["inliers"] > 10
+    assert (
+        "no verifier 'magic': choose own or words" in cairn("query", made, requested, "--verifier", "magic").refused()
+    )
+    said = cairn("query", made, requested, "--verifier", "nearest", "--engine", "tf-idf").refused()
     assert said == "The engine tf-idf does not verify photos: leave out --verifier, or choose another engine."
     with library.create(tmp_path / "d.cairn", words=20) as collection:
         collection.add(photos[:1], workers=1)
-    said = cairn("query", tmp_path / "d.cairn", asked, "--verifier", "nearest").refused()
+    said = cairn("query", tmp_path / "d.cairn", requested, "--verifier", "nearest").refused()
     assert "needs descriptors, and" in said and "index with --keep-descriptors" in said
 
 

@@ -48,6 +48,6 @@ def test_every_face_has_a_field(row: Field) -> None:
 
 @pytest.mark.parametrize("name", FieldFilter.__dataclass_fields__)
 def test_every_face_has_a_filter(name: str) -> None:
-    asked = name.removesuffix("s") if name in ("tags", "without_tags") else name
-    assert asked in Filters.model_fields and asked in inspect.signature(query).parameters
+    requested = name.removesuffix("s") if name in ("tags", "without_tags") else name
+    assert requested in Filters.model_fields and requested in inspect.signature(query).parameters
     assert name in inspect.signature(cairn.Filter).parameters and f"\n{name} : " in str(inspect.getdoc(cairn.Filter))

@@ -58,8 +58,8 @@ PAGE = b"""<PcGts xmlns="http://schema.primaresearch.org/PAGE/gts/pagecontent/20
 def test_mets_gives_title_order_labels_and_sections_and_no_path_that_leads_out():
     book = read_mets(METS)
     assert book is not None and book.title == "Of Tulips"
-    told = [(page.order, page.label, page.sections, page.files) for page in book.pages]
-    assert told == [
+    reported = [(page.order, page.label, page.sections, page.files) for page in book.pages]
+    assert reported == [
         (2, "xiv", (), ("b 1.jpg",)),
         (1, "12r", ("Book I", "Chapter 3"), ("img/a.png", "text/17.xml")),
         (3, "", (), ()),

@@ -1,4 +1,4 @@
-"""What files beside a photo say of it: XMP sidecars, and the JSON of Google Takeout."""
+"""What files next to a photo say of it: XMP sidecars, and the JSON of Google Takeout."""
 
 import json
 import os

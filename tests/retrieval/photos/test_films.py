@@ -119,9 +119,9 @@ def test_names_of_frames_are_legal_unique_and_sorted() -> None:
 def test_films_of_a_folder_are_listed_where_they_are_asked_for(tmp_path: Path) -> None:
     for name in ("a.mp4", "b.MOV", "c.jpg", "PXL_1.MP.jpg", "IMG_1.MP", "d.mp4.xmp", "e.mp3"):
         (tmp_path / name).touch()
-    told = PassedOver()
-    assert [path.name for _, path in list_photos([tmp_path], told)] == ["PXL_1.MP.jpg", "c.jpg"]
-    assert told.files == {".mp4": 1, ".mov": 1, ".mp": 1, ".mp3": 1}
-    found = list_photos([tmp_path], told := PassedOver(), passing=Passing(films=True, exclude=("b.*",)))
+    reported = PassedOver()
+    assert [path.name for _, path in list_photos([tmp_path], reported)] == ["PXL_1.MP.jpg", "c.jpg"]
+    assert reported.files == {".mp4": 1, ".mov": 1, ".mp": 1, ".mp3": 1}
+    found = list_photos([tmp_path], reported := PassedOver(), passing=Passing(films=True, exclude=("b.*",)))
     assert [path.name for _, path in found] == ["PXL_1.MP.jpg", "a.mp4", "c.jpg"]
-    assert told.files == {".mp": 1, ".mp3": 1} and told.folders == {"b.*": 1}
+    assert reported.files == {".mp": 1, ".mp3": 1} and reported.folders == {"b.*": 1}

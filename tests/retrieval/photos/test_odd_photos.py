@@ -36,8 +36,8 @@ def test_a_photo_is_read_as_viewers_show_it_or_refused_with_the_reason(tmp_path:
         return
     assert not odd.refused
     assert (read.width, read.height) == odd.size
-    told = read.remarks.sentences()
-    assert (odd.remark in told[0]) if odd.remark else not told
+    reported = read.remarks.sentences()
+    assert (odd.remark in reported[0]) if odd.remark else not reported
     if odd.shows == "luma":
         assert np.abs(read.grey - luma()).mean() <= odd.tolerance
         assert np.abs(read_colour(path)[:, :, 0] - luma()).mean() <= 1 + odd.tolerance
@@ -124,5 +124,5 @@ def test_animations_stay_with_their_first_frame_where_no_other_can_be_shown(tmp_
 
 
 def test_remarks_are_kept_as_numbers() -> None:
-    for told in (Remarks(0.25, True, 3, True, True, 32), Remarks(text=True), Remarks(blank=1), Remarks()):
-        assert Remarks.of_numbers(np.array(told.numbers(), np.float32).tolist()) == told
+    for reported in (Remarks(0.25, True, 3, True, True, 32), Remarks(text=True), Remarks(blank=1), Remarks()):
+        assert Remarks.of_numbers(np.array(reported.numbers(), np.float32).tolist()) == reported

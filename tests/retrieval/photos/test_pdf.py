@@ -49,8 +49,8 @@ def test_every_page_is_drawn_as_it_is(book: Path) -> None:
 
 
 def test_pages_are_found(book: Path, tmp_path: Path, cairn: Cairn) -> None:
-    told = cairn("index", tmp_path / "a.cairn", book.parent, "--words", 40, "--workers", 1, "--json").json
-    assert (told["added"], told["failed"], told["pages_left"]) == (4, [], 0)
+    reported = cairn("index", tmp_path / "a.cairn", book.parent, "--words", 40, "--workers", 1, "--json").json
+    assert (reported["added"], reported["failed"], reported["pages_left"]) == (4, [], 0)
     photo("rocket", (300, 225)).save(tmp_path / "query.png")
     found = cairn("query", tmp_path / "a.cairn", tmp_path / "query.png", "--json").json["results"][0]
     assert (found["name"], found["path"], found["page"], found["found"]) == ("book.pdf#3", str(book), 3, True)
@@ -98,7 +98,7 @@ def test_without_the_package_pdfs_are_passed_over_and_one_that_is_given_says_wha
     (tmp_path / "photos").mkdir()
     book = write_book(tmp_path / "photos" / "book.pdf")
     photo("coffee").save(tmp_path / "photos" / "a.png")
-    told = cairn("index", tmp_path / "a.cairn", book.parent, "--words", 40, "--workers", 1, "--json").json
-    assert (told["added"], told["failed"]) == (1, [])
+    reported = cairn("index", tmp_path / "a.cairn", book.parent, "--words", 40, "--workers", 1, "--json").json
+    assert (reported["added"], reported["failed"]) == (1, [])
     with decoding_here(), pytest.raises(CairnError, match="PDF needs an optional package: pip install pypdfium2"):
         read_photo(book)

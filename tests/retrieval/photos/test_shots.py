@@ -1,4 +1,4 @@
-"""Shots are told by their frames, and what stands for each."""
+"""Shots are recognised by their frames, and what stands for each."""
 
 from collections.abc import Iterable
 
@@ -33,9 +33,9 @@ def sketches(*shots: Iterable[NDArray[np.uint8]], noise: float = 0) -> list[Sket
 
 
 def starts(found: list[Sketch]) -> list[int]:
-    told = list(shot_starts(found))
-    assert [one.time for one, _ in told] == [one.time for one in found]
-    return [place for place, (_, begins) in enumerate(told) if begins]
+    reported = list(shot_starts(found))
+    assert [one.time for one, _ in reported] == [one.time for one in found]
+    return [place for place, (_, begins) in enumerate(reported) if begins]
 
 
 @pytest.mark.parametrize("noise", [0, 12])

@@ -314,7 +314,7 @@ def test_the_extrema_are_those_that_stand_out_among_all_their_neighbours(shape, 
     expected = extrema_by_all_neighbours(responses, 2.0, border)
     refined = refined_by_formula(responses, expected, 2.0, border)
     assert_extrema(find_extrema(responses, 2.0, border), refined)
-    # The same where they are told as levels that have them as differences: sums of what has few digits are exact.
+    # The same where they are passed as levels that have them as differences: sums of what has few digits are exact.
     if steps:
         sums = np.cumsum([np.zeros(shape), *responses], axis=0).astype(np.float32)
         assert_extrema(find_extrema(sums, 2.0, border, differences=True), refined)

@@ -89,14 +89,14 @@ def test_shards_answer_as_one_machine(
     collection, among = shared_album.collection, np.array(sorted(some)) if some is not None else None
     path = shared_album.album.folder / "similarity.npz" if similar and way["engine"].startswith("tf") else None
     options = SearchOptions(**way, similarity=path)
-    asked = [query_at_turns(collection, *numbers) for numbers in queries]
-    expected = combined(Searcher(collection, options), asked, among, top, match_all)
+    requested = [query_at_turns(collection, *numbers) for numbers in queries]
+    expected = combined(Searcher(collection, options), requested, among, top, match_all)
     sharded = sharded_searcher(collection, options, shared_album.sharded(*share))
-    assert combined(sharded, asked, among, top, match_all) == expected
+    assert combined(sharded, requested, among, top, match_all) == expected
     # Without a limit one machine ranks all, the first so.
-    assert expected == combined(Searcher(collection, options), asked, among, 1000, match_all) or top < 100
-    whole = Searcher(collection, options).search(asked[0].views, among, region=asked[0].region)
-    if len(asked) == 1:
+    assert expected == combined(Searcher(collection, options), requested, among, 1000, match_all) or top < 100
+    whole = Searcher(collection, options).search(requested[0].views, among, region=requested[0].region)
+    if len(requested) == 1:
         first = [told(hit) for hit in whole.hits[:top] if hit.score > 0 or hit.verification.inliers]
         assert [one[1:] for one in expected[0]] == first
     assert sharded.index.borrows == Searcher(collection, options).index.borrows

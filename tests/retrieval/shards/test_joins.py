@@ -39,13 +39,13 @@ def test_a_holder_that_is_lost_between_two_messages(shared_album: SharedAlbum) -
     shards = local_shards(collection, 4, 3)
     with Joins(collection, _OPTIONS, shards).ask(
         [indexed_view(image) for image in shards.epoch.index.images.features_of(numbers)]
-    ) as asked:
-        best = asked.best(4)
+    ) as requested:
+        best = requested.best(4)
         wanted = [candidates.numbers.tolist() for candidates in best]
-        before = asked.verify(wanted)
+        before = requested.verify(wanted)
         assert isinstance(shards.holders, LocalHolders)
         del shards.holders.there[min(shards.placed.keys)]
-        after = asked.verify(wanted)
+        after = requested.verify(wanted)
     assert [[one.inliers for one in some] for some in before] == [[one.inliers for one in some] for some in after]
     assert len(shards.placed.keys) == 2
 

@@ -1,4 +1,4 @@
-"""Shards whose holders come and go: they move, and what cannot be had is told."""
+"""Shards whose holders come and go: they move, and what cannot be had is reported."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -133,7 +133,7 @@ def test_segments_that_are_gone_are_those_of_a_collection_that_has_changed(share
 
 
 def test_a_holder_forgets_what_is_long_ago(shared_album: SharedAlbum, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And is told of it again where it is not over."""
+    """And learns of it again where it is not over."""
     collection = shared_album.collection
     shards = Shards(open_epoch(collection, 2), LocalHolders(1), QUICK)
     searcher, views = sharded_searcher(collection, OPTIONS, shards), query_at_turns(collection, 3, 4).views

@@ -120,22 +120,22 @@ def test_hidden_photos_are_left_out_of_lists_answers_and_groups(copy: Path) -> N
 
 
 def test_what_is_left_out_is_read_once_until_something_changes(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what is read beside the revision: nothing while nobody decided anything of photos."""
+    """By what is read in addition to the revision: nothing while nobody decided anything of photos."""
     with Catalogue.open(copy) as catalogue:
         one, other = catalogue.read(rows_of, catalogue.read(numbers_of)[:2])
-        asked = [QueryImage("one", Path(one.path), row=one, content=one.sha256)]
+        requested = [QueryImage("one", Path(one.path), row=one, content=one.sha256)]
         left_out = LeftOut(catalogue)
         transactions = []
         reading = Catalogue.reading
         monkeypatch.setattr(Catalogue, "reading", lambda *all: transactions.append(1) or reading(*all))
         for expected in (1, 0, 0):
-            hidden, rejected = left_out.of(asked)
+            hidden, rejected = left_out.of(requested)
             assert (hidden.tolist(), rejected, len(transactions)) == ([], [], expected)
             transactions.clear()
         with Catalogue.open(copy) as beside:  # another process, such as the server's
             beside.write(hide, [other.number])
             beside.write(reject, one.sha256, [other.number])
         for expected in (2, 1):
-            hidden, rejected = left_out.of(asked)
+            hidden, rejected = left_out.of(requested)
             assert (hidden.tolist(), rejected, len(transactions)) == ([other.number], [other.number], expected)
             transactions.clear()

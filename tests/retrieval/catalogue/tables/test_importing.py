@@ -296,8 +296,8 @@ def test_the_column_that_names_photos_is_told_by_its_cells(
 def test_cells_tell_the_column_of_files_where_no_collection_is_known(table: Any) -> None:
     read = read_table(table("Datei;Name\na.JPG;Ann Meier\n"))
     assert read.rows[0].values == {"name": ("Ann Meier",)}
-    told = read_table(table("Datei;Name\na.JPG;Ann Meier\n"), TableOptions(name_column="Name"))
-    assert told.columns.report["photo"] == "Name" and not told.columns.report["warnings"]
+    reported = read_table(table("Datei;Name\na.JPG;Ann Meier\n"), TableOptions(name_column="Name"))
+    assert reported.columns.report["photo"] == "Name" and not reported.columns.report["warnings"]
 
 
 HEADERS = {

@@ -1,4 +1,4 @@
-"""Building-block descriptors: every combination, the N-block beside its limit, bits, and files that are damaged."""
+"""Building-block descriptors: every combination, the N-block at its limit, bits, and files that are damaged."""
 
 from dataclasses import replace
 
@@ -187,7 +187,7 @@ class TestEmbedding:
         expected = centred / np.linalg.norm(centred, axis=1, keepdims=True)
         np.testing.assert_allclose(found.describe(patches), expected, atol=1e-5)
         assert found.describe(patches[:0]).shape == (0, found.dim)
-        # It is part of what the file keeps, beside the mean of the descriptor's own rows.
+        # It is part of what the file keeps, next to the mean of the descriptor's own rows.
         model = LearntModel("blocks", base_model=found)
         assert model.fingerprint != LearntModel("blocks", base_model=sampled).fingerprint
         np.testing.assert_array_equal(load_blocks(found.meta(), found.arrays()).mean, found.mean)

@@ -1,4 +1,4 @@
-"""G- and T-blocks beside what their definitions give."""
+"""G- and T-blocks compared with what their definitions give."""
 
 import numpy as np
 import pytest

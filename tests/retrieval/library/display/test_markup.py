@@ -135,7 +135,7 @@ def test_a_match_joins_regions_of_equal_colours(query: Picture, tmp_path: Path) 
     page = Page(match_html(match, query, photo, (-0.5, -0.5, 99.5, 99.5)))
     assert page.texts == ["These photos show the same: sure (98%), 2 inliers.", "query.png", "photo"]
     (drawing,) = page.all("svg")
-    assert drawing["viewbox"] == "0 0 854.0 420.0" and "query.png beside photo" in drawing["aria-label"]
+    assert drawing["viewbox"] == "0 0 854.0 420.0" and "query.png next to photo" in drawing["aria-label"]
     assert [jpeg(image["href"]).size for image in page.all("image")] == [(200, 100), (100, 100)]
     outlines = [polygon["points"] for polygon in page.all("polygon")]
     assert outlines[0] == "0.0,105.0 210.0,105.0 210.0,315.0 0.0,315.0"

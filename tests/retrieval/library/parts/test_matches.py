@@ -43,8 +43,8 @@ def test_the_map_between_two_images_is_found(regions: NDArray[np.float32]) -> No
     assert np.allclose(found.homography, np.vstack([found.transform, [0, 0, 1]]), atol=2e-2)
     assert {tuple(pair) for pair in found.inliers.tolist()} == {tuple(pair) for pair in PAIRS.tolist()}
     assert found.inliers.dtype == np.int32
-    told = json.loads(json.dumps(found.to_dict()))
-    assert told["verified"] and told["transform"] == found.transform.tolist() and len(told["inliers"]) == 60
+    reported = json.loads(json.dumps(found.to_dict()))
+    assert reported["verified"] and reported["transform"] == found.transform.tolist() and len(reported["inliers"]) == 60
 
 
 def test_pixels_are_those_of_each_image_whatever_their_sizes(regions: NDArray[np.float32]) -> None:

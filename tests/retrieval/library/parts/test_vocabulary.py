@@ -24,8 +24,8 @@ def rows() -> NDArray[np.float32]:
 
 
 def test_words_are_those_that_indexing_would_make(rows: NDArray[np.float32]) -> None:
-    told: list[tuple[str, int, int]] = []
-    made = Vocabulary.train(rows.tolist(), 8, seed=3, passes=4, progress=lambda *step: told.append(step))
+    reported: list[tuple[str, int, int]] = []
+    made = Vocabulary.train(rows.tolist(), 8, seed=3, passes=4, progress=lambda *step: reported.append(step))
     options = index.vocabulary.VocabularyOptions(words=8, seed=3, iterations=4)
     own = index.vocabulary.Vocabulary.train(ArraySource(rows), options)
     assert made.fingerprint == own.fingerprint and made.quantisation_error == own.quantisation_error
@@ -34,7 +34,7 @@ def test_words_are_those_that_indexing_would_make(rows: NDArray[np.float32]) -> 
     assert np.array_equal(made.assign(rows.astype(np.float64)), made.assign(rows))
     for mine, others in zip(made.assign_soft(rows, 2), own.assign_soft(rows, 2), strict=True):
         assert np.array_equal(mine, others)
-    step, done, of = told[-1]
+    step, done, of = reported[-1]
     assert step == "vocabulary" and done == of > 0
     assert (made.words, len(made), made.dim) == (8, 8, 6)
     nearest = np.square(rows[:, None] - made.centres).sum(axis=2).argmin(axis=1)
