@@ -1,4 +1,4 @@
-"""How often impressions of one block are distinguished from those of two blocks cut alike, and how much of the wear is seen.
+"""How often impressions of one block are told apart from those of two blocks cut alike, and how much wear is seen.
 
 Run as `python -m tests.benchmarks.bench_impressions`; it never gates. Blocks are drawn by rules, worn or cut once more,
 printed by a simulated press and photographed (`tests/support/printed_blocks.py`). The start of each registration is the
