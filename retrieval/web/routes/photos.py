@@ -2,10 +2,11 @@
 
 import contextlib
 import os
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
@@ -36,7 +37,14 @@ def _thumbnail_size(size: int) -> int:
     return size
 
 
-Number = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the photo.")]
+def _known_number(text: Any) -> Any:
+    """Refuse what is no number of a photo as a photo that does not exist, as the standard of the Image API has it."""
+    if not re.fullmatch(r"[0-9]{1,18}", str(text), re.ASCII):
+        raise ProblemError(404, "There is no photo {number} in this collection.", number=str(text)[:30])
+    return text
+
+
+Number = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the photo."), BeforeValidator(_known_number)]
 ThumbnailSize = Annotated[int, Query(json_schema_extra={"enum": list(SIZES)}), AfterValidator(_thumbnail_size)]
 JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 304: {"description": "Not changed."}}
 

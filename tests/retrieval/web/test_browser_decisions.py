@@ -152,6 +152,9 @@ def test_an_order_of_printing_is_overruled_and_kept(chromium: Any, indexed: Inde
         page.reload()
         page.get_by_role("button", name="as you say").wait_for()
         shoot(page, "clock")
+        width = page.locator("#picture").bounding_box()["width"]
+        page.locator("#stage").dblclick()
+        assert page.locator("#picture").bounding_box()["width"] == pytest.approx(2.5 * width, rel=0.01)
         page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.get_by_role("button", name=f"Leave {names[0]} out").click()
