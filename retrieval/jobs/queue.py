@@ -44,6 +44,9 @@ _log = logging.getLogger("cairn.jobs")
 
 _WAITING = said("Another command is changing the collection: this waits until it has ended.")
 _DAMAGED = said("The record of this job is damaged: start it again.")
+_GIVEN_UP = said(
+    "The process was killed several times, most likely because there was not enough memory: free some, and try again."
+)
 _KILLED = said("The process was killed, most likely because there was not enough memory; it will start again.")
 
 
@@ -452,8 +455,7 @@ class Queue:
             if self._killed[number] < TRIES:
                 self._notes[number] = _KILLED
                 return {"state": QUEUED}
-            error = "The process was killed several times, most likely because there was not enough memory: free some, "
-            "and try again."
+            error = _GIVEN_UP
         message = error or child.complaint() or f"The command ended with the code {code}."
         return {"state": FAILED, "error": message}
 
@@ -485,7 +487,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"No process can be begun ({error.strerror}): see what else is running on this machine."
     _log.error("A job cannot be done.", exc_info=error)
-    return "Something went wrong in the server: its log says more."
+    return said("Something went wrong in the server: its log says more.")
 
 
 def _now() -> str:

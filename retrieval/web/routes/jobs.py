@@ -31,6 +31,7 @@ from retrieval.web.languages import translate
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.reasons import say_reasons
 from retrieval.web.rendering import language_of
 from retrieval.web.routes.photos import PREVIEW_SIDE
 from retrieval.web.running import STOPPING
@@ -323,9 +324,9 @@ def _described(
     facts["title_of_step"] = translate(kinds.STEPS.get(job.title_of_step, job.title_of_step), language)
     facts["note"] = translate(job.note, language) if job.note is not None else None
     if job.error is not None:
-        facts["error"] = without_paths(job.error, service.places)
+        facts["error"] = without_paths(translate(job.error, language), service.places)
     try:
-        result = None if job.result is None else _discreet(service, job.result, most)
+        result = None if job.result is None else _discreet(service, job.result, most, language)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):  # nothing that a command has printed
         result = None
     return Job(**facts, result=result)
@@ -346,7 +347,7 @@ def _ahead(request: Request, service: Service) -> JobAhead | None:
     )
 
 
-def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dict[str, Any]:
+def _discreet(service: Service, result: dict[str, Any], most: int | None, language: str) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, str):
             return without_paths(value, service.places)
@@ -365,7 +366,7 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
         if key == "kept_out":
             value = summary["lengths"][key]
         elif key in ("failed", "remarks") and isinstance(value, list) and value:
-            value = failures_by_name(value, service.indexed_folders())
+            value = say_reasons(failures_by_name(value, service.indexed_folders()), language)
         summary[key] = plain(value)
     return summary
 

@@ -20,7 +20,8 @@ from retrieval.web.discretion import discreet_facts
 from retrieval.web.models import MAX_NUMBER, Filters, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
-from retrieval.web.rendering import SHELF
+from retrieval.web.reasons import say_reasons
+from retrieval.web.rendering import SHELF, language_of
 from retrieval.web.service import MOST_TAGS, describe_photo, describe_photos, service_of
 from retrieval.web.taking.exports import open_film, refuse_originals
 from retrieval.web.uploads import form_of
@@ -75,7 +76,8 @@ async def collection(request: Request) -> dict[str, Any]:
     service = service_of(request)
     facts, _ = await service.search(request, "collection", {})
     folders = await run_in_threadpool(service.indexed_folders) if facts["failed"] else []
-    return discreet_facts(facts, folders)
+    facts = discreet_facts(facts, folders)
+    return {**facts, "failed": say_reasons(facts["failed"], language_of(request))}
 
 
 class PageParameters(Filters):

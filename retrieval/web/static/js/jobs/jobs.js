@@ -4,7 +4,6 @@
 import { address, change, json } from "../api.js";
 import { complain, el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
-import { toldReason } from "./reasons.js";
 
 const IDLE = 15_000; // milliseconds between two looks where no work is known
 const OPEN = ["queued", "running", "paused"];
@@ -203,7 +202,7 @@ function outcome({ kind, result }) {
 
 /** Photos that could not be read, pages that could not be fetched, or files that are damaged, with the reasons. */
 function troubles({ result }) {
-  const failed = (result?.failed ?? []).map(({ name, reason }) => [name, toldReason(reason)]);
+  const failed = (result?.failed ?? []).map(({ name, said: reason }) => [name, reason]);
   const damaged = (result?.damaged ?? []).map(({ file, what, remedy }) => [file, [what, remedy].filter(Boolean).join(" ")]);
   const pages = unfetched(result);
   const all = [...failed, ...pages, ...damaged];
