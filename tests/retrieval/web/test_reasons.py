@@ -40,6 +40,6 @@ def test_each_reason_of_decoding_is_known() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _REASON.fullmatch(node.value):
                 said.add(node.value)
-    said -= {"it is not what was written"}  # a file of tiles, which nobody reads of
+    said -= {"it is not what was written"}  # of a file of tiles: users do not see it
     assert len(said) > 12 and not said - {*REASONS}
     assert all(reason_in(one, "de") != one for one in REASONS if "{" not in one)
