@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -179,11 +180,15 @@ class Queue:
             raise JobNotFound("There is no such job: it may have been forgotten.")
         return self._job(row)
 
-    def running(self) -> QueuedJob | None:
-        """Return the running job, or None."""
-        return next(
-            (self._job(row) for row in self._store.rows(ended=0) if row.is_sound and row.state == RUNNING), None
-        )
+    def before_each(self) -> dict[int, QueuedJob]:
+        """Return for each waiting job the one that is to end before it begins, as far as is known now."""
+        rows = [row for row in self._store.rows(ended=0) if row.is_sound]
+        order = [row for row in rows if row.state == RUNNING]
+        waiting = [row for row in rows if row.state == QUEUED]
+        while waiting:
+            order.append(_in_turn(waiting)[0])
+            waiting.remove(order[-1])
+        return {row.id: self._job(before) for before, row in pairwise(order)}
 
     def pause(self, number: int) -> None:
         """Suspend a running job, or let a waiting one wait until `resume`.
