@@ -660,3 +660,13 @@ def test_results_are_selected_and_kept(visit: Visit) -> None:
     assert page.evaluate("window.copied") == "\n".join(names[:6])
     page.keyboard.press("Escape")
     assert ticked() == [] and bar.is_hidden() and focused(page) == "results-title"
+
+
+def test_what_is_clicked_right_after_typing_is_pressed(visit: Visit) -> None:
+    page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}")
+    wait_for_results(page)
+    page.locator("#words").click()
+    page.keyboard.type("coffee")
+    page.locator("#save-search").click()
+    page.locator("dialog[open]").wait_for()
+    page.wait_for_url("**words=coffee**")  # and the words are asked for
