@@ -603,6 +603,50 @@ class Decisions:
         numbers = self._numbers(photos)
         self._write(lambda session: saved.categorise(session, named_search(session, search).id, numbers, category))
 
+    def change_search(
+        self,
+        search: int | str,
+        *,
+        name: str | None = None,
+        standing: bool | None = None,
+        favourite: bool | None = None,
+        tag: str | None = None,
+    ) -> SavedSearch:
+        """Change a saved search; what is left out stays the same.
+
+        Parameters
+        ----------
+        search : int or str
+            Its id; or its name, if unique.
+        name : str, optional
+            New name.
+        standing : bool, optional
+            Whether it also searches photos that are added from now on: see `ask_searches`.
+        favourite : bool, optional
+            Whether it is listed first.
+        tag : str, optional
+            Given to photos that a standing search finds; empty: none.
+
+        Returns
+        -------
+        SavedSearch
+
+        Raises
+        ------
+        CairnError
+            There is no such search, several are called so, or the name is empty.
+        """
+        from retrieval.library.motifs import named_search
+
+        values = {"name": name, "standing": standing, "favourite": favourite, "tag": tag}
+
+        def change(session: Session) -> saved.StoredSearch:
+            number = named_search(session, search).id
+            saved.change_search(session, number, {key: one for key, one in values.items() if one is not None})
+            return saved.saved_search(session, number)
+
+        return _saved(self._write(change))
+
     def delete_search(self, search: int | str) -> SavedSearch:
         """Delete a saved search and its finds.
 
