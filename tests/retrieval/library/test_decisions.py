@@ -156,7 +156,15 @@ def test_commands_decide_the_same(cairn: Callable[..., Ran], copied: Path) -> No
 
     assert cairn("album", "add", copied, "Trip", ONE, "--json").json["album"]["photos"] == 1
     assert "Trip: 2 photos." in cairn("album", "add", copied, "trip", TWO).out
+    assert cairn("album", "list", copied, "trip", "--json").json["photos"] == [ONE, TWO]
+    assert "Trip: 2 photos." in cairn("album", "arrange", copied, "Trip", TWO, "--before", ONE, "--cover", TWO).out
+    assert cairn("album", "list", copied, "Trip").out.split()[-2:] == [TWO, ONE]
+    assert cairn("album", "arrange", copied, "Trip", "--order", "name").code == 0
+    assert cairn("album", "list", copied, "Trip").out.split()[-2:] == [ONE, TWO]
+    for wrong in ((), ("--order", "size"), ("--cover", "nowhere.jpg")):
+        assert cairn("album", "arrange", copied, "Trip", *wrong).refused()
     assert cairn("album", "remove", copied, "Trip", ONE, "--json").json["album"]["photos"] == 1
+    assert "not in the album" in cairn("album", "arrange", copied, "Trip", ONE).refused()
     assert cairn("album", "rename", copied, "Trip", "Tour", "--json").json["album"]["name"] == "Tour"
     assert "1 photos  Tour" in cairn("album", "list", copied).out
     assert cairn("album", "delete", copied, "Tour", "--json").json["album"]["name"] == "Tour"
