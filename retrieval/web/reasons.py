@@ -1,4 +1,7 @@
-"""Why photos could not be read, and how they were, in the visitor's language: commands and catalogues keep English."""
+"""Why photos could not be read, how they were read, and what is wrong with damaged files, in the visitor's language.
+
+Commands and catalogues keep English.
+"""
 
 import re
 from typing import Any
@@ -15,6 +18,10 @@ _ON_PAGES = {
 """Reasons that name a command."""
 
 REASONS = (
+    said("The file cannot be read"),
+    said("The file is missing"),
+    said("The file is not what was written"),
+    said("The vocabulary cannot be read: {error}"),
     said("HEIC needs an optional package: {command}"),
     said("PDF needs an optional package: {command}"),
     said("decoding it takes far longer than a photo of its size does"),
@@ -78,6 +85,6 @@ def reason_in(text: str, language: str) -> str:
     return translated
 
 
-def say_reasons(entries: list[dict[str, Any]], language: str) -> list[dict[str, Any]]:
-    """Add to each entry with a ``reason`` what pages say of it, ``said``."""
-    return [{**entry, "said": reason_in(entry["reason"], language)} for entry in entries]
+def say_reasons(entries: list[dict[str, Any]], language: str, key: str = "reason") -> list[dict[str, Any]]:
+    """Add to each entry with a reason what pages say of it, ``said``."""
+    return [{**entry, "said": reason_in(entry[key], language)} for entry in entries]

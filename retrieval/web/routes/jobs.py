@@ -364,6 +364,8 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None, langua
             value = summary["lengths"][key]
         elif key in ("failed", "remarks") and isinstance(value, list) and value:
             value = say_reasons(failures_by_name(value, service.indexed_folders()), language)
+        elif key == "damaged" and isinstance(value, list):
+            value = say_reasons(value, language, "what")
         summary[key] = plain(value)
     return summary
 

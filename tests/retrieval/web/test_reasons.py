@@ -23,6 +23,7 @@ def test_what_stands_in_a_reason_is_kept() -> None:
     )
     assert reason_in("something new", "de") == "something new"
     assert "cairn index" not in reason_in("the file has changed since it was indexed: run cairn index", "en")
+    assert reason_in("The file cannot be read (Input/output error).", "de").endswith(" (Input/output error)")
     (entry,) = say_reasons([{"name": "a.jpg", "reason": "the file is empty"}], "de")
     assert entry == {"name": "a.jpg", "reason": "the file is empty", "said": "die Datei ist leer"}
 
