@@ -113,8 +113,14 @@ def demo(
     say(f"{result['images']} photos, {result['features']} features, {result['words']} words: {result['collection']}")
     for engine, value in result.get("mAP", {}).items():
         say(f"mAP {value:.4f}  {engine}")
-    photos_found = result["found"]
-    sentence = (
-        f"{photos_found} other photo{'' if photos_found == 1 else 's'} surely show{'s' if photos_found == 1 else ''} it"
-    )
-    say(f"Searched for a box in {result['query']}: {sentence}; the matches are drawn in {result['picture']}")
+    say(f"Searched for a box in {result['query']}: {_outcome(result['found'])} drawn in {result['picture']}")
+
+
+def _outcome(found: int) -> str:
+    """How many photos were found, and which of them a picture shows."""
+    from retrieval.search.picture import PictureOptions  # it imports OpenCV
+
+    if not found:
+        return "no other photo surely shows it; the box is"
+    shown = f"the best {PictureOptions.pairs} of them are" if found > PictureOptions.pairs else "the matches are"
+    return f"{found} other photo{' surely shows' if found == 1 else 's surely show'} it; {shown}"

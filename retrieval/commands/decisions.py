@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from index.errors import CairnError
 from index.text import printable_name
 from retrieval.commands.console import print_json, say
 from retrieval.commands.option_groups import grouped
@@ -73,11 +74,18 @@ def edit(collection: Folder, photos: Names, changes: Changes, run: ReadOptions) 
 
 
 @album.command("list")
-def list_albums(collection: Folder, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
-    """List the albums, the newest first."""
+def list_albums(
+    collection: Folder,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Album whose photos are listed.")] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """List the albums, the newest first; or the photos of one, in its order."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
+        if name is not None:
+            return _tell_names(collection, f"in the album {name}", opened.album_photos(name), json)
         albums = opened.albums()
     if json:
         print_json({"collection": str(collection), "albums": [one.to_dict() for one in albums]})
@@ -111,6 +119,31 @@ def remove_from_album(
 
     with open_named(collection, catalogue=catalogue) as opened:
         _tell_album(collection, opened.remove_from_album(name, photos), json)
+
+
+@album.command("arrange")
+def arrange_album(
+    collection: Folder,
+    name: Name,
+    photos: Annotated[
+        list[str] | None, typer.Argument(metavar="[PHOTO...]", help="Names of photos of the album to move.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="PHOTO", help="Move them before this photo (default: to the end).")
+    ] = None,
+    order: Annotated[str | None, typer.Option(metavar="ORDER", help="Sort all photos by name or taken.")] = None,
+    cover: Annotated[str | None, typer.Option(metavar="PHOTO", help="The photo that stands for the album.")] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Sort an album, move photos in it, or choose its cover."""
+    from retrieval.library.opening import open_named
+
+    if not photos and order is None and cover is None:
+        raise CairnError("Say what to change: name photos to move, or give {--order} or {--cover}.")
+    with open_named(collection, catalogue=catalogue) as opened:
+        arranged = opened.arrange_album(name, photos or (), before=before, order=order, cover=cover)
+        _tell_album(collection, arranged, json)
 
 
 @album.command("rename")

@@ -1,4 +1,4 @@
-"""Commands: searches save, ask, found, categorise, list and delete."""
+"""Commands: searches save, ask, found, categorise, list, change and delete."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from index.errors import CairnError
 from index.options.declaration import build, options_of
 from index.text import likely
 from retrieval.commands.console import DONE, FAILED, print_json, say
@@ -189,6 +190,34 @@ def save(
             called, photos, use.box, where=where, match_all=match_all, tag=use.give_tag, **purpose, **options
         )
     _tell(collection, "is kept", saved, run.json)
+
+
+@searches.command()
+def change(
+    collection: Folder,
+    search: Search,
+    name: Annotated[str | None, typer.Option(help="New name.")] = None,
+    standing: Annotated[
+        bool | None, typer.Option("--standing/--not-standing", help="Run it on photos that are added from now on.")
+    ] = None,
+    first: Annotated[
+        bool | None, typer.Option("--first/--not-first", help="Mark it as a favourite, which is listed first.")
+    ] = None,
+    give_tag: Annotated[
+        str | None,
+        typer.Option(metavar="TAG", help='Tag that is added to the photos that a standing search finds; "": none.'),
+    ] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Rename a saved search, make it a standing one or a favourite, or change its tag."""
+    from retrieval.library.opening import open_named
+
+    values: dict[str, Any] = {"name": name, "standing": standing, "favourite": first, "tag": give_tag}
+    if all(value is None for value in values.values()):
+        raise CairnError("Say what to change: give {--name}, {--standing}, {--first} or {--give-tag}.")
+    with open_named(collection, catalogue=catalogue) as opened:
+        _tell(collection, "is changed", opened.change_search(_meant(opened, search), **values), json)
 
 
 @searches.command()

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ _log = logging.getLogger("cairn.jobs")
 
 _WAITING = said("Another command is changing the collection: this waits until it has ended.")
 _DAMAGED = said("The record of this job is damaged: start it again.")
+_GIVEN_UP = said(
+    "The process was killed several times, most likely because there was not enough memory: free some, and try again."
+)
 _KILLED = said("The process was killed, most likely because there was not enough memory; it will start again.")
 
 
@@ -141,11 +145,15 @@ class Queue:
             raise JobNotFound("There is no such job: it may have been forgotten.")
         return self._job(row)
 
-    def running(self) -> QueuedJob | None:
-        """Return the running job, or None."""
-        return next(
-            (self._job(row) for row in self._store.rows(ended=0) if row.is_sound and row.state == RUNNING), None
-        )
+    def before_each(self) -> dict[int, QueuedJob]:
+        """Return for each waiting job the one that is to end before it begins, as far as is known now."""
+        rows = [row for row in self._store.rows(ended=0) if row.is_sound]
+        order = [row for row in rows if row.state == RUNNING]
+        waiting = [row for row in rows if row.state == QUEUED]
+        while waiting:
+            order.append(_in_turn(waiting)[0])
+            waiting.remove(order[-1])
+        return {row.id: self._job(before) for before, row in pairwise(order)}
 
     def pause(self, number: int) -> None:
         """Suspend a running job, or let a waiting one wait until `resume`."""
@@ -405,8 +413,7 @@ class Queue:
             if self._killed[number] < TRIES:
                 self._notes[number] = _KILLED
                 return {"state": QUEUED}
-            error = "The process was killed several times, most likely because there was not enough memory: free some, "
-            "and try again."
+            error = _GIVEN_UP
         message = error or child.complaint() or f"The command ended with the code {code}."
         return {"state": FAILED, "error": message}
 
@@ -438,7 +445,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"No process can be begun ({error.strerror}): see what else is running on this machine."
     _log.error("A job cannot be done.", exc_info=error)
-    return "Something went wrong in the server: its log says more."
+    return said("Something went wrong in the server: its log says more.")
 
 
 def _now() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from sqlalchemy.orm import Session
 
@@ -15,7 +15,7 @@ from index.options.arguments import takes_options
 from index.options.declaration import build, options_of
 from retrieval.catalogue.curation import saved
 from retrieval.catalogue.curation.albums import StoredAlbum as AlbumFacts
-from retrieval.catalogue.curation.albums import named
+from retrieval.catalogue.curation.albums import named, shown_in_album
 from retrieval.catalogue.curation.hidden import hidden_among, hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, take_back
 from retrieval.catalogue.filters import PhotoFilter, fields_of
@@ -125,6 +125,78 @@ class Decisions:
             ``collection.photos({"album": album.id})`` lists the photos of one.
         """
         return [_album(one) for one in self.opened.catalogue.read(albums.list_albums)]
+
+    def album_photos(self, name: str) -> list[str]:
+        """List the photos of an album in its order.
+
+        Parameters
+        ----------
+        name : str
+            Of the album, ignoring case.
+
+        Returns
+        -------
+        list of str
+            Names of photos.
+
+        Raises
+        ------
+        CairnError
+            There is no such album.
+        """
+        read = self.opened.catalogue.read
+        return self._names(read(shown_in_album, read(_named, name)))
+
+    def arrange_album(
+        self,
+        name: str,
+        photos: "Given | Iterable[Given]" = (),
+        *,
+        before: "Given | None" = None,
+        order: str | None = None,
+        cover: "Given | None" = None,
+    ) -> Album:
+        """Sort an album, move photos in it, or choose its cover.
+
+        Parameters
+        ----------
+        name : str
+            Of the album, ignoring case.
+        photos : str, int, path-like, Photo or Result, or iterable of them
+            Photos of the album to move, after it is sorted; their order among each other stays.
+        before : str, int, path-like, Photo or Result, optional
+            The photo of the album that they come before; by default they come last.
+        order : str, optional
+            ``"name"`` or ``"taken"``: sort all photos so.
+        cover : str, int, path-like, Photo or Result, optional
+            The photo of the album that stands for it.
+
+        Returns
+        -------
+        Album
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        CairnError
+            There is no such album, there is no such order, or a photo is not in the album.
+        """
+        if order is not None and order not in get_args(albums.Order):
+            raise CairnError("The order of an album is name or taken, not {order}.", order=order)
+        moved = self._numbers(photos)
+        (place,), (shown,) = (self._numbers(one) if one is not None else [None] for one in (before, cover))
+
+        def arrange(session: Session) -> AlbumFacts:
+            album = _named(session, name)
+            if not {*moved, *([] if place is None else [place])} <= {*shown_in_album(session, album)}:
+                raise CairnError("That photo is not in the album: add it first.")
+            albums.change_album(session, album, cover=shown, order=cast("albums.Order | None", order))
+            if moved:
+                albums.move_in_album(session, album, moved, place)
+            return albums.read_album(session, album)
+
+        return _album(self._write(arrange))
 
     def add_to_album(self, name: str, photos: "Given | Iterable[Given]" = ()) -> Album:
         """Append photos to an album, which is created if it does not exist.
@@ -602,6 +674,50 @@ class Decisions:
 
         numbers = self._numbers(photos)
         self._write(lambda session: saved.categorise(session, named_search(session, search).id, numbers, category))
+
+    def change_search(
+        self,
+        search: int | str,
+        *,
+        name: str | None = None,
+        standing: bool | None = None,
+        favourite: bool | None = None,
+        tag: str | None = None,
+    ) -> SavedSearch:
+        """Change a saved search; what is left out stays the same.
+
+        Parameters
+        ----------
+        search : int or str
+            Its id; or its name, if unique.
+        name : str, optional
+            New name.
+        standing : bool, optional
+            Whether it also searches photos that are added from now on: see `ask_searches`.
+        favourite : bool, optional
+            Whether it is listed first.
+        tag : str, optional
+            Given to photos that a standing search finds; empty: none.
+
+        Returns
+        -------
+        SavedSearch
+
+        Raises
+        ------
+        CairnError
+            There is no such search, several are called so, or the name is empty.
+        """
+        from retrieval.library.motifs import named_search
+
+        values = {"name": name, "standing": standing, "favourite": favourite, "tag": tag}
+
+        def change(session: Session) -> saved.StoredSearch:
+            number = named_search(session, search).id
+            saved.change_search(session, number, {key: one for key, one in values.items() if one is not None})
+            return saved.saved_search(session, number)
+
+        return _saved(self._write(change))
 
     def delete_search(self, search: int | str) -> SavedSearch:
         """Delete a saved search and its finds.

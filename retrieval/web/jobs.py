@@ -237,7 +237,7 @@ class SearchJobs:
 
         collection, options, (query,) = searches.collection, self._options(request), request["queries"]
         image = self._ask(collection, query)
-        rows = rows_beside(collection, image, request["photos"])
+        rows = rows_beside(collection, image, [photo_row(collection, one).number for one in request["photos"]])
         everyone = [row for row in (image.row, *rows) if row is not None]
         mark = (query, options, [(row.number, row.sha256, row.name) for row in everyone])
         if self._aligned is None or self._aligned[0] != mark:

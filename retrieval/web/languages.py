@@ -5,7 +5,7 @@ of ``CODE.po``. The browser reads the same file (``static/js/language.js``).
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
@@ -125,27 +125,27 @@ def in_language(message: Message, language: str) -> str:
 
 
 @cache
-def _patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
-    """Translated texts of pictures with {names}, each with the pattern of its English text."""
-    known = messages(language)
-    patterns = []
-    for english in known.get(PATTERNS, ()):
-        form = "".join(
-            f"(?P<{part}>.+)" if place % 2 else re.escape(part)
-            for place, part in enumerate(re.split(r"\{(\w+)\}", english))
-        )
-        patterns.append((str(known[english]), re.compile(form, re.DOTALL)))
-    return patterns
+def _form(english: str) -> re.Pattern[str]:
+    """The pattern of an English text with {names}."""
+    parts = enumerate(re.split(r"\{(\w+)\}", english))
+    form = "".join(f"(?P<{part}>.+)" if place % 2 else re.escape(part) for place, part in parts)
+    return re.compile(form, re.DOTALL)
+
+
+def fill_in(text: str, templates: Iterable[str], language: str) -> str:
+    """Translate a text that has its values in it already, by the templates that it may be made of."""
+    if language == ENGLISH or (said := translate(text, language)) != text:
+        return text if language == ENGLISH else said
+    for english in templates:
+        if match := _form(english).fullmatch(text):
+            other = translate(english, language)
+            return re.sub(r"\{(\w+)\}", lambda name: match.groupdict().get(name[1], name[0]), other)
+    return text
 
 
 def told(text: str, language: str) -> str:
     """Translate a text of a picture, if it is known."""
-    if language == ENGLISH or (said := translate(text, language)) != text:
-        return text if language == ENGLISH else said
-    for other, form in _patterns(language):
-        if match := form.fullmatch(text):
-            return re.sub(r"\{(\w+)\}", lambda name: match.groupdict().get(name[1], name[0]), other)
-    return text
+    return fill_in(text, messages(language).get(PATTERNS, ()), language)
 
 
 def translate_html(html: str, language: str) -> str:

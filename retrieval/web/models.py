@@ -407,6 +407,7 @@ class QueryRemark(BaseModel):
 
     name: str
     reason: str = Field(description="A part of a sentence, such as: the lowest 3% are missing.")
+    said: str = Field("", description="The same in the visitor's language.")
 
 
 class SearchAnswer(BaseModel):

@@ -5,12 +5,14 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, StringConstraints, model_validator
+from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.curation.albums import StoredAlbum
 from retrieval.curation import albums as curation
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
 from retrieval.web.routes.groups import group_of
+from retrieval.web.routes.photos import Number as PhotoNumber
 from retrieval.web.service import changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["albums"])
@@ -135,9 +137,11 @@ def album_photos(
 
 
 @router.get("/photos/{number}/albums")
-def albums_of_photo(request: Request, number: Annotated[int, Path(ge=0, le=MAX_NUMBER)]) -> Albums:
+async def albums_of_photo(request: Request, number: PhotoNumber) -> Albums:
     """List the albums that a photo is in."""
-    albums = service_of(request).collection.catalogue.read(curation.albums_of_photo, number)
+    service = service_of(request)
+    await service.row(number)
+    albums = await run_in_threadpool(service.collection.catalogue.read, curation.albums_of_photo, number)
     return Albums(albums=[_facts(one) for one in albums])
 
 

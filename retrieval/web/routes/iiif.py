@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
-from pydantic import BeforeValidator
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.schema import ImageRow
@@ -55,14 +54,6 @@ _ROTATION = re.compile(r"(?P<mirrored>!)?(?P<degrees>0|90|180|270)")
 _FILE = re.compile(rf"(?P<quality>default|{'|'.join(QUALITIES)})\.(?P<format>jpg|png|webp)")
 
 
-def _known_number(text: Any) -> Any:
-    """Refuse what is no number of a photo as a photo that does not exist, as the standard has it."""
-    if not re.fullmatch(r"[0-9]{1,9}", str(text)):
-        raise ProblemError(404, "There is no photo {number} in this collection.", number=str(text)[:30])
-    return text
-
-
-Identifier = Annotated[Number, BeforeValidator(_known_number)]
 Region = Annotated[str, Path(description="`full`, `square`, `x,y,w,h` or `pct:x,y,w,h`.")]
 Size = Annotated[str, Path(description="`max`, `w,`, `,h`, `w,h`, `!w,h` or `pct:n`.")]
 Rotation = Annotated[str, Path(description="`0`, `90`, `180` or `270`, clockwise; `!`: mirrored before.")]
@@ -85,13 +76,13 @@ def served_sizes(service: Service, width: int | None, height: int | None) -> tup
 
 
 @router.get("/{number}", include_in_schema=False)
-async def iiif_photo(request: Request, number: Identifier) -> RedirectResponse:
+async def iiif_photo(request: Request, number: Number) -> RedirectResponse:
     """Redirect from the address of a photo to its `info.json`, as the IIIF Image API requires."""
     return RedirectResponse(f"{request.url.replace(query='')}/info.json", 303)
 
 
 @router.get("/{number}/info.json", response_model=IiifInformation)
-async def iiif_information(request: Request, number: Identifier) -> Response:
+async def iiif_information(request: Request, number: Number) -> Response:
     """Return the size of a photo and its tiles: `info.json` of the IIIF Image API 3.0."""
     service = service_of(request)
     row = await _row(service, number)
@@ -114,7 +105,7 @@ async def iiif_information(request: Request, number: Identifier) -> Response:
 
 
 @router.get("/{number}/probe", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}})
-async def iiif_probe(request: Request, number: Identifier) -> Response:
+async def iiif_probe(request: Request, number: Number) -> Response:
     """Say whether the visitor may see a photo: the probe service of the IIIF Authorization Flow API 2.0."""
     status = 401 if VIEWERS in request.scope and user_of(request) is None else 200
     if status == 200:
@@ -136,7 +127,7 @@ def linked_data(request: Request, told: dict[str, Any]) -> Response:
 
 @router.get("/{number}/{region}/{size}/{rotation}/{file}", responses=PICTURES, response_class=Response)
 async def iiif_image(
-    request: Request, number: Identifier, region: Region, size: Size, rotation: Rotation, file: File
+    request: Request, number: Number, region: Region, size: Size, rotation: Rotation, file: File
 ) -> Response:
     """Return a part of a photo, upright or turned: an image request of the IIIF Image API 3.0."""
     service = service_of(request)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
@@ -31,6 +31,7 @@ from retrieval.web.languages import translate
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.reasons import say_reasons
 from retrieval.web.rendering import language_of
 from retrieval.web.routes.photos import PREVIEW_SIDE
 from retrieval.web.running import STOPPING
@@ -62,7 +63,7 @@ JobNumber = Annotated[int, InPath(ge=1, le=MAX_NUMBER, description="Number of th
 
 
 class JobAhead(BaseModel):
-    """Running work that other work waits for."""
+    """Work that other work waits for."""
 
     title: str = Field(description="What it does, in the language of Accept-Language.")
     about: str = Field(description="With what; empty where that is of a collection that one may not see.")
@@ -94,7 +95,7 @@ class Job(BaseModel):
     result: dict[str, Any] | None = Field(description="What the command reports with --json, without paths.")
     error: str | None = Field(description="Why it failed: one sentence.")
     note: str | None = Field(description="What it waits for: one sentence.")
-    waits_for: JobAhead | None = Field(description="Of queued work: what is under way.")
+    waits_for: JobAhead | None = Field(description="Of queued work: the job before it.")
     added: str = Field(description="ISO 8601, UTC.")
     started: str | None
     ended: str | None
@@ -303,39 +304,36 @@ def list_jobs(request: Request) -> Jobs:
     """All waiting and running jobs, and the last that ended, in the visitor's language."""
     service = service_of(request)
     jobs_listed = service.queue.jobs(service.in_queue, ended=MOST)
-    ahead = _ahead(request, service) if any(one.state == QUEUED for one in jobs_listed) else None
-    return Jobs(jobs=[_described(request, service, one, ahead, LISTED) for one in jobs_listed])
+    before = service.queue.before_each() if any(one.state == QUEUED for one in jobs_listed) else {}
+    return Jobs(jobs=[_described(request, service, one, before, LISTED) for one in jobs_listed])
 
 
 def describe_job(request: Request, service: Service, job: QueuedJob) -> Job:
     """A job as the API shows it, without paths."""
-    return _described(request, service, job, _ahead(request, service) if job.state == QUEUED else None)
+    return _described(request, service, job, service.queue.before_each() if job.state == QUEUED else {})
 
 
 def _described(
-    request: Request, service: Service, job: QueuedJob, ahead: JobAhead | None, most: int | None = None
+    request: Request, service: Service, job: QueuedJob, before: Mapping[int, QueuedJob], most: int | None = None
 ) -> Job:
-    """`ahead`: what queued work waits for; `most`: entries of lists in its result."""
+    """`before`: what each queued job waits for; `most`: entries of lists in its result."""
     language = language_of(request)
     facts = {name: getattr(job, name) for name in Job.model_fields if name not in ("result", "waits_for")}
-    facts["waits_for"] = ahead if job.state == QUEUED else None
+    facts["waits_for"] = _ahead(request, service, before[job.id]) if job.id in before else None
     facts["title"] = translate(job.title, language)
     facts["title_of_step"] = translate(kinds.STEPS.get(job.title_of_step, job.title_of_step), language)
     facts["note"] = translate(job.note, language) if job.note is not None else None
     if job.error is not None:
-        facts["error"] = without_paths(job.error, service.places)
+        facts["error"] = without_paths(translate(job.error, language), service.places)
     try:
-        result = None if job.result is None else _discreet(service, job.result, most)
+        result = None if job.result is None else _discreet(service, job.result, most, language)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):  # nothing that a command has printed
         result = None
     return Job(**facts, result=result)
 
 
-def _ahead(request: Request, service: Service) -> JobAhead | None:
-    """The running work that queued jobs wait for."""
-    job = service.queue.running()
-    if job is None:
-        return None
+def _ahead(request: Request, service: Service, job: QueuedJob) -> JobAhead:
+    """A job that another one waits for."""
     here = job.collection == service.in_queue
     is_visible = here or may_see(caller_of(request.scope).collections, job.collection)
     return JobAhead(
@@ -346,7 +344,7 @@ def _ahead(request: Request, service: Service) -> JobAhead | None:
     )
 
 
-def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dict[str, Any]:
+def _discreet(service: Service, result: dict[str, Any], most: int | None, language: str) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, str):
             return without_paths(value, service.places)
@@ -365,7 +363,9 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
         if key == "kept_out":
             value = summary["lengths"][key]
         elif key in ("failed", "remarks") and isinstance(value, list) and value:
-            value = failures_by_name(value, service.indexed_folders())
+            value = say_reasons(failures_by_name(value, service.indexed_folders()), language)
+        elif key == "damaged" and isinstance(value, list):
+            value = say_reasons(value, language, "what")
         summary[key] = plain(value)
     return summary
 

@@ -2,10 +2,11 @@
 
 import contextlib
 import os
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
@@ -19,7 +20,8 @@ from retrieval.web.discretion import discreet_facts
 from retrieval.web.models import MAX_NUMBER, Filters, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
-from retrieval.web.rendering import SHELF
+from retrieval.web.reasons import say_reasons
+from retrieval.web.rendering import SHELF, language_of
 from retrieval.web.service import MOST_TAGS, describe_photo, describe_photos, service_of
 from retrieval.web.taking.exports import open_film, refuse_originals
 from retrieval.web.uploads import form_of
@@ -36,7 +38,14 @@ def _thumbnail_size(size: int) -> int:
     return size
 
 
-Number = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the photo.")]
+def _known_number(text: Any) -> Any:
+    """Refuse what is no number of a photo as a photo that does not exist, as the standard of the Image API has it."""
+    if not re.fullmatch(r"[0-9]{1,18}", str(text), re.ASCII):
+        raise ProblemError(404, "There is no photo {number} in this collection.", number=str(text)[:30])
+    return text
+
+
+Number = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the photo."), BeforeValidator(_known_number)]
 ThumbnailSize = Annotated[int, Query(json_schema_extra={"enum": list(SIZES)}), AfterValidator(_thumbnail_size)]
 JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 304: {"description": "Not changed."}}
 
@@ -67,7 +76,8 @@ async def collection(request: Request) -> dict[str, Any]:
     service = service_of(request)
     facts, _ = await service.search(request, "collection", {})
     folders = await run_in_threadpool(service.indexed_folders) if facts["failed"] else []
-    return discreet_facts(facts, folders)
+    facts = discreet_facts(facts, folders)
+    return {**facts, "failed": say_reasons(facts["failed"], language_of(request))}
 
 
 class PageParameters(Filters):

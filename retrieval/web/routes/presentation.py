@@ -1,6 +1,7 @@
 """Routes of photos as manifests of the IIIF Presentation API 3.0, which the Content Search API 2.0 finds words in."""
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -54,7 +55,6 @@ Own = Annotated[
 ]
 Start = Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Pairs that are left out before the first.")]
 GroupNumber = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
-Content = Annotated[str, Path(pattern="^[0-9a-f]{12,64}$", description="Beginning of the SHA-256 of a photo's file.")]
 
 
 @router.get("/collection.json", responses=_JSON, response_class=Response)
@@ -190,9 +190,12 @@ def photo_of_source(
 
 
 @pages.get("/photo/{content}")
-def content_page(request: Request, content: Content) -> RedirectResponse:
-    """Redirect to a photo by its content: an address that stays valid as long as the file does not change."""
-    row = photo_of_content(service_of(request).collection.catalogue, content)
+def content_page(request: Request, content: str) -> RedirectResponse:
+    """Redirect to a photo by the beginning of its SHA-256: an address that stays valid as long as the file does not
+    change.
+    """
+    is_hash = re.fullmatch("[0-9a-f]{12,64}", content)
+    row = photo_of_content(service_of(request).collection.catalogue, content) if is_hash else None
     if row is None:
         raise ProblemError(404, "No photo of this collection has this content.")
     return RedirectResponse(f"{_root(request)}/photo?number={row.number}", 303)

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.curation.hidden import hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, take_back
@@ -16,7 +17,7 @@ router = APIRouter(prefix="/api", tags=["decisions"])
 
 
 @router.get("/rejections")
-def rejections(
+async def rejections(
     request: Request,
     photo: Annotated[int | None, Query(ge=0, le=MAX_NUMBER, description="Number of the query's photo, or:")] = None,
     upload: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="SHA-256 of its file.")] = None,
@@ -25,7 +26,10 @@ def rejections(
     service = service_of(request)
     if photo is None and upload is None:
         raise ProblemError(422, "Say for which photo: give its number, or the SHA-256 of its file.")
-    return describe_those_there(service, service.collection.catalogue.read(rejected_for, photo, upload))
+    if photo is not None:
+        await service.row(photo)
+    numbers = await run_in_threadpool(service.collection.catalogue.read, rejected_for, photo, upload)
+    return await run_in_threadpool(describe_those_there, service, numbers)
 
 
 @router.post("/rejections", dependencies=WRITING)

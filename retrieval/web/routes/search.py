@@ -28,6 +28,8 @@ from retrieval.web.models import (
 )
 from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
+from retrieval.web.reasons import say_reasons
+from retrieval.web.rendering import language_of
 from retrieval.web.routes.exports import attached
 from retrieval.web.routes.saved import table_file
 from retrieval.web.service import changing, describe_photos, describe_those_there, service_of
@@ -233,6 +235,8 @@ async def _search(request: Request, asked: SearchRequest, form: Uploads | None) 
     similarity = answer["similarity"]
     if similarity is not None:
         similarity["file"] = Path(similarity["file"]).name
+    if "remarks" in answer:
+        answer["remarks"] = say_reasons(answer["remarks"], language_of(request))
     return answer
 
 

@@ -138,7 +138,8 @@ def shared_photo_page(request: Request, token: str, place: int) -> Response:
         if 1 <= other <= len(numbers)
     ]
     back = f'<a href="{here}?page={(place - 1) // PAGE + 1}" dir="auto">{escape(name)}</a>'
-    picture = f'<img src="{here}/{place}/large" alt="{escape(title)}">'
+    # Without a script, the browser's own view of a picture zooms.
+    picture = f'<a href="{here}/{place}/large"><img src="{here}/{place}/large" alt="{escape(title)}"></a>'
     where = translate("{place} of {total}", language).format(place=place, total=len(numbers))
     return _page(
         request,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from eval.commands.evaluate import _outcome
 from eval.demo import run
 from tests.conftest import Indexed
 
@@ -44,3 +45,10 @@ def test_where_nothing_is_found_nothing_is_drawn(tmp_path: Path, monkeypatch: py
         Image.fromarray(noise).resize((640, 480)).save(tmp_path / "photos" / f"{number}.png")
     result = run.run_own_demo(tmp_path / "photos", tmp_path, 1, lambda *_: None)
     assert result["found"] == 0 and pictures == [[]]
+
+
+def test_the_last_line_says_how_many_photos_are_found_and_drawn() -> None:
+    assert _outcome(0) == "no other photo surely shows it; the box is"
+    assert _outcome(1) == "1 other photo surely shows it; the matches are"
+    assert _outcome(6) == "6 other photos surely show it; the matches are"
+    assert _outcome(9) == "9 other photos surely show it; the best 6 of them are"

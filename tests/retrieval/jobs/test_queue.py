@@ -140,9 +140,14 @@ def test_short_jobs_of_other_collections_go_first_but_not_for_ever(
 ) -> None:
     first = add(queue, "a")
     until(lambda: state(queue, first) == "running")
-    assert queue.running() == queue.job(first.id)
     kept = [add(queue, "b", "improve"), add(queue, "b", "compact"), add(queue, "c", "group"), add(queue, "d", "check")]
     improve, compact, group, check = kept
+    assert {number: job.id for number, job in queue.before_each().items()} == {
+        check.id: first.id,
+        group.id: check.id,
+        improve.id: group.id,
+        compact.id: improve.id,
+    }
     order = []
 
     def end() -> None:

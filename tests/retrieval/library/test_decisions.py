@@ -116,6 +116,15 @@ def test_searches_are_kept_and_asked_of_new_photos(
     (requested,) = collection.ask_searches()
     assert (requested.asked, requested.found, requested.problem) == (1, ["new.jpg"], None)
     assert collection.photo("new.jpg").tags == ("cup",)
+    changed = collection.change_search("Cups", name="Mugs", standing=False, tag="")
+    assert (changed.id, changed.name, changed.standing, changed.favourite, changed.tag) == (
+        cups.id,
+        "Mugs",
+        False,
+        False,
+        None,
+    )
+    assert collection.change_search("Mugs", name="Cups", favourite=True).favourite
     assert collection.delete_search("Cups").found == 1 and collection.delete_search(kept.id).name == "Filtered"
     with pytest.raises(library.CairnError, match="No saved searches"):
         collection.delete_search("Cups")
@@ -147,7 +156,15 @@ def test_commands_decide_the_same(cairn: Callable[..., Ran], copied: Path) -> No
 
     assert cairn("album", "add", copied, "Trip", ONE, "--json").json["album"]["photos"] == 1
     assert "Trip: 2 photos." in cairn("album", "add", copied, "trip", TWO).out
+    assert cairn("album", "list", copied, "trip", "--json").json["photos"] == [ONE, TWO]
+    assert "Trip: 2 photos." in cairn("album", "arrange", copied, "Trip", TWO, "--before", ONE, "--cover", TWO).out
+    assert cairn("album", "list", copied, "Trip").out.split()[-2:] == [TWO, ONE]
+    assert cairn("album", "arrange", copied, "Trip", "--order", "name").code == 0
+    assert cairn("album", "list", copied, "Trip").out.split()[-2:] == [ONE, TWO]
+    for wrong in ((), ("--order", "size"), ("--cover", "nowhere.jpg")):
+        assert cairn("album", "arrange", copied, "Trip", *wrong).refused()
     assert cairn("album", "remove", copied, "Trip", ONE, "--json").json["album"]["photos"] == 1
+    assert "not in the album" in cairn("album", "arrange", copied, "Trip", ONE).refused()
     assert cairn("album", "rename", copied, "Trip", "Tour", "--json").json["album"]["name"] == "Tour"
     assert "1 photos  Tour" in cairn("album", "list", copied).out
     assert cairn("album", "delete", copied, "Tour", "--json").json["album"]["name"] == "Tour"
@@ -172,6 +189,11 @@ def test_commands_decide_the_same(cairn: Callable[..., Ran], copied: Path) -> No
     assert saved.json["search"]["query"]["options"]["words"] == "mill"
     assert "Cups, standing" in cairn("searches", "list", copied).out
     number = str(saved.json["search"]["id"])
+    change = ("searches", "change", copied)
+    changed = cairn(*change, "Cups", "--name", "Mugs", "--not-standing", "--first", "--json").json["search"]
+    assert (changed["name"], changed["standing"], changed["favourite"], changed["tag"]) == ("Mugs", False, True, "cup")
+    assert "is changed" in cairn(*change, number, "--name", "Cups", "--give-tag", "").out
+    assert "Say what to change" in cairn(*change, number).refused()
     assert "is forgotten" in cairn("searches", "delete", copied, number).out
     assert "No saved searches are called" in cairn("searches", "delete", copied, "Cups").refused()
 

@@ -384,13 +384,23 @@ def test_the_print_clock_follows_what_is_decided(client: httpx.Client, numbers: 
 
 def test_what_is_not_there_is_a_sentence(client: httpx.Client, numbers: dict[str, int]) -> None:
     for path in (
-        "/api/photos/987654",
-        "/api/photos/987654/thumbnail",
+        *(f"/api/photos/987654{part}" for part in ("", "/thumbnail", "/image", "/film", "/albums", "/objects")),
+        *(f"/api/iiif/987654/{part}" for part in ("info.json", "probe", "manifest.json", "full/max/0/default.jpg")),
         "/api/search?q=987654",
-        "/api/match?q=0&photo=987654",
+        "/api/iiif/search/manifest.json?q=987654",
+        "/api/rejections?photo=987654",
+        *(f"/api/{what}?q=0&photo=987654" for what in ("match", "impressions", "impressions/clock")),
+        *(f"/api/{what}?q=987654&photo=0" for what in ("match", "impressions", "impressions/clock")),
     ):
         answer = client.get(path)
-        assert (answer.status_code, answer.json()) == (404, {"detail": "There is no photo 987654 in this collection."})
+        expected = {"detail": "There is no photo 987654 in this collection."}
+        assert (answer.status_code, answer.json()) == (404, expected), path
+    for number in ("x", "-1", "9" * 20):
+        answer = client.get(f"/api/photos/{number}")
+        assert (answer.status_code, answer.json()) == (
+            404,
+            {"detail": f"There is no photo {number} in this collection."},
+        )
     answer = client.get("/api/nothing")
     assert (answer.status_code, answer.json()) == (404, {"detail": "There is nothing at this address."})
     page = client.get("/nothing<script>", headers={"Accept": "text/html"})

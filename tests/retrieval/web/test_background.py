@@ -25,6 +25,8 @@ from tests.conftest import Indexed
 from tests.support.live import client_of, ended, serving_copy
 from tests.support.patience import patience
 
+NOT_XMP = "its sidecar is not XMP"
+
 
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory: pytest.TempPathFactory, indexed: Indexed) -> Path:
@@ -348,14 +350,14 @@ def test_jobs_are_listed_whatever_is_said_to_have_come_of_them(
 def test_sidecars_that_could_not_be_written_are_told_by_the_names_of_photos(
     indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failed = [{"path": str(indexed.photos / "cup.jpg"), "reason": "its sidecar is not XMP"}] * 3000
+    failed = [{"path": str(indexed.photos / "cup.jpg"), "reason": NOT_XMP}] * 3000
     counts = {"written": 2, "unchanged": 1, "missing": 0}
     printed = json.dumps(shortened({"collection": "/c", "sidecars": {**counts, "failed": failed}}))
     assert len(printed) < 200_000
     (job,) = _listed(printed, indexed.folder, tmp_path, monkeypatch)
     assert job.result == {
         **counts,
-        "failed": [{"name": "cup.jpg", "reason": "its sidecar is not XMP"}] * jobs.LISTED,
+        "failed": [{"name": "cup.jpg", "reason": NOT_XMP, "said": NOT_XMP}] * jobs.LISTED,
         "lengths": {"failed": 3000},
     }
 

@@ -152,6 +152,9 @@ def test_an_order_of_printing_is_overruled_and_kept(chromium: Any, indexed: Inde
         page.reload()
         page.get_by_role("button", name="as you say").wait_for()
         shoot(page, "clock")
+        width = page.locator("#picture").bounding_box()["width"]
+        page.locator("#stage").dblclick()
+        assert page.locator("#picture").bounding_box()["width"] == pytest.approx(2.5 * width, rel=0.01)
         page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.get_by_role("button", name=f"Leave {names[0]} out").click()
@@ -173,6 +176,13 @@ def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noq
         page.locator("#stage").wait_for()
         page.locator("#stage figure").nth(1).wait_for()
         page.keyboard.press("f")
+        contents = page.locator(".candidate .zoom-content")
+        before = [one.bounding_box()["width"] for one in contents.all()]
+        page.locator(".candidate .zoom-view").first.dblclick()  # all of a set are zoomed together
+        widths = [one.bounding_box()["width"] for one in contents.all()]
+        assert len(widths) > 1 and widths == pytest.approx([2.5 * width for width in before], rel=0.01)
+        page.keyboard.press("0")
+        assert [one.bounding_box()["width"] for one in contents.all()] == pytest.approx(before, rel=0.01)
         page.keyboard.press("h")
         page.get_by_text("Set 1 of 2").wait_for()
         assert list(home.numbers(hidden=True)) == ["astronaut_copy.png"]

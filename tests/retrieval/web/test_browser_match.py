@@ -153,6 +153,9 @@ def test_impressions_are_laid_over_each_other(visit: Visit, address: str) -> Non
     assert laid.is_hidden() and below.get_attribute("src") != first and sizes[0] == sizes[1]
     assert page.locator("#impressions-flicker").is_disabled()
     page.get_by_role("radio", name="Both").check()
+    page.locator("#impressions-stage").get_by_role("button", name="Zoom in").click()
+    zoomed = [one.evaluate("one => [one.clientWidth, one.clientHeight]") for one in (laid, below)]
+    assert zoomed[0] == zoomed[1] and zoomed[0][0] == pytest.approx(1.5 * sizes[0][0], abs=1)
     page.locator("#impressions-flicker").click()
     for shown in (1, 0, 1):
         page.wait_for_function(

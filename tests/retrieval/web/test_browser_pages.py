@@ -360,8 +360,8 @@ NO_PHOTO = "it is not a photo in a format that can be read"
 def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     page = visit.page
     facts = page.request.get(visit.base + "/api/collection").json()
-    failed = [{"name": f"rome/{number}.jpg", "reason": NO_PHOTO} for number in range(3)]
-    failed.insert(1, {"name": MARKUP, "reason": "the file is empty"})
+    failed = [{"name": f"rome/{number}.jpg", "said": NO_PHOTO} for number in range(3)]
+    failed.insert(1, {"name": MARKUP, "said": "the file is empty"})
     drift = {
         "trained": {"images": 10, "quantisation_error": 0.1},
         "added": {"images": 40, "quantisation_error": 0.137},

@@ -441,7 +441,7 @@ def test_the_answer_is_a_sentence(visit: Visit) -> None:
     page = visit.open("/")
     given: list[dict[str, Any]] = []
     remarks = [
-        {"name": "<b>.jpg", "reason": reason}
+        {"name": "<b>.jpg", "said": reason}
         for pages in (0, 1, 2)
         for reason in Remarks(0.03 * pages, bool(pages), pages, bool(pages), blank=pages).sentences()
     ]
@@ -484,7 +484,7 @@ def test_the_answer_is_a_sentence(visit: Visit) -> None:
         if len(shown) < 20:
             told = page.locator(".strength").all_text_contents()
             assert told == [words[one["number"]] for one in shown]
-    told = " ".join(f"{one['name']}: {one['reason']}." for one in remarks)
+    told = " ".join(f"{one['name']}: {one['said']}." for one in remarks)
     assert page.locator("#note").inner_text().endswith(told) and "larger box" in page.locator("#note").inner_text()
     assert len(remarks) == 10
 
@@ -660,3 +660,13 @@ def test_results_are_selected_and_kept(visit: Visit) -> None:
     assert page.evaluate("window.copied") == "\n".join(names[:6])
     page.keyboard.press("Escape")
     assert ticked() == [] and bar.is_hidden() and focused(page) == "results-title"
+
+
+def test_what_is_clicked_right_after_typing_is_pressed(visit: Visit) -> None:
+    page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}")
+    wait_for_results(page)
+    page.locator("#words").click()
+    page.keyboard.type("coffee")
+    page.locator("#save-search").click()
+    page.locator("dialog[open]").wait_for()
+    page.wait_for_url("**words=coffee**")  # and the words are asked for

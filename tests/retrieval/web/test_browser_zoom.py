@@ -213,6 +213,26 @@ def test_the_editor_of_a_search_zooms_too(visit: Visit) -> None:
     assert page.locator(".box-canvas .region").count() == 1
 
 
+def test_a_double_click_on_a_line_between_two_photos_zooms_them(visit: Visit) -> None:
+    page = visit.open(f"/match?q={visit.number('coffee_001.jpg')}&photo={visit.number('coffee_002.jpg')}")
+    page.locator("#pair .zoom-view").first.scroll_into_view_if_needed()
+    before = see(page, "#pair .zoom-content")
+    script = """() => {
+        const line = [...document.querySelectorAll("#pair .match .join")].at(0);
+        const { left, top } = line.ownerSVGElement.getBoundingClientRect();
+        const [x1, y1, x2, y2] = ["x1", "y1", "x2", "y2"].map((name) => Number(line.getAttribute(name)));
+        return [left + x1 + 0.1 * (x2 - x1), top + y1 + 0.1 * (y2 - y1)];
+    }"""
+    drawn_lines(page)  # they are there
+    x, y = page.evaluate(script)
+    page.mouse.move(x, y)
+    assert page.locator("#pair .match.chosen").count() == 1  # the pointer is on a line
+    page.mouse.move(x + 300, y + 300)
+    page.mouse.dblclick(x, y)
+    assert np.isclose(see(page, "#pair .zoom-content")[2], 2.5 * before[2], rtol=0.01)
+    assert page.evaluate("getSelection().toString()") == ""
+
+
 @pytest.mark.slow
 def test_both_photos_of_a_match_are_zoomed_to_the_same_place(visit: Visit, indexed: Indexed) -> None:
     page = visit.open(f"/match?q={visit.number('coffee_001.jpg')}&photo={visit.number('coffee_002.jpg')}")

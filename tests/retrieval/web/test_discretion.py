@@ -96,7 +96,7 @@ def test_no_answer_tells_where_things_lie(live: Served) -> None:
     assert found and all("path" not in entry for entry in found)
     failed = live.client.get("/api/collection").json()["failed"]
     assert {entry["name"] for entry in failed} == {"trip to Rome/broken one.jpg", "empty.jpg"}
-    assert all(entry.keys() == {"name", "reason"} for entry in failed)
+    assert all(entry.keys() == {"name", "reason", "said"} for entry in failed)
     table = live.client.get("/api/groups.csv").text
     assert table.startswith("group,name,duplicate_of,kind,similar_to\n") and COFFEE in table
 

@@ -76,3 +76,13 @@ export function complain(error, id = "error") {
   if (error && error.name === "AbortError") return;
   at(id).textContent = error ? error.message || String(error) : "";
 }
+
+let pressed = false;
+document.addEventListener("pointerdown", () => (pressed = true), { capture: true });
+for (const name of ["pointerup", "pointercancel"]) document.addEventListener(name, () => (pressed = false), { capture: true });
+
+/** Act once no button is pressed: what moves on the page meanwhile would not be clicked. */
+export function afterPress(act) {
+  if (pressed) document.addEventListener("pointerup", () => setTimeout(act), { capture: true, once: true });
+  else act();
+}

@@ -137,7 +137,8 @@ class Pair {
     for (const marked of this.drawing.querySelectorAll(".chosen")) marked.classList.remove("chosen");
     if (place >= 0) {
       for (const part of this.drawing.querySelectorAll(`[data-match="${place}"]`)) part.classList.add("chosen");
-      this.drawing.append(this.lines[place]); // on top
+      // On top, once: what is moved while it is pressed is not clicked.
+      if (this.drawing.lastChild !== this.lines[place]) this.drawing.append(this.lines[place]);
       if (this.zooms[0].zoomed && this.lines[place].classList.contains("outside")) this.#turnTo(place);
     }
     const points = place >= 0 && [this.matches[place].query, this.matches[place].photo].map((point) => point.map(Math.round).join(", "));
@@ -263,7 +264,9 @@ function showImpressions(told, query, photo) {
   stage.style.setProperty("--ratio", size[0] / size[1]);
   const below = el("img", { class: "below", src: pictures.reference, alt: query.name });
   const above = el("img", { class: "below laid", src: pictures.photo, alt: t("{name}, laid over it", { name: photo.name }) });
-  stage.replaceChildren(below, above);
+  const content = el("div", { class: "zoom-content" }, below, above);
+  stage.replaceChildren(content);
+  stage.append(new Zoom(stage, content, [{ picture: below, photo: { width: size[0], height: size[1] } }]).controls);
   // Who wants no motion sees each for longer.
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches ? 4 * FLICKER : FLICKER;
   const { flicker } = fade(at("impressions-flicker"), at("impressions-opacity"), stage, calm);

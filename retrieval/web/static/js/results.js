@@ -7,7 +7,6 @@ import { at, el } from "./dom.js";
 import { rejectAll, takeBack } from "./curation/rejections.js";
 import { notice } from "./curation/notice.js";
 import { frame, nameLine } from "./grid.js";
-import { toldRemark } from "./jobs/reasons.js";
 import { fixed, percent, t, tn } from "./language.js";
 import { nameList } from "./photos/list.js";
 import { format, searchAddress, surround } from "./query.js";
@@ -230,7 +229,7 @@ export function showResults(given, asked, completes) {
       : t("A larger box, or another choice in the options, may find more."));
   }
   if (answer.missing_shards?.length) notes.push(t("Part of the collection is not available: its photos were not searched."));
-  for (const { name, reason } of answer.remarks ?? []) notes.push(t("{name}: {remark}.", { name, remark: toldRemark(reason) }));
+  for (const { name, said: remark } of answer.remarks ?? []) notes.push(t("{name}: {remark}.", { name, remark }));
   at("note").textContent = notes.join(" ");
   at("said").textContent = sentence(answer, asked);
 }

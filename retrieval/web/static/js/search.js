@@ -3,7 +3,7 @@
 
 import { address, collection, search } from "./api.js";
 import { boxTool } from "./box.js";
-import { at, complain, corners, el, stopwatch } from "./dom.js";
+import { afterPress, at, complain, corners, el, stopwatch } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
 import { frame, nameLine } from "./grid.js";
 import { t } from "./language.js";
@@ -158,9 +158,9 @@ function listen() {
   });
   at("run-box").addEventListener("click", run);
   // An option that changes an answer that is shown asks again.
-  form.addEventListener("change", () => {
-    if (anyResults() && queries.length) run();
-  });
+  form.addEventListener("change", () => afterPress(() => {
+    if (anyResults() && queries.length && here() !== location.pathname + location.search) run();
+  }));
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a.here");
     if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;

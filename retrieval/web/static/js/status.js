@@ -6,7 +6,6 @@ import { figure, t, tn } from "./language.js";
 import { start } from "./page.js";
 import { workButton } from "./jobs/jobs.js";
 import { awayFolders, awaySentence } from "./photos/away.js";
-import { toldReason } from "./jobs/reasons.js";
 
 const UNITS = [t("bytes"), t("KB"), t("MB"), t("GB"), t("TB")];
 const MOST = 1000; // names that are listed for one reason
@@ -157,12 +156,12 @@ const paragraphs = (id, sentences) => at(id).replaceChildren(...sentences.map((o
 /** Reasons, the most frequent first, each with the names of its photos folded away. */
 function failures(failed) {
   const byReason = new Map();
-  for (const { name, reason } of failed) {
+  for (const { name, said: reason } of failed) {
     if (!byReason.has(reason)) byReason.set(reason, []);
     byReason.get(reason).push(name);
   }
   const sorted = [...byReason].sort((one, other) => other[1].length - one[1].length);
-  return sorted.flatMap(([reason, names]) => folded(tn(names.length, "{n} photo: {reason}.", "{n} photos: {reason}.", { reason: toldReason(reason) }), names));
+  return sorted.flatMap(([reason, names]) => folded(tn(names.length, "{n} photo: {reason}.", "{n} photos: {reason}.", { reason }), names));
 }
 
 /** Names of photos, folded away below a sentence. */

@@ -264,7 +264,7 @@ def test_who_may_see_some_collections_finds_no_others(
         hidden = app.state.service.index("theirs.cairn", indexed.photos).id
         # What one's work waits for is named to those who may see it.
         mine = queue.add("mine.cairn", KINDS["compact"]()).id
-        monkeypatch.setattr(queue, "running", lambda: queue.job(hidden))
+        monkeypatch.setattr(queue, "before_each", lambda: {mine: queue.job(hidden)})
         told = {"title": "Add photos", "here": False}
         about = {"all": (indexed.photos.name, "theirs"), "some": ("", None)}
         for who, (folder, collection) in about.items():

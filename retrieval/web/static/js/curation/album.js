@@ -2,7 +2,7 @@
 
 import { address, change, json } from "../api.js";
 import { selection, tick } from "../choosing.js";
-import { at, complain, el } from "../dom.js";
+import { afterPress, at, complain, el } from "../dom.js";
 import { tiles } from "../grid.js";
 import { t, tn } from "../language.js";
 import { entitle, start } from "../page.js";
@@ -127,25 +127,25 @@ function rename() {
   const title = at("title");
   const input = el("input", { class: "in-place", value: facts.name, maxlength: 200, "aria-label": t("Name of the album"), dir: "auto" });
   let done = false;
-  const end = async (keep) => {
+  const end = async (keep, back = true) => {
     if (done) return;
     done = true;
     const [before, name] = [facts.name, input.value.trim()];
     title.textContent = before;
-    if (!keep || !name || name === before) return title.focus();
+    if (back) title.focus();
+    if (!keep || !name || name === before) return;
     try {
       describe(await change("PATCH", path, { name }));
       notice(t("The album is now called “{name}”.", { name: facts.name }), async () => describe(await change("PATCH", path, { name: before })));
     } catch (error) {
       complain(error);
     }
-    title.focus();
   };
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter") end(true);
     if (event.key === "Escape") end(false);
   });
-  input.addEventListener("blur", () => end(true));
+  input.addEventListener("blur", () => afterPress(() => end(true, false)));
   complain(null);
   title.replaceChildren(input);
   input.select();

@@ -5,6 +5,7 @@ import { boxTool } from "../box.js";
 import { at, complain, el } from "../dom.js";
 import { figure, fixed, percent, t, tn } from "../language.js";
 import { start } from "../page.js";
+import { Zoom } from "../photos/zoom.js";
 import { parse } from "../query.js";
 
 const fields = new URLSearchParams(location.search);
@@ -15,6 +16,7 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 let decided = null; // null: what is kept
 let kept = null;
+const frame = {}; // size of the pictures
 let names = new Map(); // of all that were asked for, by number
 
 const year = (value) => figure(Math.round(value), { useGrouping: false });
@@ -88,6 +90,7 @@ function show({ photos, earlier, breaks, pictures, size }) {
   const chosen = at("which").value;
   at("which").replaceChildren(...photos.map(({ name, number }) => el("option", { value: number, selected: String(number) === chosen }, name)));
   at("stage").style.setProperty("--ratio", size[0] / size[1]);
+  Object.assign(frame, { width: size[0], height: size[1] });
   const draw = () => {
     const place = at("which").selectedIndex;
     at("picture").src = pictures[place];
@@ -122,6 +125,7 @@ start(async () => {
   const { photo: number } = parse(asked.q);
   names = new Map(await Promise.all([...new Set([number, ...asked.photo.map(Number)])].map(async (one) => [one, (await read(one)).name])));
   await load();
+  at("stage").append(new Zoom(at("stage"), at("content"), [{ picture: at("picture"), photo: frame }]).controls);
   let region = null;
   const reference = await read(number);
   const tool = boxTool({ ...reference, large: image(number) }, null, (box) => {

@@ -6,6 +6,7 @@ import { at, complain, el } from "../dom.js";
 import { nameLine } from "../grid.js";
 import { figure, t, taken, tn } from "../language.js";
 import { start } from "../page.js";
+import { Zoom } from "../photos/zoom.js";
 import { notice } from "./notice.js";
 import { advise } from "../jobs/jobs.js";
 
@@ -24,6 +25,7 @@ let canBin = false;
 let busy = false;
 let timer = 0;
 let asked = 0; // times: an answer that a later one has overtaken is thrown away
+let zooms = []; // of the photos of the set
 const done = []; // what was decided, to be taken back
 
 const WHY = {
@@ -79,12 +81,28 @@ function facts(photo) {
     ].filter(Boolean).flat());
 }
 
+/** A photo that is zoomed together with the others of its set. */
+function zoomable(photo) {
+  const picture = el("img", { src: image(photo.number, SIDE), alt: photo.name, draggable: "false" });
+  const view = el("div", { class: "zoom-view" }, el("div", { class: "zoom-content" }, picture));
+  const { width, height } = photo.width && photo.height ? photo : { width: SIDE, height: SIDE };
+  view.style.setProperty("--ratio", width / height);
+  const onChange = (zoom) => {
+    const seen = zoom.part(...zoom.middle);
+    for (const other of zooms) if (other !== zoom) other.to(zoom.factor, other.middle, seen, false);
+  };
+  const zoom = new Zoom(view, view.firstChild, [{ picture, photo: { width, height, number: photo.number } }], { onChange });
+  view.append(zoom.controls);
+  zooms.push(zoom);
+  return view;
+}
+
 function candidate(photo, index) {
   const radio = el("input", { type: "radio", name: "keep", value: photo.number, checked: photo.number === chosen, onchange: () => choose(photo.number) });
   return el("li", { class: photo.number === chosen ? "candidate kept" : "candidate" },
-    el("a", { class: "frame", href: address("/photo", { number: photo.number }) }, el("img", { src: image(photo.number, SIDE), alt: photo.name })),
+    zoomable(photo),
     el("label", { class: "tick writes" }, radio, el("kbd", {}, String(index + 1)), el("span", { class: "badge" }, photo.number === chosen ? t("Kept") : t("Keep this one"))),
-    nameLine("span", photo.name),
+    nameLine("a", photo.name, { href: address("/photo", { number: photo.number }) }),
     kindLine(photo),
     photo.stays && el("p", { class: "stays" }, STAYS[photo.stays]()),
     facts(photo));
@@ -197,6 +215,7 @@ async function show(next, focus = true, step = 1) {
   at("set-title").textContent = shown ? t("Set {place} of {total}", { place: figure(place + 1), total: figure(total) }) : t("Everything is decided");
   chosen = shown?.photos[0].number ?? 0;
   propose();
+  zooms = [];
   at("candidates").replaceChildren(...(shown?.photos ?? []).map(candidate));
   if (focus) at("set-title").focus({ preventScroll: true });
 }
@@ -282,6 +301,7 @@ function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog, select, input:not([type=radio])")) return;
   if ([" ", "ArrowLeft", "ArrowRight"].includes(event.key) && event.target.closest("button, a, summary, input")) return; // theirs
   if (!shown && event.key !== "z") return;
+  if (zooms[0]?.key(event, false)) return event.preventDefault();
   const index = Number(event.key) - 1;
   if (shown && event.key !== " " && shown.photos[index]) {
     choose(shown.photos[index].number);

@@ -67,7 +67,7 @@ export async function shareAlbum({ album, name }) {
     el("div", { class: "stack" },
       el("h2", { id: "share-title", dir: "auto" }, t("Share “{name}”", { name })),
       el("p", { class: "hint" }, t("Whoever has the link sees the photos of this album at viewing size until its last day: no files, no places, and nothing else of the collection.")),
-      user === null && el("p", { class: "hint" }, t("This server only answers this computer: whoever runs it can let others in with --password-file.")),
+      user === null && el("p", { class: "hint" }, t("So far the link opens only on this computer. Whoever runs this server can let other computers in, with a password for each person.")),
       list, said,
       el("div", { class: "field" }, el("label", { for: "share-span" }, t("Valid for")), span),
       shown, problem,

@@ -4,7 +4,6 @@
 import { address, change, json } from "../api.js";
 import { complain, el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
-import { toldReason } from "./reasons.js";
 
 const IDLE = 15_000; // milliseconds between two looks where no work is known
 const OPEN = ["queued", "running", "paused"];
@@ -203,8 +202,8 @@ function outcome({ kind, result }) {
 
 /** Photos that could not be read, pages that could not be fetched, or files that are damaged, with the reasons. */
 function troubles({ result }) {
-  const failed = (result?.failed ?? []).map(({ name, reason }) => [name, toldReason(reason)]);
-  const damaged = (result?.damaged ?? []).map(({ file, what, remedy }) => [file, [what, remedy].filter(Boolean).join(" ")]);
+  const failed = (result?.failed ?? []).map(({ name, said: reason }) => [name, reason]);
+  const damaged = (result?.damaged ?? []).map(({ file, said: what }) => [file, what]);
   const pages = unfetched(result);
   const all = [...failed, ...pages, ...damaged];
   if (!all.length) return null;
@@ -214,7 +213,8 @@ function troubles({ result }) {
     el("summary", {}, failed.length || pages.length ? t("Which, and why") : t("What is damaged")),
     el("ul", { class: "names" },
       ...all.slice(0, MOST).map(([name, reason]) => el("li", {}, el("span", { class: "what", dir: "auto" }, name), el("span", {}, reason))),
-      more > 0 && el("li", {}, tn(more, "and {n} more", "and {n} more"))));
+      more > 0 && el("li", {}, tn(more, "and {n} more", "and {n} more"))),
+    damaged.length > 0 && el("p", {}, t("Whoever runs this server can repair the collection.")));
 }
 
 function button(label, act, card, primary = false) {

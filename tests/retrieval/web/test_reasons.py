@@ -1,0 +1,46 @@
+"""Reasons that photos could not be read, in the visitor's language."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from retrieval.photos.remarks import Remarks
+from retrieval.web.reasons import REASONS, reason_in, say_reasons
+
+ROOT = Path(__file__).resolve().parents[3]
+_REASON = re.compile("(?:it is|its|decoding it|the (?:PDF|file|film|page|photo) (?:is|has)) .*[a-z]")
+
+
+def test_what_stands_in_a_reason_is_kept() -> None:
+    reason = "the photo is 70000x60000 pixels, which is more than the limit of 1000000000 pixels"
+    assert reason_in(reason, "en") == reason
+    translated = reason_in(reason, "de")
+    assert translated != reason and all(number in translated for number in ("70000", "60000", "1000000000"))
+    assert reason_in("no process can be started to decode it (Too many open files)", "de").endswith(
+        " (Too many open files)"
+    )
+    assert reason_in("something new", "de") == "something new"
+    assert "cairn index" not in reason_in("the file has changed since it was indexed: run cairn index", "en")
+    assert reason_in("The file cannot be read (Input/output error).", "de").endswith(" (Input/output error)")
+    (entry,) = say_reasons([{"name": "a.jpg", "reason": "the file is empty"}], "de")
+    assert entry == {"name": "a.jpg", "reason": "the file is empty", "said": "die Datei ist leer"}
+
+
+@pytest.mark.parametrize("blank", (1, 3))
+@pytest.mark.parametrize("pages", (1, 2))
+def test_each_remark_is_translated(blank: int, pages: int) -> None:
+    for remark in Remarks(missing=0.03, rough=True, pages=pages, over_dark=True, blank=blank).sentences():
+        assert reason_in(remark, "de") != remark
+
+
+def test_each_reason_of_decoding_is_known() -> None:
+    said = set()
+    for path in (ROOT / "retrieval" / "photos").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _REASON.fullmatch(node.value):
+                said.add(node.value)
+    said -= {"it is not what was written"}  # of a file of tiles: users do not see it
+    assert len(said) > 12 and not said - {*REASONS}
+    assert all(reason_in(one, "de") != one for one in REASONS if "{" not in one)
