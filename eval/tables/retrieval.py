@@ -267,10 +267,7 @@ def searched_folder(cell: Measurement, work: Path) -> Path:
 
 
 def collect(cell: Measurement, work: Path, workers: int, tell: Progress) -> Path:
-    """Index the photos of a cell, and those of its vocabulary, unless already done; return the folder.
-
-    Features must be staged: see `stage_photos`.
-    """
+    """Index the photos of a cell, and those of its vocabulary, of staged features, unless done; return the folder."""
     own, final = origin_folder(cell, work), searched_folder(cell, work)
     _index(own, cell.origin, cell, cell.plain, work, workers, tell)
     if final != own:
