@@ -321,10 +321,7 @@ def chunks(values: Sequence[T]) -> Iterator[list[T]]:
 
 
 def write_alone(session: Session, table: type[DeclarativeBase]) -> None:
-    """Keep other transactions from writing a table until this one ends, so that what it checks stays true.
-
-    In SQLite only one transaction writes at a time anyway.
-    """
+    """Keep other transactions from writing a table until this one ends, as SQLite does anyway."""
     bind = session.get_bind()
     if bind.dialect.name == "postgresql":
         name = bind.dialect.identifier_preparer.format_table(sa.inspect(table).local_table)
