@@ -75,10 +75,6 @@ def learn_descriptor(
     {progress}
     {options}
 
-    Returns
-    -------
-    NewDescriptor
-
     Raises
     ------
     CairnError

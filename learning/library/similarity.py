@@ -164,10 +164,6 @@ def learn_similarity(
     {progress}
     {options}
 
-    Returns
-    -------
-    NewSimilarity
-
     Raises
     ------
     CairnError
