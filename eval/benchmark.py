@@ -217,7 +217,6 @@ def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None
 
 
 def _description(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
-    """Description of the collection and the search for the report."""
     return {
         "engine": run.engine,
         "expand": search.expand,

@@ -285,7 +285,6 @@ def _index(
     tell: Progress,
     vocabulary: Path | None = None,
 ) -> None:
-    """Index a set of photos, with another collection's vocabulary or its own."""
     if final.is_dir():
         return
     # In another folder, under the same name (recorded in vocabularies), until complete.

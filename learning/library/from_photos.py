@@ -127,7 +127,6 @@ def learn_from_photos(
 
 
 def _report(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
-    """Report of the model and its quality for `--json`."""
     final = learnt.projection or learnt.pooling
     assert final is not None
     return {
@@ -238,8 +237,6 @@ def _state(path: Path) -> tuple[int, int] | None:
 def _provenance(
     matches: MinedMatches, options: UnlabelledOptions, learnt: Unlabelled, verdict: Conclusion
 ) -> dict[str, Any]:
-    """Provenance of a descriptor, equal for equal requests."""
-
     def report_of(record: LatentRecord | None) -> dict[str, Any] | None:
         if record is None:
             return None

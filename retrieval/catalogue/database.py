@@ -218,7 +218,6 @@ class Database:
         connection.autocommit = earlier
 
     def _set_up_sqlite(self, connection: sqlite3.Connection, _record: object) -> None:
-        """Check a new connection, and configure it."""
         try:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").close()
             refuse_foreign_objects(connection, self)

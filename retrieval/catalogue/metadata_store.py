@@ -412,7 +412,6 @@ def _write_counting(session: Session, numbers: Sequence[int]) -> None:
 
 
 def _write_columns(session: Session, numbers: Sequence[int]) -> None:
-    """Write effective values into the photos' rows."""
     rows = []
     for number, values in values_by_number(session, numbers, list(COLUMNS)).items():
         counting = counting_columns(_counting(values))
