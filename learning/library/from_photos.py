@@ -184,7 +184,7 @@ def _judge(
     if not data.judge:
         return Conclusion(nearest, None, "--no-judge leaves it out")
     staged = run.folder / MINED / MINING / FEATURES
-    judging = JudgeOptions(seed=options.seed, beside=data.beside or OTHER, staged=staged)
+    judging = JudgeOptions(seed=options.seed, rival=data.rival or OTHER, staged=staged)
     searches = judge_searches(
         source,
         matches,

@@ -457,7 +457,7 @@ def _without(groups: Iterable[FoundGroup], hidden: Several[int]) -> tuple[FoundG
 def _count(value: object) -> int:
     """A whole number from a file, at least 0; raises ValueError otherwise."""
     if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError("what should be a number is none")
+        raise ValueError("a value is not a number")
     return value
 
 

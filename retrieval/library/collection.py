@@ -266,7 +266,7 @@ class Collection(Decisions):
                 pages.keep_metadata(self.opened, is_whole=not report.left)
                 report.notes += pages.notes
             facts = count_collection(self.opened)
-        return _added(report, facts, pages.told() if pages is not None else [])
+        return _added(report, facts, pages.to_dicts() if pages is not None else [])
 
     @takes_options(SearchOptions)
     def search(
