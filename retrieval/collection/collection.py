@@ -164,8 +164,9 @@ class Collection:
         self.catalogue.close()
 
     def check_named(self, name: str) -> None:
-        """Raise CairnError if a named descriptor does not exist, unless its file was the collection's; or is another
-        learnt one.
+        """Raise CairnError if a named descriptor does not exist, or is a learnt one other than the collection's.
+
+        The original file of the collection's own descriptor may be missing.
         """
         file = model_file(name)
         own = descriptor_of(self.vocabulary_folder) or self.options.descriptor
