@@ -217,7 +217,6 @@ def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None
 
 
 def _description(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
-    """Description of the collection and the search for the report."""
     return {
         "engine": run.engine,
         "expand": search.expand,
@@ -344,8 +343,7 @@ def run_queries(
 def _check_early(path: Path, collection: Path | None, source: VocabularySource) -> dict[str, Any]:
     """Read a learnt similarity and describe it for the report; raises CairnError if it cannot fit.
 
-    A vocabulary not yet made may fit too, if the similarity was learnt on the same photos: the engine checks it in the
-    end.
+    It may fit a vocabulary not yet made of the same photos: the engine checks that in the end.
     """
     similarity = SimilarityMatrix.load(path)
     folder = None

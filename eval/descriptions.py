@@ -71,8 +71,10 @@ class Descriptions:
 
 
 def read_descriptions(path: Path, *, binary: bool = False) -> Descriptions:
-    """Read a row for each patch of a set: ``.npy`` (memory-mapped), ``.npz`` with one array or one called
-    ``descriptions``, or a table with or without a header; `binary`: of packed bits, as `numpy.packbits` gives them.
+    """Read a row for each patch of a set, of packed bits (`numpy.packbits`) if `binary`.
+
+    ``.npy`` (memory-mapped), ``.npz`` with one array or one called ``descriptions``, or a table, with or without
+    header.
     """
     path = Path(path)
     rows = read_rows(path)

@@ -100,10 +100,7 @@ def plot_pooling_regions(
 
 
 def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
-    """Draw a learnt Mahalanobis matrix A (n, n) (Fig. 5, left): the brighter, the larger.
-
-    Entries beyond the 0.5% and 99.5% quantiles are clipped, as they would hide all others.
-    """
+    """Draw a learnt Mahalanobis matrix A (n, n) (Fig. 5, left), clipped at its 0.5% and 99.5% quantiles."""
     figure = new_plot(path, 6.2, 5.4)
     axes = figure.add_subplot()
     low, high = np.quantile(metric, [0.005, 0.995])

@@ -179,8 +179,6 @@ def evaluate_similarity(
 
 
 class _Bench:
-    """A collection, its queries, and the folder of stored measurements."""
-
     def __init__(
         self,
         places: tuple[Path, Path],
@@ -220,7 +218,6 @@ class _Bench:
         self.work.mkdir(parents=True, exist_ok=True)
 
     def split(self, options: SimilarityOptions) -> SplitOutcome:
-        """Learn from a split and measure it."""
         seed = options.seed
         settings = asdict(replace(options, seed=0)) | {"split": asdict(replace(self.splits, splits=1, seed=0))}
         name = f"k{options.neighbours}-{fingerprint({}, settings)[:12]}-{seed}"

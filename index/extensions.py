@@ -161,14 +161,12 @@ def named(kind: str, extension: Any) -> str:
 
 
 def _module_and_name(extension: Any) -> tuple[str, str]:
-    """The module of an object, and its unique name there."""
     own = extension if isinstance(extension, type) else getattr(extension, "respond", type(extension))
     name = "" if isinstance(extension, type) else getattr(extension, "name", "")
     return str(getattr(own, "__module__", "")) or "__main__", str(name or getattr(own, "__qualname__", "extension"))
 
 
 def _declared_as(kind: str, extension: Any) -> Extension | None:
-    """The installed extension that declares an object."""
     module = _module_and_name(extension)[0]
     for one in _installed(kind).values():
         if one.place.partition(":")[0] == module:

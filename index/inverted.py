@@ -329,10 +329,7 @@ class InvertedIndex(WordWeights):
         return np.sqrt(squares[self.images.rows])
 
     def _set_scored_norms(self, known: NDArray[np.float64] | None) -> None:
-        """Set the norms with borrowed features: √ Σ (tf(n) + tf(m))² idf², n own features of a word, m borrowed ones.
-
-        If a file of borrowed features is damaged, nothing is borrowed.
-        """
+        """Set the norms √ Σ (tf(n) + tf(m))² idf², n own and m borrowed features; m = 0 if a file is damaged."""
         if known is not None:
             if known.shape != self.norms.shape:
                 raise ValueError(f"norms of shape {known.shape} for {len(self.image_numbers)} images")

@@ -28,10 +28,7 @@ def number_of_lists(points: int, factor: float) -> int:
 
 
 def read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int | None, ...]]]) -> dict[str, NDArray[Any]]:
-    """Read arrays written by `save_arrays`, of these types and shapes; raises some exception if they differ.
-
-    A length of None can be any.
-    """
+    """Read arrays of `save_arrays`, of these types and shapes (None: any); raises some exception if they differ."""
     with zipfile.ZipFile(io.BytesIO(contents)) as file:
         archive = Archive(file)
         # Uncompressed data is no longer than the file.
@@ -53,11 +50,7 @@ def read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int | Non
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Run faiss in one thread for a while.
-
-    Its small codebooks are learnt in many tiny parallel steps. On a busy machine, threads spend a hundred times longer
-    waiting for each other than working.
-    """
+    """Run faiss in one thread for a while: on a busy machine, its many tiny parallel steps mostly wait."""
     import faiss  # here: it takes a tenth of a second to load
 
     threads = faiss.omp_get_max_threads()

@@ -199,10 +199,7 @@ def can_fork() -> bool:
 
 @contextlib.contextmanager
 def without_interrupt() -> Iterator[None]:
-    """Make processes started within a block ignore Ctrl-C: their parent ends them.
-
-    Python would print a traceback for each process that is still starting.
-    """
+    """Make processes started within a block ignore Ctrl-C: their parent ends them, without tracebacks."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return

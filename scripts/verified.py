@@ -179,10 +179,7 @@ def gather(folder: Path, number: int) -> list[tuple[int, int, float, float, floa
 
 
 def fit(sets: list[RelatedPhotos], folders: list[Path], workers: int, every: int) -> dict[str, Any]:
-    """Fit the weights of the evidence, by logistic regression, and judge them on scenes left out.
-
-    Every n-th photo is a query.
-    """
+    """Fit the weights of the evidence, by every n-th photo as a query, and judge them on scenes left out."""
     rows, labels, folds = [], [], []
     for photos, folder in zip(sets, folders, strict=True):
         with Collection.open(folder) as collection:

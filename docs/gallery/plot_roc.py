@@ -3,7 +3,7 @@ How well descriptors tell patches apart
 =======================================
 
 Two patches show the same point, or they do not. A descriptor should say so by a distance. How often it is wrong is what
-the ROC curve tells.
+the ROC curve shows.
 """
 
 # %%

@@ -196,10 +196,7 @@ def _occlude(
     count: int,
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Lay ``count`` pieces of clutter over the edges of the object, in place, so that 0.4 to 0.7 of it stay visible.
-
-    Returns the rest of ``inside``: bool (HEIGHT, WIDTH).
-    """
+    """Lay ``count`` pieces of clutter over the object's edges, in place; return the visible 0.4 to 0.7."""
     size = np.sqrt(inside.sum()) / _SIZE
     for _ in range(100):
         left = inside.copy()

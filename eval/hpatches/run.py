@@ -56,8 +56,9 @@ def evaluate_hpatches(
     choices: HPatchesChoices | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> HPatchesReport:
-    """Measure descriptions of patches by the tasks of HPatches; `describe` returns the rows of the sequences. `asked`:
-    without the benchmark's own lists (`tasks`), lists are drawn, and figures are not comparable with published ones.
+    """Measure descriptions of patches by the tasks of HPatches; `describe` returns the rows of the sequences.
+
+    Without the benchmark's own lists (`tasks`), lists are drawn, and figures are not comparable with published ones.
     """
     choices = choices or HPatchesChoices()
     wanted = choices.task or TASKS

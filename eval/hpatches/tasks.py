@@ -129,7 +129,7 @@ def verify(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done
 def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Matching:
     """Match each patch of a reference to its nearest neighbour in each other image; the nearest matches rank first.
 
-    A patch with a wrong nearest neighbour is never found, so recall ends below 1.
+    Recall ends below 1, as a patch with a wrong nearest neighbour is never found.
     """
     ap: dict[str, dict[str, float]] = {}
     shares: dict[str, dict[str, float]] = {}
@@ -151,10 +151,7 @@ def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step
 
 
 def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Retrieval:
-    """Find the five other images of a patch among distractors of other sequences, in pools of `POOLS`.
-
-    On ties the right ones come first.
-    """
+    """Find the five other images of a patch in pools of `POOLS`, with other sequences; right ones win ties."""
     queries = lists.queries
     places = _places(rows, lists, queries, "ref")
     others = _places(rows, lists, lists.distractors, "ref")

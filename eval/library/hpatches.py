@@ -77,10 +77,6 @@ def evaluate_hpatches(
         Progress: none, bars, or a function of (step, done, of).
     {options}
 
-    Returns
-    -------
-    HPatchesEvaluation
-
     Raises
     ------
     CairnError

@@ -94,10 +94,6 @@ def evaluate_patches(
         Progress: none, bars, or a function of (step, done, of).
     {options}
 
-    Returns
-    -------
-    PatchEvaluation
-
     Raises
     ------
     CairnError

@@ -78,10 +78,6 @@ def reproduce(
     progress : None, bool or callable
         Progress: none, bars, or a function of (step, done, of).
 
-    Returns
-    -------
-    list of Reproduced
-
     Raises
     ------
     CairnError

@@ -151,10 +151,6 @@ def evaluate_retrieval(
         Progress: none, bars, or a function of (step, done, of).
     {options}
 
-    Returns
-    -------
-    RetrievalEvaluation
-
     Raises
     ------
     CairnError
@@ -244,7 +240,6 @@ def _refuse_options(options: Mapping[str, Any], queries: AnyPath | None) -> None
 
 
 def _main(protocols: Iterable[str]) -> str:
-    """The main protocol: the only one, or Medium."""
     names = list(protocols)
     return names[0] if len(names) == 1 else "medium"
 

@@ -15,9 +15,8 @@ EXPERIMENTS: dict[str, Maker] = {}
 
 
 def of_paper(paper: str, source: str) -> Callable[..., Callable[[Callable[[Scale], Parts]], Maker]]:
-    """Decorator of functions that return the parts of an experiment; the docstring is its title.
-
-    Its arguments: the place in the paper, the differences, and `notes`.
+    """Decorator, with place, differences and `notes`, of functions that return an experiment; the docstring is its
+    title.
     """
 
     def experiment(

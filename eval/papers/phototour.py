@@ -45,10 +45,7 @@ def dimensions(test: str, descriptor: Step | str, scale: Scale, title: str, foot
 
 
 def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Step:
-    """Measure a descriptor, learnt by a step or named, on the test pairs of a set.
-
-    `footprint`: described share of a patch's side, if not all.
-    """
+    """Measure a descriptor, learnt by a step or named, on the test pairs of a set, at a share of a patch's side."""
     file: Argument = made(descriptor) if isinstance(descriptor, Step) else descriptor
     share: tuple[Argument, ...] = () if scale.whole else ("--max-pairs", scale.count(TEST_PAIRS, 200))
     if footprint is not None:

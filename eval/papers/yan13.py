@@ -72,10 +72,7 @@ _ALL = (_PHOTOS, _SOLVER)
 
 
 def indexed(dataset: str, descriptor: str, scale: Scale, *, independent: bool = False) -> Step:
-    """Search by tf-idf, which indexes: 500,000 words of the set's own photos or, `independent`, of the other set's.
-
-    With distractors the words are those of the set without them.
-    """
+    """Search by tf-idf, which indexes: 500,000 words of the set's own photos (without distractors) or another set's."""
     title = f"{descriptor}, tf-idf{', words of the other set' if independent else ''}"
     words = _words(dataset, descriptor, scale, independent=independent)
     return searched(dataset, scale, _settings(descriptor), ("--engine", "tf-idf"), title=title, vocabulary=words)

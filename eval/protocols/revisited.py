@@ -1,7 +1,4 @@
-"""Ground truths of Revisited Oxford and Paris, as published (Radenović et al., CVPR 2018).
-
-They are the files ``gnd_roxford5k.pkl`` and ``gnd_rparis6k.pkl``.
-"""
+"""Ground truths of Revisited Oxford and Paris, ``gnd_r*.pkl``, as published (Radenović et al., CVPR 2018)."""
 
 import math
 from collections.abc import Sequence

@@ -30,10 +30,7 @@ def append_log(path: Path, experiment: str, step: Step, result: Mapping[str, Any
 
 
 def numbers_in(printed: Any, name: str, at: int | None = None) -> Iterator[tuple[str, int | None, float]]:
-    """Yield the numbers of a JSON value: their dotted names; their index in a list; their values.
-
-    Nested inner lists are left out.
-    """
+    """Yield dotted names, indices in a list, and values of the numbers of a JSON value; not of inner lists."""
     if isinstance(printed, Mapping):
         for key, value in printed.items():
             yield from numbers_in(value, f"{name}.{key}", at)

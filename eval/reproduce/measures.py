@@ -156,10 +156,7 @@ class PerOne(_OfTwo):
 
 @dataclass(frozen=True)
 class Listed:
-    """Points printed by one step as a list of objects, by the keys of x and y, such as ``test.notredame``.
-
-    Filtered by ``where``.
-    """
+    """Points printed by one step as objects, by keys of x and y, such as ``test.notredame``; filtered by ``where``."""
 
     step: Step
     path: tuple[str | int, ...]

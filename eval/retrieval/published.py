@@ -1,7 +1,4 @@
-"""The choices of published retrieval experiments, as options of `cairn evaluate retrieval` and similar commands.
-
-Values stated in a paper are set and cannot be overridden; others stay open.
-"""
+"""Choices of published retrieval experiments as options: those stated in a paper are set, others stay open."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass

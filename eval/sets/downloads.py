@@ -145,7 +145,6 @@ class _Downloader:
         self.part.forget()
 
     def _http(self, url: str) -> None:
-        """One connection over HTTP: request the missing bytes, and append them."""
         import requests
 
         state = self.part.kept()
@@ -191,7 +190,6 @@ class _Downloader:
         self._check_end(total)
 
     def _ftp(self, url: str) -> None:
-        """One connection over FTP."""
         import ftplib
 
         place = urlsplit(url)
@@ -243,7 +241,6 @@ class _Downloader:
             )
 
     def _check_end(self, total: int | None) -> None:
-        """Check that the file is complete."""
         size = self.part.size
         if total is not None and size < total:
             raise _Cut("ends the connection early")

@@ -168,10 +168,7 @@ def find_photos(name: str, root: Path) -> Path | None:
 
 
 def find_ground_truth(name: str, root: Path) -> Path | None:
-    """The folder or file of the ground truth of Oxford5K, Paris6K or a Revisited set; None if missing.
-
-    A folder with only queries of the other set of buildings does not count.
-    """
+    """The folder or file of the ground truth of Oxford5K, Paris6K (by its queries) or a Revisited set, or None."""
     for home in homes_of(name, root):
         for place in _truth_places(name, home):
             if place.is_file() if name in _REVISITED else _has_queries(name, place):

@@ -267,10 +267,7 @@ def searched_folder(cell: Measurement, work: Path) -> Path:
 
 
 def collect(cell: Measurement, work: Path, workers: int, tell: Progress) -> Path:
-    """Index the photos of a cell, and those of its vocabulary, unless already done; return the folder.
-
-    Features must be staged: see `stage_photos`.
-    """
+    """Index the photos of a cell, and those of its vocabulary, of staged features, unless done; return the folder."""
     own, final = origin_folder(cell, work), searched_folder(cell, work)
     _index(own, cell.origin, cell, cell.plain, work, workers, tell)
     if final != own:
@@ -288,7 +285,6 @@ def _index(
     tell: Progress,
     vocabulary: Path | None = None,
 ) -> None:
-    """Index a set of photos, with another collection's vocabulary or its own."""
     if final.is_dir():
         return
     # In another folder, under the same name (recorded in vocabularies), until complete.

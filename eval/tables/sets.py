@@ -53,10 +53,7 @@ class PhotoSet:
 
 @dataclass(frozen=True)
 class RetrievalSet(PhotoSet):
-    """A set of photos with queries and their answers, in the layout of Oxford5K.
-
-    Only queries with positives are used: the others have no average precision.
-    """
+    """A set of photos with queries and their answers, in the layout of Oxford5K, without queries without positives."""
 
     ground_truth: Path
     queries: Path | None = None  # folder of query photos outside the images

@@ -22,8 +22,8 @@ from retrieval.regions.options import RegionOptions
 def stage_photos(
     work: Path, photos: PhotoSet, extractors: Sequence[Extractor], image: ImageOptions, workers: int
 ) -> Iterator[tuple[int, int]]:
-    """Describe the photos of a set by several extractors, unless already done; yields the number done and the total.
-    Regions are detected once for all extractors with the same detection. Unreadable photos are skipped.
+    """Describe photos by several extractors, unless already done, sharing regions; yields the number done and the
+    total.
     """
     once = {key: path for path, key in photos.photos.items()}  # duplicate photos are described once
     jobs = [partial(_stage_photo, work, extractors, image, path, key) for key, path in once.items()]

@@ -26,8 +26,8 @@ class StorageError(CairnError):
 class Storage(Protocol):
     """Files and folders by names such as ``segments/000001``, with ``/`` between the parts.
 
-    All machines see a file once `send` has returned. A folder never appears in part: its description, the last of its
-    ``*.json`` files by name, is sent last.
+    All machines see a file once `send` has returned, and a folder as a whole: its description, the last ``*.json``, is
+    sent last.
     """
 
     place: str

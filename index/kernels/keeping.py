@@ -1,7 +1,4 @@
-"""The cache of code compiled by Numba.
-
-It is the folder that the variable CAIRN_CACHE names, else next to the module, else the user's cache folder.
-"""
+"""The cache of code compiled by Numba: in CAIRN_CACHE, else next to the module, else in the user's cache folder."""
 
 import contextlib
 import os
@@ -51,10 +48,7 @@ def _linear_algebra_is_there() -> Iterator[None]:
 
 @contextlib.contextmanager
 def cache_settings() -> Iterator[None]:
-    """Let Numba cache its code in the user's choice of folder, else next to the modules or in the user's cache.
-
-    Never in a folder ``~`` of the working folder if the home folder is unknown: cached code is executed.
-    """
+    """Let Numba cache its code in that folder, never in a folder ``~`` if home is unknown: cached code is executed."""
     before = {name: getattr(_settings, name, "") for name in ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")}
     try:
         if os.environ.get(CACHE_VARIABLE) and not before["CACHE_DIR"]:

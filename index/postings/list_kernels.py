@@ -152,9 +152,10 @@ def _near_some(
 
 @compiled(makes_arrays=False)
 def _between(high: Any, first_bit: Any, bits_of: Any, zeros: Any, before: Any, until: Any) -> Any:
-    """First bit after some zeros of a list's unary bits, and after more zeros; -1 if the list is damaged.
+    """First bit after some zeros of a list's unary bits, and after more zeros, between which entries of equal high
+    parts lie.
 
-    The entries of some high parts lie between two of the zeros.
+    It is -1 if the list is damaged.
     """
     start, stop = 0 if before == 0 else -1, -1
     place: Any = first_bit >> 3

@@ -126,10 +126,7 @@ class Segment:
     def some_images(
         self, positions: NDArray[np.integer], known: tuple[NDArray[np.int64], NDArray[np.integer]] | None = None
     ) -> list[ImageFeatures]:
-        """The features of the images at some positions, as by `image`.
-
-        `known`: the result of `words_of`, if already read.
-        """
+        """The features of the images at some positions, as by `image`; `known` is the result of `words_of`."""
         lengths, words = known or self.words_of(positions)
         ends = np.cumsum(lengths).tolist()
         starts = self.offsets[positions].tolist()
@@ -209,10 +206,7 @@ class Segment:
         return self._lists, self.signatures
 
     def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:
-        """The signatures (n, B) uint8 of the features of some images, in the order of `image`.
-
-        Each word of an image is looked up in the word's list, decoding little of it.
-        """
+        """The signatures (n, B) uint8 of features of images, in the order of `image`, by looking up each word."""
         lists, signatures = self._signed()
         lengths, words = self.words_of(positions)
         first = first_of_kind(words, lengths)

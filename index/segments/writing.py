@@ -140,7 +140,6 @@ def _in_order(words: Sequence[NDArray[np.uint32]], orders: Sequence[NDArray[np.i
 def _column(
     name: str, rows: Sequence[NDArray[Any]], orders: Sequence[NDArray[np.int64] | None], offsets: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """One column of all images, each image's rows in its order."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in {*PARTS[FORMAT].values(), *SPARED.values()}:
         raise ValueError(f"{name!r} cannot be the name of a column")
     if len(rows) != len(orders):

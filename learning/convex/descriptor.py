@@ -221,7 +221,6 @@ class _WithLabels(Learner[Record]):
         return with_moments(model, np.concatenate(rows))
 
     def _key(self, stage: str, model: list[Any]) -> str:
-        """Fingerprint of everything that models of one setting depend on."""
         return fingerprint({}, {"stage": stage, "data": self._data, "model": model, "version": VERSION})
 
     def _ranked(self, split: str, pool: CandidatePool) -> RankedPairs:

@@ -48,7 +48,7 @@ class JudgeOptions:
     links: LinkOptions = field(default_factory=LinkOptions)
     queries: QueryOptions = field(default_factory=QueryOptions)
     seed: int = 0  # seed of drawing photos
-    beside: str = OTHER  # name or file of the descriptor to compare with
+    rival: str = OTHER  # name or file of the descriptor to compare with
     staged: Path | None = None  # folder of rootSIFT features extracted earlier, as for mining
 
 
@@ -79,7 +79,7 @@ def judge(
         same = replace(same, words=0)
     count = len(chosen)
 
-    rival = find_descriptor(options.beside)
+    rival = find_descriptor(options.rival)
     is_usual = rival.fingerprint == find_descriptor(OTHER).fingerprint
     times = 2 if is_usual else 3
 
@@ -95,7 +95,7 @@ def judge(
     compared, others = base, [base, other]
     if not is_usual:
         tell_rival = partial(indexing, 2 * count)
-        compared = index_with(options.beside, chosen, same, work, workers=workers, progress=tell_rival)
+        compared = index_with(options.rival, chosen, same, work, workers=workers, progress=tell_rival)
         others.append(compared)
     tell("judge-photos", times * count, times * count)
 

@@ -39,8 +39,6 @@ def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = Fal
 
 
 class _Photos:
-    """The photos of a collection by name, path and stem, and a list of missing ones."""
-
     def __init__(self, source: Path, rows: Iterable[ImageRow]) -> None:
         self.source = source
         self._paths = {row.number: row.path for row in rows}
@@ -104,7 +102,6 @@ class _Assigned:
             )
 
     def labels(self) -> Labels:
-        """Return all labels, with objects in order of their names."""
         photos: defaultdict[str, set[int]] = defaultdict(set)
         for number, label in self._labels.items():
             photos[label].add(number)
@@ -231,7 +228,6 @@ def _is_title(lines: Sequence[tuple[str, str]], photos: _Photos) -> bool:
 
 
 def _read_lines(source: Path) -> list[tuple[str, str]]:
-    """Read the first two columns of all non-blank lines."""
     file = open_csv(source)
     if file.encoding != "utf-8-sig":
         raise CairnError(f"{source} is not text in UTF-8: save the table as CSV in UTF-8.")

@@ -101,7 +101,6 @@ def _read_query_line(path: Path) -> tuple[str, tuple[float, float, float, float]
 
 
 def _read_lines(path: Path) -> Sequence[tuple[int, str]]:
-    """Return the non-blank lines with their numbers."""
     try:
         content = read_regular(path)
     except OSError as error:

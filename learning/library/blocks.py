@@ -80,7 +80,6 @@ def learn_blocks(
 
 
 def _resolve(how: BlockChoices) -> "BlockOptions":
-    """Resolve defaults."""
     from learning.blocks.descriptor import PRESETS, BlockOptions, Preset
     from learning.blocks.powell import PowellOptions
 

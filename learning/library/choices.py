@@ -166,7 +166,7 @@ class PhotoChoices:
         Path | None,
         Option("Folder of the photos that a file of matches was mined from, to be shown in the report.", OUTPUT),
     ] = None
-    beside: str | None = None  # descriptor to compare searches with; None: rootSIFT
+    rival: str | None = None  # descriptor to compare searches with; None: rootSIFT
 
     @property
     def counts(self) -> dict[str, Any]:

@@ -33,10 +33,6 @@ def compress(
     {progress}
     {options}
 
-    Returns
-    -------
-    NewDescriptor
-
     Raises
     ------
     CairnError

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 
 def _of_descriptors(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Defaults of the paper, by kind of training data."""
     return of_descriptors({**values, "sources": _paths(values["source"])})
 
 
@@ -74,10 +73,6 @@ def learn_descriptor(
         Address of the collection's catalogue, where it is on a server.
     {progress}
     {options}
-
-    Returns
-    -------
-    NewDescriptor
 
     Raises
     ------
@@ -136,7 +131,6 @@ def learn_descriptor(
 
 
 def _paths(source: Any) -> list[Path]:
-    """The paths of a source; empty for arrays."""
     if are_arrays(source):
         return []
     return as_paths(source.path if isinstance(source, Mined) else source, "source")

@@ -120,7 +120,6 @@ def _write_tested(path: Path, learnt: Learnt) -> None:
 
 
 def _provenance(sources: Sequence[PatchFolder], options: LearningOptions, learnt: Learnt, seed: int) -> dict[str, Any]:
-    """Provenance of a descriptor, equal for equal requests."""
     return {
         "sources": [source.describe() for source in sources],
         "options": asdict(options),

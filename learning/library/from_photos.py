@@ -127,7 +127,6 @@ def learn_from_photos(
 
 
 def _report(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
-    """Report of the model and its quality for `--json`."""
     final = learnt.projection or learnt.pooling
     assert final is not None
     return {
@@ -185,7 +184,7 @@ def _judge(
     if not data.judge:
         return Conclusion(nearest, None, "--no-judge leaves it out")
     staged = run.folder / MINED / MINING / FEATURES
-    judging = JudgeOptions(seed=options.seed, beside=data.beside or OTHER, staged=staged)
+    judging = JudgeOptions(seed=options.seed, rival=data.rival or OTHER, staged=staged)
     searches = judge_searches(
         source,
         matches,
@@ -238,8 +237,6 @@ def _state(path: Path) -> tuple[int, int] | None:
 def _provenance(
     matches: MinedMatches, options: UnlabelledOptions, learnt: Unlabelled, verdict: Conclusion
 ) -> dict[str, Any]:
-    """Provenance of a descriptor, equal for equal requests."""
-
     def report_of(record: LatentRecord | None) -> dict[str, Any] | None:
         if record is None:
             return None

@@ -212,7 +212,7 @@ class _Improving:
                 self.collection.folder,
                 self.work / _DESCRIPTOR,
                 ModelChoices(),
-                PhotoChoices(beside=self.collection.descriptor_source),
+                PhotoChoices(rival=self.collection.descriptor_source),
                 TuningChoices(),
                 RunChoices(self.work / _LEARNT, keeps=True, goes=True, workers=self.workers, seed=self.options.seed),
                 self.tell,

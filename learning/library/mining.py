@@ -126,10 +126,6 @@ def mine(
     {progress}
     {options}
 
-    Returns
-    -------
-    Mined
-
     Raises
     ------
     CairnError

@@ -30,10 +30,6 @@ def build_patches(source: Paths, out: AnyPath, *, progress: Telling = None, **op
         Progress: none, bars, or a function of (step, done, of).
     {options}
 
-    Returns
-    -------
-    BuildReport
-
     Raises
     ------
     CairnError

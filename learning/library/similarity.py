@@ -164,10 +164,6 @@ def learn_similarity(
     {progress}
     {options}
 
-    Returns
-    -------
-    NewSimilarity
-
     Raises
     ------
     CairnError
@@ -283,7 +279,6 @@ def _refuse(arguments: Mapping[str, Any], names: Sequence[str], of: str) -> None
 
 
 def _test_report(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any]:
-    """Report of test queries for `--json`."""
     figures = [entry.test or 0.0 for entry in learnt.history]
     best = max(range(len(figures)), key=lambda number: figures[number])
     return {
@@ -295,7 +290,6 @@ def _test_report(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str
 
 
 def _verdict(learnt: "LearntSimilarity", held_out: int) -> str:
-    """State the result in plain words."""
     first, chosen = learnt.history[0].held_out, learnt.history[learnt.chosen].held_out
     if first is None or chosen is None:
         return (

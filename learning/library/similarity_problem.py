@@ -47,7 +47,7 @@ class SimilarityProblem:
         return [
             f"{len(to_find)} of the photos that the test queries are to find are learnt from too, as in the paper, so "
             "that their figures are better than on objects that were not seen: cairn evaluate similarity --by objects "
-            "tells those."
+            "measures those."
         ]
 
 

@@ -219,7 +219,6 @@ def _read_entry(path: Path, archive: Archive, name: str) -> NDArray[Any]:
 
 
 def _check(arrays: dict[str, NDArray[Any]]) -> None:
-    """Raise ValueError if arrays do not fit together."""
     sizes = {
         "P": len(arrays["names"]),
         "K": len(arrays["pairs"]),

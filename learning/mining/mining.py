@@ -270,6 +270,5 @@ def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningO
 
 
 def _leave(folder: Path, work: Path | None) -> None:
-    """Remove intermediate results, unless they are to be kept."""
     if work is None:
         shutil.rmtree(folder, ignore_errors=True)

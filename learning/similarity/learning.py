@@ -101,7 +101,6 @@ def learn_similarity(
 def _provenance(
     options: SimilarityOptions, learnt_from: Relevance, held_out: Relevance, fit: "_Fit", descent: "_Descent"
 ) -> dict[str, Any]:
-    """Provenance of a similarity."""
     return {
         "neighbours": options.neighbours,
         "options": asdict(options),

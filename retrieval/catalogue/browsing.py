@@ -128,10 +128,7 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
 
 
 def page_after(session: Session, name: str, limit: int, wanted: PhotoFilter = SHOWN) -> list[ImageRow]:
-    """The first photos after a name ("": from the beginning) that pass a filter, by name.
-
-    Successive pages neither miss nor repeat a photo, even if photos are added and removed meanwhile.
-    """
+    """The first photos after a name ("": all) that pass a filter, by name: pages never repeat or miss a photo."""
     query = sa.select(ImageRow).where(ImageRow.name > name, *passing_conditions(session, wanted))
     return list(session.scalars(query.order_by(ImageRow.name).limit(limit)))
 
@@ -275,10 +272,7 @@ def _without_tags(wanted: PhotoFilter) -> tuple[PhotoFilter, list[sa.ColumnEleme
 
 
 def folders_of(session: Session) -> list[tuple[str, int]]:
-    """Folders of the names of indexed photos ("" for names without one), in order, and their numbers of photos.
-
-    Photos in subfolders and hidden photos do not count.
-    """
+    """Folders of names of indexed photos, in order, and numbers of shown photos in them, without subfolders."""
     return sorted(_counted(session, ImageRow.folder).items())
 
 

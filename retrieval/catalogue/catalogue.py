@@ -137,10 +137,7 @@ class Catalogue:
         return read_revision(self._database)
 
     def known(self) -> KnownPhotos:
-        """Facts of each path that is indexed or failed, at this moment: see `known_photos`.
-
-        The paths themselves are read later, on demand, in other transactions.
-        """
+        """Facts of each path that is indexed or failed, at this moment: see `known_photos`. Paths are read later."""
         return self.read(known_photos, lambda numbers: self.read(paths_of, numbers))
 
     def seen_images(self, numbers: Sequence[int]) -> list[ImageRow]:
@@ -159,10 +156,7 @@ class Catalogue:
         return self.read(page_of, offset, limit, wanted, self._pages)
 
     def places(self) -> Iterator[tuple[int, str, str]]:
-        """Number, name and path of all indexed images, by ascending number.
-
-        They are read in parts, each in its own transaction.
-        """
+        """Number, name and path of all indexed images, by ascending number, in parts, each in a transaction."""
         first = 0
         while some := self.read(places_of_photos, first):
             yield from some

@@ -132,10 +132,7 @@ def paths_of_pages(session: Session, file: str) -> list[str]:
 
 
 def make_tombstones(session: Session, numbers: Iterable[int], for_good: bool = False) -> None:
-    """Turn indexed photos into tombstones; their names become free, their numbers do not.
-
-    With `for_good` they also go on the list of exclusions, which outlives the tombstones.
-    """
+    """Turn indexed photos into tombstones, which frees their names, and exclude them if `for_good`."""
     numbers = list(numbers)
     if for_good:
         exclude_photos(session, numbers)
@@ -156,10 +153,7 @@ def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
 
 
 def unbury(session: Session, names: Mapping[int, str]) -> list[int]:
-    """Restore tombstones that are still in a segment, by number and desired name; return their numbers.
-
-    A tombstone whose path another image has by now is not restored.
-    """
+    """Restore tombstones in segments, by number and desired name, unless their path is taken; return the numbers."""
     back = []
     for chunk in chunks(sorted(names)):
         wanted = (ImageRow.number.in_(chunk), ImageRow.state == REMOVED, ImageRow.segment_id.is_not(None))

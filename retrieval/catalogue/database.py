@@ -218,7 +218,6 @@ class Database:
         connection.autocommit = earlier
 
     def _set_up_sqlite(self, connection: sqlite3.Connection, _record: object) -> None:
-        """Check a new connection, and configure it."""
         try:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").close()
             refuse_foreign_objects(connection, self)
@@ -321,10 +320,7 @@ def chunks(values: Sequence[T]) -> Iterator[list[T]]:
 
 
 def write_alone(session: Session, table: type[DeclarativeBase]) -> None:
-    """Keep other transactions from writing a table until this one ends, so that what it checks stays true.
-
-    In SQLite only one transaction writes at a time anyway.
-    """
+    """Keep other transactions from writing a table until this one ends, as SQLite does anyway."""
     bind = session.get_bind()
     if bind.dialect.name == "postgresql":
         name = bind.dialect.identifier_preparer.format_table(sa.inspect(table).local_table)

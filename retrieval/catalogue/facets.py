@@ -1,7 +1,6 @@
 """Facets: values of the photos that pass a filter, with numbers of photos, to narrow down further.
 
-Of fields with one value, such as the camera, all values are counted that could replace the filtered one; of tags, those
-that the photos have in addition.
+For fields with one value, those that could replace the filtered one count; for tags, additional ones.
 """
 
 from collections.abc import Mapping

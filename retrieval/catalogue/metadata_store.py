@@ -146,10 +146,7 @@ def tidy_metadata(session: Session) -> None:
 
 
 def copy_imported(session: Session, old_number: int, new_number: int) -> None:
-    """Copy imported values to another image: a changed photo keeps them.
-
-    Call it after the new image's row and the metadata of its file are written.
-    """
+    """Copy imported values to another image, once its row and the metadata of its file are written."""
     columns = [column.key for column in _ROWS.columns]
     taken = [sa.literal(new_number).label(key) if key == "number" else _ROWS.c[key] for key in columns]
     earlier = sa.select(*taken).where(_ROWS.c.number == old_number, _ROWS.c.source == IMPORTED)
@@ -182,10 +179,7 @@ def find_tombstones(session: Session, images: Iterable[ImageRow], others: sa.Sel
 
 
 def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
-    """Effective metadata of some photos: imported values, else those of the file, and tags of both.
-
-    Empty for a photo that has no metadata, or does not exist.
-    """
+    """Effective metadata of some photos, perhaps empty: imported values, else those of the file, and tags of both."""
     labels = key_labels(session)
     return {number: _counting(values, labels) for number, values in values_by_number(session, numbers, None).items()}
 
@@ -418,7 +412,6 @@ def _write_counting(session: Session, numbers: Sequence[int]) -> None:
 
 
 def _write_columns(session: Session, numbers: Sequence[int]) -> None:
-    """Write effective values into the photos' rows."""
     rows = []
     for number, values in values_by_number(session, numbers, list(COLUMNS)).items():
         counting = counting_columns(_counting(values))

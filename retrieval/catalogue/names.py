@@ -32,11 +32,7 @@ def short_name(name: str) -> str:
 
 
 def free_names(session: Session, photos: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Choose a name for each (path, desired name) that is unique in the catalogue and among them.
-
-    It is the desired name, or else the file name, shortened by `short_name`, or the result of `unique_name` for the
-    path.
-    """
+    """Choose a unique name for each (path, desired name): the desired or file name, shortened, or a `unique_name`."""
     names: list[str] = []
     wishes = [short_name(wish or readable(Path(path).name)) for path, wish in photos]
     taken = _TakenNames(session, wishes)

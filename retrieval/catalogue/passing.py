@@ -52,10 +52,7 @@ def change_passing(session: Session, exclude: Iterable[str], include: Iterable[s
 
 
 def choose_films(session: Session, films: bool | None, frame_every: float | None) -> None:
-    """Choose whether films are taken from now on, and the seconds between their frames (0: by shots); None: no change.
-
-    An interval implies that films are taken.
-    """
+    """Choose whether films are taken, and seconds between frames (0: by shots); None: no change. These imply films."""
     if frame_every is not None and not (frame_every == 0 or SHORTEST <= frame_every <= LONGEST):
         raise CairnError(f"Frames are {SHORTEST} to {LONGEST} seconds apart (0: by shots), not {frame_every:g}.")
     before = passing_of(session)

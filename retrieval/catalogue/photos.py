@@ -327,10 +327,7 @@ def names_without_features(session: Session) -> list[str]:
 
 
 def counts_of_photos(session: Session) -> dict[str, int]:
-    """Numbers of photos that are `indexed`, `failed` and `removed`, and of `features` of the indexed ones.
-
-    Summed over segments, from which the few tombstones are subtracted.
-    """
+    """Numbers of photos that are `indexed`, `failed` and `removed`, and `features` of indexed ones, by segments."""
     in_segments = sa.select(sa.func.sum(SegmentRow.images), sa.func.sum(SegmentRow.features))
     photos, features = (int(one or 0) for one in session.execute(in_segments).one())
     # Only indexed photos have names.

@@ -98,10 +98,7 @@ def words_are_right(session: Session) -> bool:
 
 
 def numbers_with_words(session: Session, text: str) -> sa.Select[Any] | None:
-    """Numbers of the indexed photos that `have_words`, as a query of one column that reads no row of a photo.
-
-    None if the table of words alone cannot answer it.
-    """
+    """Numbers of the indexed photos that `have_words`, as a query of the table of words alone, or None."""
     wanted = list(dict.fromkeys(words_of(text)))
     if not wanted or not has_words(session) or any(_albums_named(session, wanted).values()):
         return None

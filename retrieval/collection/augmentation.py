@@ -62,10 +62,7 @@ class Augmentation:
     sources: tuple[NDArray[Any], ...]  # for each segment, which photos borrow from which
 
     def borrowed(self, image_numbers: NDArray[np.integer]) -> Borrowed:
-        """Return the valid borrowed features, given the numbers of the photos in the collection.
-
-        Those of a photo are invalid if one of its sources was removed since.
-        """
+        """Return the borrowed features whose sources are all among the photos of the collection."""
         there = np.zeros(int(image_numbers.max(initial=0)) + 2, bool)  # the last element stands for all larger numbers
         there[image_numbers] = True
         later = np.zeros_like(there)
@@ -186,10 +183,7 @@ def write_manifest(folder: Path, basis: Basis, rules: str, segments: Iterable[Se
 
 
 def empty_augmentation(folder: Path) -> None:
-    """Empty the augmentation of a collection, if it has one: the next `cairn group` makes it again.
-
-    Call it with `lock_links` held, or a running `cairn group` would lose the segment that it has just written.
-    """
+    """Empty the augmentation of a collection, for the next `cairn group`; call it with `lock_links` held."""
     if is_augmented(folder):
         write_manifest(folder, Basis("", "", ""), "", [])
 

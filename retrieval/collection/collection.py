@@ -84,9 +84,8 @@ class _Read:
 
 @dataclass(frozen=True)
 class Collection:
-    """An open collection. Its contents are read at first use, and cached until `forget`.
-
-    Its vocabulary, segments and tombstones are those of one moment, whatever other processes do meanwhile.
+    """An open collection, read at first use, and cached until `forget`: vocabulary, segments and tombstones of one
+    moment.
     """
 
     folder: Path
@@ -420,10 +419,7 @@ class Collection:
         return self.index.imbalance if known is None else known.imbalance
 
     def forget(self) -> None:
-        """Drop the cached list of segments, and a vocabulary that is no longer in use.
-
-        Open segments are reused if the collection still has them, so that only changes are read again.
-        """
+        """Drop the cached list of segments, and a vocabulary that is no longer in use; open segments are reused."""
         if self._is_outdated:
             self._read.vocabulary = None
         if self._read.vocabulary is None and self._read.descriptor is not None:
@@ -461,10 +457,7 @@ def _is_first(path: Path) -> bool:
 
 
 def find_vocabulary(source: Path) -> Path:
-    """Return the vocabulary's folder of a collection, or `source` itself if it is no collection; none is read.
-
-    The folder `vocabulary` of a retrained collection stands for its current one.
-    """
+    """Return the (current) vocabulary's folder of a collection, or `source` itself if it is no collection."""
     folder = source.parent if source.name == VOCABULARY and (source.parent / OPTIONS).is_file() else source
     if (folder / OPTIONS).is_file() and (folder / FILE).is_file():
         with Collection.open(folder) as collection:

@@ -86,9 +86,9 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
 
 
 def keep_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
-    """Store the collection's identity in its folder and its catalogue, or raise as `check_identity` does.
+    """Store the identity in folder and catalogue, with the lock held, or raise as `check_identity` does.
 
-    The caller must hold the folder's lock. A process killed between the two leaves it only in the folder.
+    A process killed between the two leaves it only in the folder.
     """
     check_identity(folder, catalogue, is_new=is_new)
     stored, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
@@ -117,10 +117,7 @@ def is_own(folder: Path, catalogue: Catalogue) -> bool:
 
 
 def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = False) -> bool:
-    """Whether a folder has one of the segments that its catalogue names; or exactly these, with `all_of_them`.
-
-    If the catalogue names no segments, the folder may have some that a killed run left.
-    """
+    """Whether a folder has one, or `all_of_them` and no other, of the segments that its catalogue names."""
     rows = catalogue.read(segments_in)
     if not rows:
         return not any(has_foreign_photos(path, catalogue) for path in published(folder))

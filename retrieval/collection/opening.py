@@ -1,7 +1,4 @@
-"""Open the catalogue of a collection: one of an earlier version is checked, migrated and sealed.
-
-Folders that lack a part that every collection has are refused first.
-"""
+"""Open the catalogue of a collection: one of an earlier version is checked, migrated and sealed."""
 
 import contextlib
 import sqlite3

@@ -170,10 +170,7 @@ class CollectionOptions:
         return places + [("extractor", name) for name in [self.features.extractor] if name is not None]
 
     def check_extensions(self, folder: Path) -> None:
-        """Raise ExtensionMissing if an extension that a collection in a folder was made with is not installed.
-
-        Names in the file are compared with installed and registered extensions, and never imported.
-        """
+        """Raise ExtensionMissing if an extension that the collection was made with is not installed or registered."""
         for kind, place in self.extended:
             if find(kind, place) is None:
                 version = next((one.partition(" ")[2] for one in self.extensions if one.startswith(f"{place} ")), "")

@@ -31,10 +31,7 @@ _BLOCK = 1 << 20  # bytes
 
 
 def write_snapshot(file: Path, path: Path) -> int:
-    """Copy a catalogue; return its revision. An earlier snapshot is replaced atomically.
-
-    Raises as `copy_database` does.
-    """
+    """Copy a catalogue, replacing an earlier snapshot atomically; return its revision. Raises as `copy_database`."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         revision = copy_database(file, temporary)

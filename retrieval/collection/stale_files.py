@@ -31,10 +31,7 @@ def remove_leftovers(collection: Collection) -> None:
 
 
 def remove_unfinished_work(collection: Collection) -> None:
-    """Remove intermediate files of interrupted runs: extracted features, and results of a retraining.
-
-    The caller must hold the collection's lock. Needs no disk space, and does not write to the catalogue.
-    """
+    """Remove intermediate files of interrupted runs, with the collection's lock held; needs no disk space."""
     for name in (STAGING, RETRAINING):
         path = collection.folder / name
         if path.is_symlink():

@@ -1,7 +1,4 @@
-"""The descriptor stored with a vocabulary, if a collection was retrained with another descriptor.
-
-It lies in the vocabulary's folder, so that both change at once, when the catalogue names that folder.
-"""
+"""The descriptor in the vocabulary's folder, if a collection was retrained with another: both change at once."""
 
 from pathlib import Path
 

@@ -141,7 +141,6 @@ def metadata(
 def _check(
     table: Path | None, photo: str | None, reading: TableToImport, files: MetadataFiles, *, changes: bool
 ) -> None:
-    """Raise CairnError if options cannot be combined."""
     from index.errors import CairnError
     from retrieval.catalogue.tables.columns import parse_mapping
 

@@ -73,7 +73,6 @@ def _parameters(
     groups: dict[str, type],
     declared: dict[str, dict[str, Declared]],
 ) -> Iterator[Parameter]:
-    """Yield the parameters of a command, with groups replaced by their options."""
     for name, parameter in inspect.signature(command).parameters.items():
         if name in declared:
             yield from (option_parameter(one) for one in declared[name].values())

@@ -134,7 +134,7 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
         say(f"global       {describe_global(rows)}")
     if facts["missing"]:
         say(f"missing      {facts['missing']} photos whose files were gone: connect the drive and index again; if they")
-        say("             were moved, index the folder where they are now, and their content tells which they are; if")
+        say("             were moved, index the folder where they are now, and they are recognised by content; if")
         say("             they are gone for good, cairn remove --missing takes them out")
     if facts["text_masked"]:
         say(f"text         left out of {facts['text_masked']} photos")

@@ -194,10 +194,7 @@ def _move(source: Path, target: Path, sha256: str) -> None:
 
 
 def _lay(source: Path, target: Path, sha256: str) -> None:
-    """Give a file a second path, which must be free: by a hard link, or across file systems by a verified copy.
-
-    The target appears as a whole.
-    """
+    """Give a file a second, free path as a whole: by a hard link, or across file systems by a verified copy."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError as error:

@@ -87,10 +87,7 @@ def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
 
 
 def under_known_names(photos: Sequence[Path], folders: Collection[Path]) -> list[Path]:
-    """Return the paths to index so that photos keep their names: within folders that were indexed before.
-
-    A photo outside the folders, or directly in one, is returned itself.
-    """
+    """Return the paths to index so that photos below folders that were indexed before keep their names."""
     above = {path: next((one for one in path.parents if one in folders), path.parent) for path in photos}
     return list(dict.fromkeys(path if folder == path.parent else folder for path, folder in above.items()))
 

@@ -185,10 +185,7 @@ def duplicate_sets(
 def undecided_sets(
     session: Session, groups: Sequence[FoundGroup], offset: int, limit: int, *, similar: bool = False
 ) -> Undecided:
-    """Find the undecided sets of near duplicates, or of similar shots, and judge those of one page.
-
-    Sets with identical files come first, then those with other plain copies.
-    """
+    """Find the undecided sets of near duplicates (identical files first) or of similar shots; judge those of a page."""
     decided = kept_sets(session)
     copies, shots = (duplicate_sets(groups, decided, similar=which) for which in (False, True))
     kinds = {copy: kind for group in groups for copy, kind in group.kinds.items()}

@@ -1,7 +1,4 @@
-"""Titles, captions, dates, ratings, favourites and tags of photos, changed by hand.
-
-They are stored like values of an imported table, and can be undone as a whole.
-"""
+"""Changes of metadata by hand, stored like values of an imported table, and undone as a whole."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

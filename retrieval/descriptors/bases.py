@@ -12,9 +12,8 @@ from retrieval.descriptors.nested import load_nested
 
 
 class BaseModel(Protocol):
-    """The interface of such a base: it describes patches, and returns its parameters for storage.
-
-    Rows fulfil the contract of `descriptors.Descriptor`; a projection or a code may follow.
+    """A base under the contract of `descriptors.Descriptor`, with parameters for storage; a projection or code may
+    follow.
     """
 
     @property

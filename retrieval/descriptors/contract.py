@@ -30,10 +30,7 @@ class Descriptor(Protocol):
         ...
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
-        """Describe patches, and the same rotated by half a turn if that needs no second pass; None otherwise.
-
-        Extensions may leave it out.
-        """
+        """Describe patches, and the same turned by half a turn if that needs no second pass, else None; optional."""
         ...
 
 

@@ -143,10 +143,7 @@ class LearntDescriptor:
         return self.model.code.encode(self.describe_uncoded(patches))
 
     def describe_uncoded(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches by Ψ = W φ, centred and of unit length if there is a centre: (N, m) float32.
-
-        Whatever code may follow is left out.
-        """
+        """Describe patches by Ψ = W φ, without a code, centred and of unit length with a centre: (N, m)."""
         return self.projected(self.base_rows(check_patches(patches, self.patch_size)))
 
     def projected(self, base: NDArray[np.float32]) -> NDArray[np.float32]:

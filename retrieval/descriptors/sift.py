@@ -51,10 +51,7 @@ class Sift:
 
 
 def _pooling_weights(size: int, bins: int) -> NDArray[np.float32]:
-    """Weights (bins, size) along an axis: triangles around bins, under a Gaussian of half their width; 0 at both ends.
-
-    The weight of a sample in a bin of the plane is the product of those along the axes.
-    """
+    """Weights (bins, size) along an axis: triangles around bins, under a Gaussian of half their width."""
     width = size / (bins + 1)
     axis = np.arange(size) - (size - 1) / 2
     centres = (np.arange(bins) - (bins - 1) / 2) * width

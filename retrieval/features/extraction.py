@@ -98,10 +98,7 @@ class Extractor:
     def describe_both(
         self, photo: Photo, regions: Regions, turn: float = 0.0
     ) -> tuple[Features, NDArray[np.float16] | None]:
-        """Describe regions as `describe` does, and also at half a turn further, as descriptors (N, D).
-
-        The latter is None if this needs a second description: see `Descriptor.describe_both`.
-        """
+        """Describe regions, and also at half a turn further, (N, D), or None if this needs a second description."""
         with one_thread():
             return self._describe(photo, regions, turn, both=True)
 

@@ -76,10 +76,7 @@ def _order(image: ImageFeatures) -> NDArray[np.int64]:
 
 
 def nearest_frames(asked: Frames, among: Frames, tolerance: float) -> NDArray[np.int64]:
-    """Match regions of a photo that were described or read again to the stored ones.
-
-    (N,) int64: for each the stored region of the nearest centre and the most similar shape; -1 if no centre is near.
-    """
+    """Match regions read again to the stored ones (N,): the nearest centre, most similar shape; -1 if none is near."""
     from scipy.spatial import KDTree
 
     if not len(among.centres) or not len(asked.centres):

@@ -134,8 +134,5 @@ class Staging:
 
 
 def stage_all(staging: Staging, photos: list[tuple[Path, str]], workers: Workers) -> Iterator[Staged]:
-    """Stage photos (path, key), in order, on several processes.
-
-    The result does not depend on the number of processes.
-    """
+    """Stage photos (path, key), in order, on several processes, whose number does not change the result."""
     return run((partial(staging.stage, path, key) for path, key in photos), workers, batch=4)

@@ -25,10 +25,10 @@ _LONGEST = 1 << 16  # values of a row
 
 
 class GlobalDescriptor(Protocol):
-    """What an extension of the kind ``global_descriptor`` offers.
+    """The contract of extensions of the kind ``global_descriptor``.
 
-    One that has ``describe_words(text)``, too, which gives a row of the same kind, as the text encoder of CLIP does,
-    finds photos by words.
+    With a method ``describe_words(text)`` to rows of the same kind, as of CLIP's text encoder, it finds photos by
+    words.
     """
 
     name: str  # what people call it
@@ -72,10 +72,7 @@ def described(
     *,
     mirrored: bool = False,
 ) -> NDArray[np.float32]:
-    """Return the row (D,), at unit length, of a photo or of a box in it, pixels of the upright original.
-
-    Raises CairnError, the reason alone, where the photo cannot be read or the extension fails.
-    """
+    """Return the unit row (D,) of a photo, or a box in it in pixels of the original; errors give only the reason."""
     pixels, width, height = read_colour_sized(path, image)
     if box is not None:
         across, down = pixels.shape[1] / width, pixels.shape[0] / height

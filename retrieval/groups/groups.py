@@ -266,11 +266,7 @@ def is_near_duplicate(link: Link, query: ImageRow, found: ImageRow, options: Dup
 
 
 def groups_table(collection: Collection, groups: Iterable[FoundGroup]) -> str:
-    """Groups as a table (CSV).
-
-    Its columns are group, name, path, the name of the original of a near duplicate, their relation, and the name of the
-    first of its similar shots.
-    """
+    """Groups as CSV: group, name, path, original of a near duplicate, relation, and first of its similar shots."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["group", "name", "path", "duplicate_of", "kind", "similar_to"])
@@ -388,10 +384,7 @@ def _duplicates(
 
 
 def _kinds(duplicates: Mapping[int, int], relations: Mapping[tuple[int, int], Registered]) -> dict[int, str]:
-    """Relation of each near duplicate to its original, possibly through others that were compared with both.
-
-    Of several ways the one counts that has the fewest steps from a photo to one that is no plain copy of it.
-    """
+    """Relation of each near duplicate to its original, through the fewest steps of others compared with both."""
     steps: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
     for pair, (kind, derived) in sorted(relations.items()):
         for one, other in (pair, pair[::-1]):
@@ -464,7 +457,7 @@ def _without(groups: Iterable[FoundGroup], hidden: Several[int]) -> tuple[FoundG
 def _count(value: object) -> int:
     """A whole number from a file, at least 0; raises ValueError otherwise."""
     if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError("what should be a number is none")
+        raise ValueError("a value is not a number")
     return value
 
 

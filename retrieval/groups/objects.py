@@ -68,10 +68,7 @@ class PhotoObjects:
         return self._state() is not None
 
     def of(self, row: ImageRow) -> list[SeenObject]:
-        """Find the objects of a photo: see `seen_objects`. Empty if the collection was never grouped.
-
-        Hidden photos, and photos marked as no match of this one, are left out.
-        """
+        """Find the objects of a photo, without hidden and rejected photos: see `seen_objects`. Empty if not grouped."""
         state = self._state()
         if state is None:
             return []

@@ -407,7 +407,7 @@ def _picture(page: ManifestPage) -> str:
 
 
 def _names(address: str) -> tuple[str, str]:
-    """Names of the folder of a manifest, by its address: the host, and a hash or a part of the address.
+    """Names of the folder of a manifest, by its address: the host, and its name and hash there.
 
     >>> _names("https://Example.org/iiif/ark:/12148/b%C3%BCch/manifest.json")
     ('example.org', 'büch-e5dc2f48')

@@ -340,7 +340,7 @@ class Fetcher:
             )
 
     def _read_rules(self, target: _Address) -> RobotRules | str:
-        """Read a robots.txt (RFC 9309, section 2.3.1): if it cannot be fetched nothing is; without one all."""
+        """Read a robots.txt (RFC 9309, section 2.3.1): without one all is allowed; if it cannot be read, nothing."""
         try:
             headers = {"User-Agent": self.agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
             content = self._follow(target, headers, _LARGEST_RULES, by_rules=False).content

@@ -1,7 +1,4 @@
-"""Requests to the Image API for a picture of the needed size.
-
-Input comes from another host: invalid values are left out, and numbers are bounded.
-"""
+"""Requests to the Image API for a picture of the needed size; invalid values from the host are left out."""
 
 import io
 import math

@@ -142,10 +142,7 @@ def sample_clock(
 
 
 def overrule(samples: NDArray[np.float64], before: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-    """Change samples (R, N) so that the first of each pair is earlier: where it is not, both move to their mean.
-
-    Raises CairnError if the pairs contradict each other.
-    """
+    """Move both samples (R, N) of pairs to their mean where the first is not earlier; raises CairnError on cycles."""
     graph: dict[int, set[int]] = {}
     for earlier, later in before:
         graph.setdefault(later, set()).add(earlier)

@@ -292,10 +292,7 @@ class _Survey:
 
 
 class _Changes:
-    """The latest change time in each indexed folder as of the last run; files with later times are examined.
-
-    These are times of the drives themselves, so this machine's clock does not matter.
-    """
+    """The latest change time, of its drive, in each indexed folder at the last run; later files are examined."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -441,11 +438,7 @@ def _is_same(before: Known | None, status: os.stat_result) -> bool:
 def _without_links(
     known: KnownPhotos, files: list[FoundFile], report: IndexReport
 ) -> tuple[list[FoundFile], list[PhotoMove]]:
-    """Drop files that are indexed, or listed, under another path: symbolic and hard links.
-
-    Of several paths of a file one without links is kept, if there is one: a photo that was indexed by a link moves to
-    it.
-    """
+    """Drop files that are indexed, or listed, under another path: symbolic and hard links; paths without links stay."""
     there: dict[str, list[tuple[str, Known]]] = {}
     for path, before in known.of_contents({file.key for file in files}):
         there.setdefault(before.sha256 or "", []).append((path, before))

@@ -149,7 +149,6 @@ class _Backup:
         self._copied: set[str] = set()  # segments and vocabularies, by their names
 
     def run(self) -> None:
-        """Copy, compare, and remove what is no longer needed."""
         for path in self.target.iterdir():
             if UNFINISHED.fullmatch(path.name):
                 _remove(path)
@@ -364,7 +363,6 @@ class _Backup:
         return temporary
 
     def _remove_rest(self, state: _CopiedState) -> None:
-        """Delete files that the collection no longer has."""
         segments = {row.folder for row in state.segments}
         for path in (self.target / SEGMENTS).iterdir():
             if path.name not in segments:

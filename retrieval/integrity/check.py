@@ -139,7 +139,6 @@ class _Check:
                 )
 
     def _check_catalogue(self) -> None:
-        """Check the database alone, and open it if it is sound."""
         file = self.folder / FILE
         if self.address is not None:
             lost = self._open_on_server(self.address)
@@ -236,7 +235,6 @@ class _Check:
             )
 
     def _note_others(self, vocabulary: str | None) -> None:
-        """Note files in the folder that are not in use."""
         known = {
             OPTIONS,
             BACKUP,

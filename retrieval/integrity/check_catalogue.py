@@ -134,7 +134,6 @@ def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 def _examine(connection: sqlite3.Connection) -> str | None:
-    """Let SQLite check a file; return the damage."""
     report = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     if report != "ok":
         return f"It is damaged ({' '.join(report.split())[:200]})."

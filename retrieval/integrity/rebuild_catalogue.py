@@ -182,10 +182,9 @@ def _is_as_indexed(row: ImageRow) -> bool:
 
 
 def _restore(folder: Path, temporary: Path) -> int | None:
-    """Restore the snapshot to a separate folder; return its revision, or None without a restored file if not sound.
+    """Restore the snapshot to a separate folder; return its revision, or None if it is not sound.
 
-    An intact snapshot may still have damage of the catalogue: then its rows and the segments differ. It may be another
-    collection's.
+    A snapshot may still have damage of the catalogue, so that rows and segments differ, or be another collection's.
     """
     temporary.mkdir()
     revision = restore_snapshot(folder / SNAPSHOT, temporary / FILE)
@@ -273,10 +272,7 @@ def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) ->
 
 
 def _choose_signature(folder: Path, catalogue: Catalogue) -> str:
-    """Store the kind of signature in a catalogue that has lost it, if the options name one of another length.
-
-    Returns the name of the kind; empty if the catalogue, or else the options, have it.
-    """
+    """Store the kind of signature, if lost, if the options name one of another length; return its name, or ""."""
     if catalogue.setting(SIGNATURE_KEY) is not None:
         return ""
     bits = set()

@@ -170,7 +170,6 @@ def _rewrite(
 
 
 def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int, str, Staged]]) -> Rewritten:
-    """Write a segment of staged photos, with their numbers and staging keys."""
     written = []
     rows = collection.catalogue.read(rows_of, [number for number, _, _ in photos])
     for _, key, one in photos:

@@ -111,10 +111,9 @@ def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> t
 
 
 def _copy_rows(database: Database, copy: Path) -> tuple[int | None, set[str]]:
-    """Copy the rows that can be read, and whose hashes hold, to a new SQLite catalogue.
+    """Copy the readable rows with valid hashes to a new SQLite catalogue; return its revision, and incomplete tables.
 
-    Returns their revision, 0 if unknown, and None without rows; and the names of the tables that may have had more
-    rows.
+    The revision is 0 if unknown, and None without rows.
     """
     partial: set[str] = set()
     copied = 0

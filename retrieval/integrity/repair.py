@@ -168,7 +168,6 @@ class _Repair:
         self.report.repaired.append({"file": file, "how": how})
 
     def _repair_caches(self, found: CheckReport) -> None:
-        """Delete caches, which can be made again at any time."""
         if any(one.file.startswith(f"{AUGMENTATION}/") for one in found.damaged):
             try:
                 with lock_links(self.folder):
@@ -190,7 +189,6 @@ class _Repair:
                 self._done(one.file, "deleted: it is made again when it is shown")
 
     def _restore_copies(self) -> None:
-        """Restore small files that differ from their copies in the catalogue."""
         with Catalogue.open(catalogue_place(self.folder, self.address)) as catalogue:
             copies = read_copies(catalogue.setting(COPIES_KEY))
             known = {OPTIONS, DESCRIPTOR}

@@ -35,10 +35,7 @@ def main() -> None:
 
 
 def _wake_with_parent() -> None:
-    """Be woken if the server dies: this process may be about to be suspended, and would not notice it.
-
-    The system only wakes processes that are already suspended when the server dies.
-    """
+    """Be woken if the server dies while this process is suspended; the system only wakes those already suspended."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGCONT)

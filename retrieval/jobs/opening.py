@@ -33,10 +33,7 @@ _MACHINE = Path("/etc/machine-id")  # on Linux; see machine-id(5)
 
 
 def queue_of(collection: Path, roots: Sequence[Path]) -> Queue:
-    """Open the queue of one collection, named `ALONE` in it.
-
-    A copy of a collection has the same identity, but another path, and so its own queue.
-    """
+    """Open the queue of one collection, by its identity and path, in which it is named `ALONE`."""
 
     def find(name: str) -> Path:
         if name != ALONE:

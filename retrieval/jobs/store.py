@@ -87,10 +87,7 @@ class JobRow:
 
 
 class Store:
-    """Rows of jobs in an SQLite file, created with the first row. Threads and processes may share it.
-
-    With an error in place of the file, the list is always empty.
-    """
+    """Rows of jobs in an SQLite file, shared and created with the first row; without any if it is an error."""
 
     def __init__(self, file: Path | CairnError) -> None:
         self.file = file

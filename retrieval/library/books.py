@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def keep_book_metadata(collection: "Collection", paths: Iterable[Path]) -> None:
-    """Store title, page, order and sections of photos in some folders that METS lists as pages.
-
-    The title is set once, as people may edit it. Columns follow the METS.
-    """
+    """Store title (once, as people may edit it), page, order and sections of photos that METS lists as pages."""
     places = [os.path.realpath(path) for path in paths]
     below = tuple(os.path.join(one, "") for one in places)  # noqa: PTH118 (ends in a slash)
     looked: dict[str, bool] = {}  # folders, and whether there may be METS next to their photos

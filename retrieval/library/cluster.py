@@ -149,10 +149,7 @@ def joined(address: str | None, shards: int = 0, storage: str | None = None) -> 
 
 @contextmanager
 def at_work(address: str | None, workers: int, folder: Path) -> Iterator["int | Cluster"]:
-    """Yield a number of processes of this machine (0: one for each core), or the cluster at an address.
-
-    Workers of a cluster must see `folder`, where results are written, at the same path.
-    """
+    """Yield a number of processes (0: one a core), or the cluster, whose workers must see `folder` at this path."""
     if address is None:
         yield processes(workers)
         return

@@ -38,7 +38,7 @@ _QUALITY = 90  # JPEG quality of the stored copy of a query photo that is not in
 
 
 class Decisions:
-    """The part of a collection that people decide about."""
+    """Decisions of people about photos, which methods of `Collection` make and list."""
 
     _lock: threading.RLock
 
@@ -87,8 +87,6 @@ class Decisions:
 
         Raises
         ------
-        PhotoNotFound
-            There is no such photo; nothing is changed then.
         CairnError
             A value is invalid.
         """
@@ -207,15 +205,6 @@ class Decisions:
             Of the album, ignoring case.
         photos : str, int, path-like, Photo or Result, or iterable of them
             Photos of the collection; those already in the album keep their places.
-
-        Returns
-        -------
-        Album
-
-        Raises
-        ------
-        PhotoNotFound
-            There is no such photo; nothing is changed then.
         """
         numbers = self._numbers(photos)
 
@@ -235,17 +224,6 @@ class Decisions:
         ----------
         name : str
         photos : str, int, path-like, Photo or Result, or iterable of them
-
-        Returns
-        -------
-        Album
-
-        Raises
-        ------
-        PhotoNotFound
-            There is no such photo.
-        CairnError
-            There is no such album.
         """
         numbers = self._numbers(photos)
 
@@ -265,10 +243,6 @@ class Decisions:
         new_name : str
             No other album has this name.
 
-        Returns
-        -------
-        Album
-
         Raises
         ------
         CairnError
@@ -287,11 +261,6 @@ class Decisions:
         -------
         Album
             What it was.
-
-        Raises
-        ------
-        CairnError
-            There is no such album.
         """
         return _album(self._write(lambda session: albums.delete_album(session, _named(session, name))[0]))
 
@@ -327,12 +296,7 @@ class Decisions:
         return shared
 
     def shared_albums(self) -> list[SharedAlbum]:
-        """List the links to albums, the newest first.
-
-        Returns
-        -------
-        list of SharedAlbum
-        """
+        """List the links to albums, the newest first."""
         return self._shared(sharing.links_of(self.opened.folder))
 
     def end_shared_album(self, link: str) -> SharedAlbum:
@@ -347,11 +311,6 @@ class Decisions:
         -------
         SharedAlbum
             What it was.
-
-        Raises
-        ------
-        CairnError
-            There is no such link.
         """
         (ended,) = self._shared([sharing.end_link(self.opened.folder, link)])
         return ended
@@ -373,11 +332,6 @@ class Decisions:
         -------
         list of str
             Names of those that were not hidden before. ``collection.photos({"hidden": True})`` lists all.
-
-        Raises
-        ------
-        PhotoNotFound
-            There is no such photo; nothing is changed then.
         """
         numbers = self._numbers(photos)
         return self._names(self._write(lambda session: hide(session, numbers)))
@@ -393,11 +347,6 @@ class Decisions:
         -------
         list of str
             Names of those that were hidden.
-
-        Raises
-        ------
-        PhotoNotFound
-            There is no such photo; nothing is changed then.
         """
         numbers = self._numbers(photos)
 
@@ -424,11 +373,6 @@ class Decisions:
         -------
         list of str
             Names of those that were not rejected before.
-
-        Raises
-        ------
-        PhotoNotFound
-            There is no such photo; nothing is changed then.
         """
         key, numbers = self._query_key(query), self._numbers(photos)
         return self._names(self._write(lambda session: reject(session, key, numbers)))
@@ -445,11 +389,6 @@ class Decisions:
         -------
         list of str
             Names of those that were rejected.
-
-        Raises
-        ------
-        PhotoNotFound
-            There is no such photo; nothing is changed then.
         """
         key, numbers = self._query_key(query), self._numbers(photos)
 
@@ -471,11 +410,6 @@ class Decisions:
         -------
         list of str
             Names, by number of the photo.
-
-        Raises
-        ------
-        PhotoNotFound
-            There is no such photo.
         """
         key = self._query_key(query)
         return self._names(self.opened.catalogue.read(_rejected, key))
@@ -483,12 +417,7 @@ class Decisions:
     # Saved and standing searches
 
     def saved_searches(self) -> list[SavedSearch]:
-        """List the saved searches: favourites first, then by name.
-
-        Returns
-        -------
-        list of SavedSearch
-        """
+        """List the saved searches: favourites first, then by name."""
         return [_saved(one) for one in self.opened.catalogue.read(saved.saved_searches)]
 
     @takes_options(SearchOptions, leave=_LOCAL)
@@ -525,10 +454,6 @@ class Decisions:
         tag : str, optional
             With `standing`: given to photos that it finds.
         {options}
-
-        Returns
-        -------
-        SavedSearch
 
         Raises
         ------
@@ -662,13 +587,6 @@ class Decisions:
             Photos of the collection; those that the search has not found are added.
         category : str
             Any name; "": none. Finds that are "not related" do not count as shared by books.
-
-        Raises
-        ------
-        PhotoNotFound
-            There is no such photo; nothing is changed then.
-        CairnError
-            There is no such search, or several are called so.
         """
         from retrieval.library.motifs import named_search
 
@@ -731,11 +649,6 @@ class Decisions:
         -------
         SavedSearch
             What it was.
-
-        Raises
-        ------
-        CairnError
-            There is no such search, or several are called so.
         """
         from retrieval.library.motifs import named_search
 

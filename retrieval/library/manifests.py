@@ -31,7 +31,7 @@ class FetchedPages:
     notes: list[str]
     streams: "dict[str, ChangeStream]"  # state of streams of changes, by address
 
-    def told(self) -> list[dict[str, Any]]:
+    def to_dicts(self) -> list[dict[str, Any]]:
         """Return a report for each manifest."""
         return [
             {

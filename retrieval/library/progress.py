@@ -221,10 +221,7 @@ class LastReports:
 
 
 class ProgressWriter:
-    """Writes progress for another program to a descriptor, whose reader may have closed it: one JSON object per line.
-
-    Titles of steps include their units.
-    """
+    """Writes progress for another program to a descriptor, perhaps closed: one JSON object per line."""
 
     def __init__(self, titles: Mapping[str, str], descriptor: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._titles, self._descriptor, self._clock = titles, descriptor, clock

@@ -51,10 +51,7 @@ class Sameness:
 
 
 def look(searches: Searches, *, sample: int = SAMPLE, seconds: float = SECONDS) -> Sameness:
-    """Estimate the number of photos that show the same as another, from existing links or by searching for a sample.
-
-    The sample is spread evenly. No search begins after `seconds`.
-    """
+    """Estimate the number of photos that show the same as another, by links or by searching for an even sample."""
     collection = searches.collection
     numbers = collection.catalogue.read(numbers_of, PhotoFilter()).tolist()
     try:

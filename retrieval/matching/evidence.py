@@ -24,11 +24,7 @@ _NEVER = 1e-300
 
 @dataclass(frozen=True)
 class EvidenceOptions:
-    """How the evidence for a map is weighed.
-
-    The weights come from a logistic regression over pairs of photos of known contents. The documentation has its
-    figures on held-out scenes; `scripts/verified.py --fit` prints both.
-    """
+    """How the evidence for a map is weighed, by logistic regression over pairs (`scripts/verified.py --fit`)."""
 
     wide: float = 1.53  # weight of the root of the digits of the expected number of false alarms, threshold unchanged
     narrow: float = 0.38  # the same for the narrow tolerances below
@@ -165,10 +161,7 @@ def hollowness(
 
 
 def count_places(points: NDArray[np.floating], threshold: float) -> int:
-    """Number of cells of half the threshold that points (K, 2) lie in.
-
-    Regions of several scales at one place agree with a map together: they are not independent.
-    """
+    """Number of cells of half the threshold that points (K, 2) lie in: regions at one place are not independent."""
     from retrieval.matching import evidence_kernels
 
     return int(evidence_kernels.count_places(np.ascontiguousarray(points, np.float32), threshold))

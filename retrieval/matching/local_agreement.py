@@ -17,10 +17,7 @@ from retrieval.regions.geometry import Frames, fit_affine
 
 @dataclass(frozen=True)
 class LocalOptions:
-    """When pieces of two photos agree, and how that is weighed.
-
-    The weights come from a logistic regression over pairs of photos that one map leaves undecided.
-    """
+    """When pieces of two photos agree, weighed by a logistic regression over pairs that one map leaves undecided."""
 
     matches: int = 250  # used at most: the least ambiguous; 0: no local verification
     ambiguity: int = 9  # pairs of features of a word, at most; words with more are texture, and ignored

@@ -119,10 +119,7 @@ def own_maps(
 
 @compiled()
 def _smallest(values: Any, number: Any, some: Any) -> Any:
-    """Return the n-th smallest, counted from 1, of the values (K,) above 0.
-
-    Only values between the same powers of two are sorted, in `some`.
-    """
+    """Return the n-th smallest, from 1, of values (K,) above 0, sorting only those between two powers of two."""
     exponents = (values.view(np.int64) >> 52) & 2047
     counts = np.zeros(2048, np.int32)
     for exponent in exponents:

@@ -66,10 +66,7 @@ def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], m
 
 
 def points_and_scales(query: Frames, image: Frames) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return places (4, K) and logarithms of scales (K,) of matches; row k of both frames is match k.
-
-    Places are x and y in the query and in the photo; scales are those of the matches' own maps.
-    """
+    """Places (4, K), x and y in query and photo, and logarithms of scales (K,) of the matches' own maps."""
     from retrieval.matching import map_kernels
 
     return map_kernels.points_and_scales(*query.plain, *image.plain)

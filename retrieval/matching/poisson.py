@@ -1,7 +1,4 @@
-"""Tail probability of the Poisson distribution.
-
-SciPy has this function too, but loading it takes longer than most searches.
-"""
+"""Tail probability of the Poisson distribution: SciPy has it too, but loads slower than most searches run."""
 
 import math
 

@@ -108,10 +108,7 @@ def count_agreeing(
     limit: float,
     scale_limit: float,
 ) -> int:
-    """Count the features in matches that agree with a map, of the query or of the photo, whichever are fewer.
-
-    The parameters are those of `refine`.
-    """
+    """Count the features of query or photo, whichever are fewer, in matches that agree with a map: see `refine`."""
     use_wide_vectors()
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)

@@ -1,7 +1,4 @@
-"""The contract of verifiers: features of two photos in, the matches that agree and their map out.
-
-By default an engine verifies itself. With another verifier it only ranks, and the verifier checks its best photos.
-"""
+"""The contract of verifiers, which check the best photos of an engine in its place."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol

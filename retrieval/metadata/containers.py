@@ -74,7 +74,6 @@ def _parse(parser: Any, file: BinaryIO, most: int) -> Any:
 
 
 def _blocks_of(image: Any) -> dict[str, bytes]:
-    """Blocks that Pillow has found."""
     blocks = {key: image.info.get(key) or b"" for key in ("exif", "xmp")} if image is not None else {}
     return {key: block for key, block in blocks.items() if len(block) <= LARGEST_BLOCK}
 

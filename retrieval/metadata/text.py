@@ -42,10 +42,7 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def clean_position(latitude: float | None, longitude: float | None) -> tuple[float, float] | tuple[None, None]:
-    """Degrees of a valid place on Earth, or None.
-
-    Degrees 0 and 0, in the Gulf of Guinea, are rejected: devices write them if they do not know their place.
-    """
+    """Degrees of a valid place on Earth, or None, also for 0 and 0, which devices write if they know no place."""
     if latitude is None or longitude is None or not (math.isfinite(latitude) and math.isfinite(longitude)):
         return None, None
     if abs(latitude) > 90 or abs(longitude) > 180 or (latitude, longitude) == (0, 0):

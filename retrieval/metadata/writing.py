@@ -41,10 +41,7 @@ class NoSidecar(CairnError):
 
 
 def sidecar_for(photo: Path) -> Path:
-    """Path of the sidecar of a photo: the existing one, else photo.jpg.xmp.
-
-    A sidecar photo.xmp also belongs to another file, if one with another extension lies next to the photo.
-    """
+    """Path of a photo's sidecar: the existing one (photo.xmp only if of no other file), else photo.jpg.xmp."""
     own, shared = sidecars_of(photo)[:2], sidecars_of(photo)[2:]
     others = (one for one in photo.parent.glob(f"{_literally(photo.stem)}.*") if one.suffix.lower() != ".xmp")
     there = [one for one in own if one.is_symlink() or one.exists()]

@@ -123,8 +123,8 @@ def known_regions(
 
 
 def spread_choice(points: NDArray[np.float64], number: int) -> NDArray[np.int64]:
-    """Choose strong points, ascending, that are spread over the image: the box around all is divided into cells, each
-    of which offers its points in turn, the strongest first. `points` (N, 2): the strongest first.
+    """Choose strong points, ascending, that are spread over the image: the box around all is divided into cells, which
+    offer their points in turn, the strongest first. `points` (N, 2): the strongest first.
     """
     if len(points) <= number:
         return np.arange(len(points))

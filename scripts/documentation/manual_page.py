@@ -1,7 +1,4 @@
-"""Write the manual page of the command, docs/cairn.1, from the help texts of all commands.
-
-usage: python -m scripts.documentation.manual_page
-"""
+"""Write the manual page, docs/cairn.1, from the help texts: python -m scripts.documentation.manual_page"""
 
 import inspect
 import re

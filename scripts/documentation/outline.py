@@ -29,10 +29,7 @@ Line = NDArray[np.float64]
 
 
 def read(topology: dict[str, Any]) -> tuple[list[Line], list[Line]]:
-    """Read the coast rings and the borders from a topology of countries.
-
-    An arc that two countries share is a border; the others, joined, are coasts.
-    """
+    """Read coasts and borders, the arcs that two countries share, from a topology of countries."""
     scale, shift = (np.array(topology["transform"][name]) for name in ("scale", "translate"))
     arcs = [np.cumsum(np.array(arc), axis=0) * scale + shift for arc in topology["arcs"]]
     rings = [ring for one in topology["objects"]["countries"]["geometries"] for ring in _rings(one)]
@@ -74,10 +71,7 @@ def _place(point: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def unwrap(line: Line) -> Line:
-    """Continue beyond 180 degrees if a line crosses them: the map draws it on both sides.
-
-    Lines around a pole, such as the coast of Antarctica, are closed there.
-    """
+    """Continue beyond 180 degrees if a line crosses them; lines around a pole are closed there."""
     longitudes = np.rad2deg(np.unwrap(np.deg2rad(line[:, 0])))
     longitudes -= 360 * np.round((longitudes.min() + longitudes.max()) / 720)
     whole = np.column_stack([longitudes, line[:, 1]])

@@ -75,10 +75,7 @@ def _tables(kinds: dict[str, list[str]]) -> Iterator[str]:
 
 
 def resolve_public_name(app: Any, environment: Any, node: Any, content: Any) -> Any:
-    """Resolve references to the defining module of a public name, as in annotations, to that name's page.
-
-    For Sphinx's event `missing-reference`.
-    """
+    """Resolve references to the module of a public name to that name's page: for Sphinx's `missing-reference`."""
     places = {place.replace(":", "."): f"cairn.{name}" for name, place in getattr(cairn, "PUBLIC", {}).items()}
     public = places.get(node.get("reftarget", ""))
     if node.get("refdomain") != "py" or public is None:
@@ -88,9 +85,6 @@ def resolve_public_name(app: Any, environment: Any, node: Any, content: Any) -> 
 
 
 def hide_constructor(app: Any, what: str, name: str, thing: Any, options: Any, signature: Any, gives: Any) -> Any:
-    """Hide the constructor of a class that only Cairn constructs: its docstring has no parameters.
-
-    For autodoc's event `autodoc-process-signature`.
-    """
+    """Hide the constructor of a class that only Cairn constructs: for autodoc's `autodoc-process-signature`."""
     has_parameters = what != "class" or not signature or "\nParameters\n---" in (inspect.getdoc(thing) or "")
     return None if has_parameters else ("", None)

@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/how-to/reproduce.md: every experiment, its command, data, time and published numbers.
-
-usage: .venv-test/bin/python -m scripts.documentation.reproduce_page
-"""
+"""Write docs/how-to/reproduce.md, with all experiments: python -m scripts.documentation.reproduce_page"""
 
 from pathlib import Path
 

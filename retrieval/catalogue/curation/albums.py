@@ -1,7 +1,4 @@
-"""Albums as rows: photos under a name, in an order, with a cover. Photos no longer in the collection are left out.
-
-Hidden photos stay in their albums, but are neither shown nor counted there.
-"""
+"""Albums as rows: indexed photos under a name, in an order, with a cover; hidden photos stay, but do not count."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -248,7 +248,6 @@ def mark_seen(session: Session, search: int, numbers: Sequence[int] | None = Non
 
 
 def _kept(session: Session, search: int, numbers: Sequence[int]) -> dict[int, SavedFindRow]:
-    """Finds of a search among a few photos."""
     query = sa.select(SavedFindRow).where(SavedFindRow.search == search, SavedFindRow.number.in_(numbers))
     return {row.number: row for row in session.scalars(query)}
 

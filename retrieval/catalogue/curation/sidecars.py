@@ -38,10 +38,7 @@ class SidecarReport:
 def write_sidecars(
     catalogue: Catalogue, progress: Progress | None = None, below: Sequence[Path] | None = None
 ) -> SidecarReport:
-    """Write imported or entered metadata of photos, and their albums, into their sidecars; photos do not change.
-
-    With `below`, only in these folders, wherever links lead.
-    """
+    """Write entered metadata and albums of photos into their sidecars, below some folders wherever links lead."""
     tell = progress or (lambda step, done, of: None)
     photos = catalogue.read(count_indexed)
     report, done = SidecarReport(), 0

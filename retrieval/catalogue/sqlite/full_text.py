@@ -1,7 +1,4 @@
-"""The table of words in an SQLite catalogue: an FTS5 table, and its shadow tables.
-
-Their SQL is compared letter by letter: see `retrieval.catalogue.sqlite.objects`.
-"""
+"""The FTS5 table of words, and its shadow tables; their SQL is compared exactly: see `objects`."""
 
 WORDS = "photo_words"
 """What the table of words is called, in every database."""

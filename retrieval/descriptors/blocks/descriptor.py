@@ -295,7 +295,6 @@ def can_be_levels(blocks: Blocks) -> bool:
 
 
 def _check_sizes(blocks: Blocks) -> None:
-    """Raise ValueError if patches are too small, or rows too long."""
     if not 8 <= blocks.patch_size <= 256:
         raise ValueError("patches have 8 to 256 samples along a side")
     if is_grid(blocks.spatial) and regions_of(blocks.spatial) > blocks.patch_size**2:

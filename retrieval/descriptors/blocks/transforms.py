@@ -155,9 +155,9 @@ class Transform:
             self._smoothing = line_operator(size, sigma, margin=0 if name == "pixels" else 1)
 
     def __call__(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the responses of patches (N, S, S) float32 as (k, N, S²) float32.
+        """Return the responses of patches (N, S, S) float32 as (k, N, S²) float32, all 0 without contrast.
 
-        They are zero or positive except for `pixels` and `gradients`. A patch without contrast has no response at all.
+        They are zero or positive except for `pixels` and `gradients`.
         """
         # Filters ignore the mean of all samples; without it, a flat patch is exactly zero in spite of rounding.
         patches = patches - patches[:, :1, :1]
@@ -225,10 +225,7 @@ def separable(
 
 
 def rectified(responses: NDArray[np.float32], out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-    """Part signed responses (n, N, P) into positive and negative parts (2 n, N, P), all parts of one sign together.
-
-    |v| + v and |v| - v, halved.
-    """
+    """Part signed responses (n, N, P) into (|v| + v) / 2 and (|v| - v) / 2, (2 n, N, P), all of one sign together."""
     number = len(responses)
     parts = np.empty((2 * number, *responses.shape[1:]), responses.dtype) if out is None else out
     np.maximum(responses, 0, out=parts[:number])

@@ -208,7 +208,6 @@ def _image(picture: Picture, placed: DrawnPhoto) -> str:
 
 
 def _data(jpeg: bytes) -> str:
-    """A JPEG as a data: URI."""
     return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode("ascii")
 
 

@@ -24,10 +24,7 @@ def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.flo
 
 
 def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArray[np.float32]:
-    """Rows of finite numbers (N, D) as float32, of length `width` if that is passed; raises CairnError otherwise.
-
-    An empty list counts as no rows.
-    """
+    """Finite rows (N, D) as float32, of length `width` if passed, or an empty list; raises CairnError otherwise."""
     array = as_array(rows, name)
     if array.size == 0 and array.ndim < 2:
         array = np.zeros((0, width or 0), np.float32)

@@ -191,10 +191,6 @@ def verify(
     min_inliers : int
         Fewest inliers that verify.
 
-    Returns
-    -------
-    Verified
-
     Raises
     ------
     CairnError

@@ -65,7 +65,7 @@ def test_what_is_written_is_read_back(
         ("a.csv", "query,rank,photo\nq,1,x\n,2,y\n", "line 3: the query is missing"),
         ("a.csv", "q,1,x\nq,1,y\n", "the query 'q' has two photos of rank 1"),
         ("a.json", "[1]", "must be an object of lists of names"),
-        ("a.json", '{"q": ["x", 3]}', "of the query 'q'"),
+        ("a.json", '{"q": ["x", 3]}', "the query 'q' has something else"),
         ("a.json", "{", "cannot be read as JSON"),
     ],
 )

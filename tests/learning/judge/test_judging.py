@@ -72,7 +72,7 @@ def test_rootsift_is_no_better_than_itself(pictures: Collection, work: Path) -> 
 @pytest.mark.slow
 def test_it_may_be_compared_with_another_than_rootsift(pictures: Collection, work: Path) -> None:
     usual = judge(pictures, "sift", [], work, OPTIONS)
-    turned = judge(pictures, "rootsift", [], work, replace(OPTIONS, beside="sift"))
+    turned = judge(pictures, "rootsift", [], work, replace(OPTIONS, rival="sift"))
     assert (usual.name, turned.name) == ("rootsift", "sift")
     assert np.array_equal(turned.learnt, usual.other) and np.array_equal(turned.other, usual.learnt)
     assert turned.queries == usual.queries and turned.lost == usual.won

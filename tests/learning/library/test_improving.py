@@ -50,12 +50,12 @@ class Learning:
         self.calls: list[str] = []
 
     def __call__(self, source: Path, out: Path, _model: Any, data: Any, *_: Any, **__: Any) -> Any:
-        self.calls.append(data.beside)
+        self.calls.append(data.rival)
         model = model_file("cairn")
         assert model is not None
         shutil.copyfile(model, out)
         gain = {"better": 0.1, "worse": -0.1}.get(self.outcome, 0.0)
-        name = find_descriptor(data.beside).name
+        name = find_descriptor(data.rival).name
         figures = {"difference": gain, "standard_error": 0.01, "won": 12, "lost": 3}
         engines = {engine: {"learnt": 0.7 + gain, name: 0.7, **figures} for engine in ("tf-idf", "tf-idf-sp")}
         searched = {"photos": 8, "held_out_scenes": 5, "queries": 20}

@@ -71,7 +71,7 @@ def test_a_collection_gives_what_the_command_writes(cairn: Cairn, indexed: Index
         ((WORDS, LABELS), {"vocabulary": 5, "related": RELATED}, "6 at least"),
         ((WORDS, LABELS), {"related": [1, 2]}, "pairs of words"),
         ((WORDS, LABELS), {"related": [(1, 1)]}, "one word and itself"),
-        ((WORDS, LABELS), {"related": [(1, 6)]}, "none of the 6"),
+        ((WORDS, LABELS), {"related": [(1, 6)]}, "not one of the 6"),
         ((WORDS, [None] * 8), {"neighbours": 0}, "two photos"),
         ((WORDS, LABELS), {"neighbours": 0, "labels": "gt"}, "labels is of a collection"),
         ((WORDS, LABELS), {"neighbours": 0, "share": 0.5}, "share is of a collection"),

@@ -1,4 +1,4 @@
-"""Agreement piece by piece: a bumpy thing seen from two sides is no chance, and chance never passes for one."""
+"""Agreement piece by piece: a bumpy thing seen from two sides is recognised, and chance never passes for one."""
 
 from dataclasses import replace
 
