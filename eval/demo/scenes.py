@@ -16,6 +16,7 @@ _FOCAL = 770.0  # pixels: a 45 degree field of view
 _SIZE = 420.0  # pixels of a print's longer side, seen from the front at scale 1
 _MARGIN = 0.025  # the print's white margin, as a part of its longer side
 _OVERSAMPLING = 2  # photos are rendered at twice their size and averaged down, against aliasing
+_STEPS = 16  # of a grey level in a contrast curve
 _OVERSAMPLE = np.array(
     [[_OVERSAMPLING, 0, (_OVERSAMPLING - 1) / 2], [0, _OVERSAMPLING, (_OVERSAMPLING - 1) / 2], [0, 0, 1]]
 )
@@ -100,7 +101,8 @@ def pose_homography(
     depth = _FOCAL / (_SIZE * scale)
     translation = depth * np.linalg.solve(camera, [*centre, 1.0])
     homography = camera @ np.column_stack([rotation[:, :2], translation]) @ to_plane
-    return homography / homography[2, 2], float(np.rad2deg(np.arccos(rotation[2, 2])))
+    # Without the last digits, in which libraries of linear algebra differ.
+    return np.round(homography / homography[2, 2], 9), float(np.rad2deg(np.arccos(rotation[2, 2])))
 
 
 def _corners(shape: tuple[int, int], homography: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -226,11 +228,14 @@ def expose(photo: NDArray[np.float32], recipe: ViewRecipe, rng: np.random.Genera
     light = recipe.gain * rng.uniform(0.92, 1.08) * (1 + recipe.gradient * across)
     warmth = rng.uniform(-0.06, 0.06)
     lit = (light[..., None] * np.array([1 + warmth, 1, 1 - warmth])).astype(np.float32)
-    lit *= (photo / 255) ** np.float32(recipe.gamma)
+    # By a table: powers differ in their last digits between processors.
+    curve = [round((step / (255 * _STEPS)) ** recipe.gamma, 7) for step in range(255 * _STEPS + 1)]
+    lit *= np.array(curve, np.float32)[np.rint(photo * _STEPS).astype(np.int64).clip(0, 255 * _STEPS)]
     if recipe.blur:
         lit = cv2.GaussianBlur(lit, (0, 0), recipe.blur)
     # A soft shoulder instead of clipping, as cameras do: bright prints keep their detail.
-    lit = np.where(lit > 0.8, 0.8 + 0.2 * np.tanh((lit - 0.8) / 0.2), lit)
+    excess = (lit - 0.8) / 0.2
+    lit = np.where(lit > 0.8, 0.8 + 0.2 * excess / np.sqrt(1 + excess * excess), lit)
     noisy = lit * 255 + recipe.noise * rng.standard_normal(photo.shape, dtype=np.float32)
     return np.asarray(np.round(noisy).clip(0, 255).astype(np.uint8))
 
