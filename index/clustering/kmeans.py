@@ -31,7 +31,7 @@ class KMeansOptions:
     words: int = 20_000  # clusters wanted; never more than there are distinct descriptors
     iterations: int = 10  # passes over the descriptors
     seed: int = 0  # of the first centres, the training sample and the search
-    backend: str = "faiss"  # search back-end, by its registered name
+    backend: str = "ivf"  # search back-end, by its registered name
     sample_per_word: int = 50  # descriptors used at most for each word, a random sample; 0 uses all
     neighbours: int = 48  # centres near a descriptor's last one that a pass compares it with
     refresh: int = 5  # every `refresh` passes, the first included, each descriptor is searched among all centres too
