@@ -91,7 +91,7 @@ def test_the_command_and_python_take_another_verifier(
     photos = [indexed.photos / f"{name}.jpg" for name in ("coffee_002", "coffee_003", "page_001")]
     requested, box, made = indexed.photos / f"{ASKED}.jpg", indexed.boxes[ASKED], tmp_path / "c.cairn"
     x0, y0, x1, y1 = box
-    with library.create(made, keep_descriptors=True, words=100) as collection:
+    with library.create(made, keep_descriptors=True, words=200) as collection:
         collection.add(photos, workers=1)
         for verifier in (Nearest(), "nearest", "words"):
             answer = collection.search(requested, box, turns=1, verifier=verifier)
