@@ -34,7 +34,9 @@ _PLACE = re.compile(r"\{\{\w+\}\}|<!--")
 
 @cache
 def messages(language: str) -> Messages:
-    """Return the translations of English sentences: a text, or one for each plural form."""
+    """Return the translations of English sentences: a text, or one for each plural form; none for English."""
+    if language == ENGLISH:
+        return {}
     messages_by_text: Messages = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
     return messages_by_text
 
@@ -113,9 +115,7 @@ def map_texts(html: str, change: Callable[[str], str]) -> str:
 
 def translate(text: str, language: str) -> str:
     """Translate a fixed English text; without a translation it stays English."""
-    translation = (
-        messages(language).get(text) if text and language != ENGLISH else None
-    )  # "" has the language's own name
+    translation = messages(language).get(text) if text else None  # "" has the language's own name
     return translation if isinstance(translation, str) else text
 
 

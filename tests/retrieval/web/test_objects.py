@@ -46,7 +46,7 @@ def test_objects_are_told_once_photos_were_grouped(folder: Path) -> None:
     for corner, expected in zip(found["region"], [[x0, y0], [x1, y0], [x1, y1], [x0, y1]], strict=True):
         assert corner == pytest.approx(expected, abs=0.02)
     assert ask(app, "/api/photos/123456/objects").status_code == 404
-    assert ask(app, "/api/photos/x/objects").status_code == 422
+    assert ask(app, "/api/photos/x/objects").status_code == 404
 
 
 @pytest.mark.slow
