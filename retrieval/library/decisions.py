@@ -178,12 +178,15 @@ class Decisions:
         PhotoNotFound
             There is no such photo; nothing is changed then.
         CairnError
-            There is no such album, there is no such order, or a photo is not in the album.
+            There is no such album, there is no such order, a photo is not in the album, or `before` has no photos to
+            move.
         """
         if order is not None and order not in get_args(albums.Order):
             raise CairnError("The order of an album is name or taken, not {order}.", order=order)
         moved = self._numbers(photos)
         (place,), (shown,) = (self._numbers(one) if one is not None else [None] for one in (before, cover))
+        if place is not None and not moved:
+            raise CairnError("{--before} says where photos are moved to: name the photos, too.")
 
         def arrange(session: Session) -> AlbumFacts:
             album = _named(session, name)
