@@ -98,13 +98,18 @@ def run(
     if threads:
         from concurrent.futures import Future, ThreadPoolExecutor
 
+        waiting: deque[Future[T]] = deque()
         with ThreadPoolExecutor(workers) as pool:
-            waiting: deque[Future[T]] = deque()
-            for task in todo:
-                waiting.append(pool.submit(task))
-                if len(waiting) == 2 * workers:
+            try:
+                for task in todo:
+                    waiting.append(pool.submit(task))
+                    if len(waiting) == 2 * workers:
+                        yield waiting.popleft().result()
+                while waiting:
                     yield waiting.popleft().result()
-            yield from (one.result() for one in waiting)
+            finally:
+                for one in waiting:  # after an error, or if no more results are read
+                    one.cancel()
         return
     from joblib import Parallel, delayed
 

@@ -157,7 +157,7 @@ def table(loads: list[Workload]) -> str:
     rows = [
         ("cores of workers", [f"{load.cores:,}" for load in loads]),
         ("hours of a core to index", [readable(worker_hours(load)) for load in loads]),
-        ("hours on the clock, part of the list of photos", [_hours(load) for load in loads]),
+        ("hours on the clock, and those for the list of photos", [_hours(load) for load in loads]),
         ("memory of all workers to index, GB", [readable(giga * load.cores * WORKER_MEMORY) for load in loads]),
         ("memory of the front, GB", [readable(giga * front_memory(load)) for load in loads]),
         ("disk: segments, GB", [readable(giga * segment_bytes(load)) for load in loads]),
@@ -167,7 +167,7 @@ def table(loads: list[Workload]) -> str:
         ("disk: the photos, GB", [readable(giga * load.photos * load.photo_bytes) for load in loads]),
         ("network: photos, read twice, GB", [readable(giga * photo_traffic(load)) for load in loads]),
         ("network: all else, GB", [readable(giga * other_traffic(load)) for load in loads]),
-        ("part of k-means, GB", [readable(giga * kmeans_traffic(load)) for load in loads]),
+        ("network: k-means alone, GB", [readable(giga * kmeans_traffic(load)) for load in loads]),
         ("network while photos are described, Gbit/s", [readable(giga * bits_a_second(load)) for load in loads]),
         ("segments", [f"{segments(load):,}" for load in loads]),
         ("shards, two a worker", [f"{shards(load):,}" for load in loads]),

@@ -77,6 +77,10 @@ def evaluate_hpatches(
         Progress: none, bars, or a function of (step, done, of).
     {options}
 
+    Returns
+    -------
+    HPatchesEvaluation
+
     Raises
     ------
     CairnError

@@ -94,6 +94,10 @@ def evaluate_patches(
         Progress: none, bars, or a function of (step, done, of).
     {options}
 
+    Returns
+    -------
+    PatchEvaluation
+
     Raises
     ------
     CairnError

@@ -78,6 +78,10 @@ def reproduce(
     progress : None, bool or callable
         Progress: none, bars, or a function of (step, done, of).
 
+    Returns
+    -------
+    list of Reproduced
+
     Raises
     ------
     CairnError

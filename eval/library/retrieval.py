@@ -151,6 +151,10 @@ def evaluate_retrieval(
         Progress: none, bars, or a function of (step, done, of).
     {options}
 
+    Returns
+    -------
+    RetrievalEvaluation
+
     Raises
     ------
     CairnError

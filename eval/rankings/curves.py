@@ -37,7 +37,7 @@ class Curves:
 
 
 def precision_recall(hits: NDArray[np.bool_], positives: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Recall and precision (M,) after each photo of a ranking without junk, of `hits` (M,) and positives above 0."""
+    """Recall and precision (M,) after each photo of a ranking without junk, of `hits` (M,) and 1 positive or more."""
     hit_counts = np.cumsum(hits)
     return hit_counts / positives, hit_counts / np.arange(1, len(hits) + 1)
 

@@ -51,7 +51,10 @@ def aggregate(signatures: NDArray[np.uint8], starts: NDArray[np.integer]) -> NDA
 
 
 def aggregate_query(features: SignedFeatures, nearest: int) -> AggregatedFeatures:
-    """Aggregate a query's features by at most `nearest` words each; in a word by its rank, then position."""
+    """Aggregate a query's features by at most `nearest` words each.
+
+    Within a word, features are ordered by the rank of the word, then by their position.
+    """
     words = features.words[:, :nearest].T.reshape(-1).astype(np.int64)
     length = features.signatures.shape[2]
     signatures = features.signatures[:, :nearest].transpose(1, 0, 2).reshape(-1, length)

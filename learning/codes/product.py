@@ -45,7 +45,11 @@ class ProductOptions:
 
 
 def learn_product(rows: NDArray[np.float32], options: ProductOptions = ProductOptions()) -> ProductCode:
-    """Learn a product quantiser of at most `options.bits` bits from rows (N, m), 50 for each of 256 codewords."""
+    """Learn a product quantiser of at most `options.bits` bits from rows (N, m): some 50 or more for each of the 256
+    codewords.
+
+    A part of one dimension is a scalar quantiser.
+    """
     rows = np.ascontiguousarray(rows, np.float32)
     if rows.ndim != 2 or len(rows) < WORDS or not rows.shape[1]:
         raise CairnError(f"A product code is learnt from at least {WORDS} rows: there are {len(rows)}.")

@@ -33,6 +33,10 @@ def compress(
     {progress}
     {options}
 
+    Returns
+    -------
+    NewDescriptor
+
     Raises
     ------
     CairnError

@@ -74,6 +74,10 @@ def learn_descriptor(
     {progress}
     {options}
 
+    Returns
+    -------
+    NewDescriptor
+
     Raises
     ------
     CairnError

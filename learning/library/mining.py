@@ -126,6 +126,10 @@ def mine(
     {progress}
     {options}
 
+    Returns
+    -------
+    Mined
+
     Raises
     ------
     CairnError

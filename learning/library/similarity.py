@@ -164,6 +164,10 @@ def learn_similarity(
     {progress}
     {options}
 
+    Returns
+    -------
+    NewSimilarity
+
     Raises
     ------
     CairnError

@@ -86,7 +86,8 @@ def index(
         bool | None,
         typer.Option(
             "--films/--no-films",
-            help="Index films too, in this and later runs: one frame of each shot, and more where the picture changes.",
+            help="Index films too, in this and later runs: one frame of each shot, and more where the picture changes "
+            "(default: as in earlier runs; at first, no films).",
             show_default=False,
         ),
     ] = None,

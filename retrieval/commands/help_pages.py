@@ -97,7 +97,7 @@ def explanation(one: Any) -> Text:
 
 def _default(one: Any) -> str:
     value = one.default
-    if getattr(one, "secondary_opts", None):
+    if getattr(one, "secondary_opts", None) and value is not None:
         return str((one.opts if value else one.secondary_opts)[0]).lstrip("-")
     if value is None or value is False or value == "" or callable(value):
         return ""

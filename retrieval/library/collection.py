@@ -83,9 +83,6 @@ class Collection(Decisions):
     wait for each other; to search in parallel, let each thread open the collection. Changes by other processes are
     visible to the next call. It cannot be pickled: each process opens it, also after a fork.
 
-    Methods raise PhotoNotFound if a photo is not in the collection, and CairnError if it has no such album, link or
-    saved search, or several searches of that name; nothing is changed then.
-
     Attributes
     ----------
     folder : Path
@@ -591,6 +588,15 @@ class Collection(Decisions):
         ----------
         photo : str, path-like, int or Result
             Its name, file or number, or an element of an answer.
+
+        Returns
+        -------
+        Photo
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo.
         """
         from retrieval.library.given import row_of
 
@@ -604,6 +610,15 @@ class Collection(Decisions):
         ----------
         photo : str, path-like, int, Photo or Result
             Its name, file or number, or an element of an answer or a list.
+
+        Returns
+        -------
+        PhotoFeatures
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo.
         """
         from retrieval.features.kept import kept_features
         from retrieval.library.given import row_of
@@ -723,6 +738,10 @@ class Collection(Decisions):
     def groups(self) -> "Groups":
         """Return the groups that `group` found last; photos that were removed since are left out.
 
+        Returns
+        -------
+        Groups
+
         Raises
         ------
         NotGrouped
@@ -753,6 +772,10 @@ class Collection(Decisions):
             Write a table (CSV) here, with a row and a column for each book: numbers of pictures that two books share.
         pages : path-like, optional
             Write a table (CSV) here, with a row for each pair of matching pages.
+
+        Returns
+        -------
+        SharedBooks
 
         Raises
         ------
@@ -844,6 +867,10 @@ class Collection(Decisions):
         dry_run : bool
             Change nothing.
 
+        Returns
+        -------
+        Removed
+
         Raises
         ------
         PhotoNotFound
@@ -874,7 +901,12 @@ class Collection(Decisions):
             return Removed(removed, for_good, dry_run, self.opened.catalogue.read(count_indexed))
 
     def roots(self) -> list[Root]:
-        """List the folders that photos were indexed with, in order."""
+        """List the folders that photos were indexed with, in order.
+
+        Returns
+        -------
+        list of Root
+        """
         from retrieval.indexing.roots import list_roots
 
         return [Root(*one) for one in list_roots(self.opened)]
@@ -890,6 +922,10 @@ class Collection(Decisions):
             The old folder, or one above or below it, and the new one.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        MovedRoot
 
         Raises
         ------
@@ -939,6 +975,10 @@ class Collection(Decisions):
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
+        Returns
+        -------
+        BackedUp
+
         Raises
         ------
         CollectionLocked
@@ -956,6 +996,10 @@ class Collection(Decisions):
         ----------
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Compacted
 
         Raises
         ------
@@ -996,6 +1040,10 @@ class Collection(Decisions):
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
         {options}
+
+        Returns
+        -------
+        Retrained
 
         Raises
         ------
@@ -1038,6 +1086,10 @@ class Collection(Decisions):
             Processes; 0: one for each core.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        DescribedGlobally
 
         Raises
         ------
@@ -1101,7 +1153,12 @@ class Collection(Decisions):
             drop_global(self.opened)
 
     def info(self) -> Info:
-        """Return the facts of the collection, such as numbers of photos and bytes for each feature."""
+        """Return the facts of the collection, such as numbers of photos and bytes for each feature.
+
+        Returns
+        -------
+        Info
+        """
         with self._lock:
             return Info(**describe_collection(self.opened))
 
@@ -1112,6 +1169,10 @@ class Collection(Decisions):
         ----------
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Check
         """
         catalogue = self.opened.catalogue
         address = None
@@ -1172,6 +1233,10 @@ class Collection(Decisions):
         ----------
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Refreshed
         """
         from retrieval.catalogue.metadata_refresh import refresh_metadata
         from retrieval.collection.sealing import sealed_afterwards
@@ -1191,6 +1256,10 @@ class Collection(Decisions):
         ----------
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Sidecars
         """
         from retrieval.catalogue.curation.sidecars import write_sidecars
 

@@ -178,12 +178,15 @@ class Decisions:
         PhotoNotFound
             There is no such photo; nothing is changed then.
         CairnError
-            There is no such album, there is no such order, or a photo is not in the album.
+            There is no such album, there is no such order, a photo is not in the album, or `before` has no photos to
+            move.
         """
         if order is not None and order not in get_args(albums.Order):
             raise CairnError("The order of an album is name or taken, not {order}.", order=order)
         moved = self._numbers(photos)
         (place,), (shown,) = (self._numbers(one) if one is not None else [None] for one in (before, cover))
+        if place is not None and not moved:
+            raise CairnError("{--before} says where photos are moved to: name the photos, too.")
 
         def arrange(session: Session) -> AlbumFacts:
             album = _named(session, name)
@@ -205,6 +208,15 @@ class Decisions:
             Of the album, ignoring case.
         photos : str, int, path-like, Photo or Result, or iterable of them
             Photos of the collection; those already in the album keep their places.
+
+        Returns
+        -------
+        Album
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
         """
         numbers = self._numbers(photos)
 
@@ -224,6 +236,17 @@ class Decisions:
         ----------
         name : str
         photos : str, int, path-like, Photo or Result, or iterable of them
+
+        Returns
+        -------
+        Album
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo.
+        CairnError
+            There is no such album.
         """
         numbers = self._numbers(photos)
 
@@ -243,6 +266,10 @@ class Decisions:
         new_name : str
             No other album has this name.
 
+        Returns
+        -------
+        Album
+
         Raises
         ------
         CairnError
@@ -261,6 +288,11 @@ class Decisions:
         -------
         Album
             What it was.
+
+        Raises
+        ------
+        CairnError
+            There is no such album.
         """
         return _album(self._write(lambda session: albums.delete_album(session, _named(session, name))[0]))
 
@@ -296,7 +328,12 @@ class Decisions:
         return shared
 
     def shared_albums(self) -> list[SharedAlbum]:
-        """List the links to albums, the newest first."""
+        """List the links to albums, the newest first.
+
+        Returns
+        -------
+        list of SharedAlbum
+        """
         return self._shared(sharing.links_of(self.opened.folder))
 
     def end_shared_album(self, link: str) -> SharedAlbum:
@@ -311,6 +348,11 @@ class Decisions:
         -------
         SharedAlbum
             What it was.
+
+        Raises
+        ------
+        CairnError
+            There is no such link.
         """
         (ended,) = self._shared([sharing.end_link(self.opened.folder, link)])
         return ended
@@ -332,6 +374,11 @@ class Decisions:
         -------
         list of str
             Names of those that were not hidden before. ``collection.photos({"hidden": True})`` lists all.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
         """
         numbers = self._numbers(photos)
         return self._names(self._write(lambda session: hide(session, numbers)))
@@ -347,6 +394,11 @@ class Decisions:
         -------
         list of str
             Names of those that were hidden.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
         """
         numbers = self._numbers(photos)
 
@@ -373,6 +425,11 @@ class Decisions:
         -------
         list of str
             Names of those that were not rejected before.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
         """
         key, numbers = self._query_key(query), self._numbers(photos)
         return self._names(self._write(lambda session: reject(session, key, numbers)))
@@ -389,6 +446,11 @@ class Decisions:
         -------
         list of str
             Names of those that were rejected.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
         """
         key, numbers = self._query_key(query), self._numbers(photos)
 
@@ -410,6 +472,11 @@ class Decisions:
         -------
         list of str
             Names, by number of the photo.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo.
         """
         key = self._query_key(query)
         return self._names(self.opened.catalogue.read(_rejected, key))
@@ -417,7 +484,12 @@ class Decisions:
     # Saved and standing searches
 
     def saved_searches(self) -> list[SavedSearch]:
-        """List the saved searches: favourites first, then by name."""
+        """List the saved searches: favourites first, then by name.
+
+        Returns
+        -------
+        list of SavedSearch
+        """
         return [_saved(one) for one in self.opened.catalogue.read(saved.saved_searches)]
 
     @takes_options(SearchOptions, leave=_LOCAL)
@@ -454,6 +526,10 @@ class Decisions:
         tag : str, optional
             With `standing`: given to photos that it finds.
         {options}
+
+        Returns
+        -------
+        SavedSearch
 
         Raises
         ------
@@ -587,6 +663,13 @@ class Decisions:
             Photos of the collection; those that the search has not found are added.
         category : str
             Any name; "": none. Finds that are "not related" do not count as shared by books.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        CairnError
+            There is no such search, or several are called so.
         """
         from retrieval.library.motifs import named_search
 
@@ -649,6 +732,11 @@ class Decisions:
         -------
         SavedSearch
             What it was.
+
+        Raises
+        ------
+        CairnError
+            There is no such search, or several are called so.
         """
         from retrieval.library.motifs import named_search
 

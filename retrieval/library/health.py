@@ -26,6 +26,10 @@ def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progr
     progress : bool or callable, optional
         True shows bars; a callable receives step, done and total.
 
+    Returns
+    -------
+    Check
+
     Raises
     ------
     CairnError
@@ -66,6 +70,10 @@ def repair(
         SQLAlchemy address of the catalogue.
     progress : bool or callable, optional
         True shows bars; a callable receives step, done and total.
+
+    Returns
+    -------
+    Repaired
 
     Raises
     ------

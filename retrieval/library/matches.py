@@ -158,6 +158,10 @@ class Match(_Drawn):
         ax : matplotlib Axes, optional
             Axes to draw in; new axes otherwise.
 
+        Returns
+        -------
+        matplotlib Axes
+
         Raises
         ------
         CairnError

@@ -14,7 +14,10 @@ _REGIONS = array(FLOAT32, 2), array(FLOAT32, 3)
 
 @compiled(makes_arrays=False)
 def _choose(query: Any, image: Any, ambiguity: Any, start: Any, stop: Any, cell: Any, most: Any, work: Any) -> Any:
-    """Choose the least ambiguous matches from start to stop, one for each pair of places; return their number."""
+    """Choose the least ambiguous matches from start to stop, one for each pair of places; return their number.
+
+    `work`: the chosen rows, a hash table of them by places, and these places (S, 4).
+    """
     rows, table, taken = work
     table[:] = 0
     number = 0

@@ -1,4 +1,7 @@
-"""The contract of verifiers, which check the best photos of an engine in its place."""
+"""The contract of verifiers, which check the best photos of an engine in its place.
+
+Features of two photos go in, the matches that agree and their map come out.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Protocol

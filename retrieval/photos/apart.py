@@ -334,7 +334,10 @@ def _warm_up() -> None:
 
 
 def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
-    """Fork a process that decodes a photo, keeping handles of both only, up to `highest`; 0 if that fails."""
+    """Fork a process that decodes a photo; return its number, 0 if that fails, which is reported to its client.
+
+    Of the open handles, up to `highest`, the fork keeps only those of the photo and its client.
+    """
     head = os.pread(photo, 64, 0)
     with contextlib.suppress(CairnError):  # the fork reports it
         if is_heic(head):

@@ -25,9 +25,9 @@ def first_marker(head: bytes) -> int:
 
 
 def load(image: Any) -> Remarks:
-    """Decode an open JPEG, as far as possible if its end is missing, and return the share of missing rows.
+    """Decode an open JPEG, as far as possible if its end is missing; the remarks have the share of missing rows.
 
-    It is at most `MOST_MISSING`, else OSError is raised. A progressive JPEG has all rows, and may lack fine details.
+    That is at most `MOST_MISSING`, else OSError is raised. A progressive JPEG has all rows, and may lack fine details.
     """
     try:
         image.load()

@@ -1,4 +1,4 @@
-"""What the engine raw costs a photo: and OpenCV's brute-force matcher, and in hours for 55 queries of 5,062 photos.
+"""What the engine raw costs a photo, next to OpenCV's brute-force matcher, and in hours for 55 queries of 5,062 photos.
 
 Run as `OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_raw [--collection DIR]`; it never gates. The collection keeps
 descriptors (`cairn index --keep-descriptors`); without one, descriptors are drawn at random, which says what matching

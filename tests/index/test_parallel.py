@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -95,6 +95,45 @@ def test_one_worker_begins_no_task_before_its_result_is_wanted() -> None:
     endless = (partial(begun.append, number) for number in count())
     assert list(islice(run(endless, 1), 3)) == [None] * 3
     assert begun == [0, 1, 2]
+
+
+def test_threads_take_few_tasks_ahead_of_the_results_that_are_read() -> None:
+    taken: list[int] = []
+
+    def endless() -> Iterator[Callable[[], int]]:
+        for number in count():
+            taken.append(number)
+            yield partial(double, number)
+
+    results = run(endless(), 3, threads=True)
+    for read in range(20):
+        assert next(results) == 2 * read
+        assert len(taken) <= read + 6
+    results.close()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_tasks_that_no_thread_has_begun_are_dropped_if_no_more_is_read_or_one_fails(fails: bool) -> None:
+    begun: list[int] = []
+    go_on = threading.Event()
+
+    def wait(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            raise ValueError("none")
+        go_on.wait(patience(60))
+
+    results = run(
+        [partial(double, 1), *(partial(wait, number if fails else number + 1) for number in range(9))], 2, threads=True
+    )
+    threading.Timer(0.5, go_on.set).start()
+    if fails:
+        with pytest.raises(ValueError, match="none"):
+            list(results)
+    else:
+        assert next(results) == 2
+        results.close()
+    assert len(begun) <= 2 + fails
 
 
 def test_large_arrays_are_the_same_in_a_process() -> None:

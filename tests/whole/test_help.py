@@ -82,6 +82,8 @@ def test_values_and_what_must_be_given_are_named(cairn: Cairn) -> None:
     assert "SOURCES... --out PATH" in learn and "(required)" in learn
     assert "[FILE.csv]" in cairn("metadata", "--help").out
     assert "--upright/--rotated" in cairn("index", "--help").out
+    change = cairn("searches", "change", "--help").out  # what is left out stays as it is
+    assert "--standing/--not-standing" in change and "(default: not-standing)" not in change
 
 
 @pytest.mark.slow

@@ -191,6 +191,10 @@ def verify(
     min_inliers : int
         Fewest inliers that verify.
 
+    Returns
+    -------
+    Verified
+
     Raises
     ------
     CairnError

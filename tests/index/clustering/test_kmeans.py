@@ -141,9 +141,10 @@ def test_more_words_than_descriptors():
 
 
 @pytest.mark.slow
-def test_the_seed_decides_and_not_threads_blocks_or_files(tmp_path):
+@pytest.mark.parametrize("backend", ["faiss", "ivf"])
+def test_the_seed_decides_and_not_threads_blocks_or_files(tmp_path, backend):
     points = blobs(9000, 100, 16).astype(np.float16)
-    options = KMeansOptions(words=2100, iterations=5, seed=3, sample_per_word=4)
+    options = KMeansOptions(words=2100, iterations=5, seed=3, backend=backend, sample_per_word=4)
     cuts = [0, 0, 10, 4000, 4001, 9000]
     paths = []
     for number, (start, stop) in enumerate(itertools.pairwise(cuts)):
@@ -167,7 +168,7 @@ def test_the_seed_decides_and_not_threads_blocks_or_files(tmp_path):
     for result in results.values():
         np.testing.assert_array_equal(result.centres, first.centres)
         np.testing.assert_array_equal(result.counts, first.counts)
-    other = approximate_kmeans(sources["array"], KMeansOptions(words=2100, iterations=5, seed=4, sample_per_word=4))
+    other = approximate_kmeans(sources["array"], replace(options, seed=4))
     assert not np.array_equal(other.centres, first.centres)
 
 

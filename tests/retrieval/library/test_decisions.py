@@ -161,7 +161,7 @@ def test_commands_decide_the_same(cairn: Callable[..., Ran], copied: Path) -> No
     assert cairn("album", "list", copied, "Trip").out.split()[-2:] == [TWO, ONE]
     assert cairn("album", "arrange", copied, "Trip", "--order", "name").code == 0
     assert cairn("album", "list", copied, "Trip").out.split()[-2:] == [ONE, TWO]
-    for wrong in ((), ("--order", "size"), ("--cover", "nowhere.jpg")):
+    for wrong in ((), ("--order", "size"), ("--cover", "nowhere.jpg"), ("--order", "name", "--before", ONE)):
         assert cairn("album", "arrange", copied, "Trip", *wrong).refused()
     assert cairn("album", "remove", copied, "Trip", ONE, "--json").json["album"]["photos"] == 1
     assert "not in the album" in cairn("album", "arrange", copied, "Trip", ONE).refused()

@@ -670,3 +670,18 @@ def test_what_is_clicked_right_after_typing_is_pressed(visit: Visit) -> None:
     page.locator("#save-search").click()
     page.locator("dialog[open]").wait_for()
     page.wait_for_url("**words=coffee**")  # and the words are asked for
+
+
+def test_what_waits_for_the_end_of_a_press_is_done_when_a_drag_cancels_it(visit: Visit) -> None:
+    page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}")
+    wait_for_results(page)
+    page.locator("#words").click()
+    page.keyboard.type("coffee")
+    page.evaluate(
+        """() => {
+            document.body.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true }));
+            document.activeElement.blur();
+            document.body.dispatchEvent(new PointerEvent("pointercancel", { bubbles: true }));
+        }"""
+    )
+    page.wait_for_url("**words=coffee**")

@@ -11,6 +11,9 @@ from retrieval.web.reasons import REASONS, reason_in, say_reasons
 
 ROOT = Path(__file__).resolve().parents[3]
 _REASON = re.compile("(?:it is|its|decoding it|the (?:PDF|file|film|page|photo) (?:is|has)) .*[a-z]")
+_DAMAGE = re.compile(
+    r"(?:The|It|What) [^{}()]*(?:missing|written|not the same|it is|damaged|regular file|said of them)\."
+)
 
 
 def test_what_stands_in_a_reason_is_kept() -> None:
@@ -44,3 +47,15 @@ def test_each_reason_of_decoding_is_known() -> None:
     said -= {"it is not what was written"}  # of a file of tiles: users do not see it
     assert len(said) > 12 and not said - {*REASONS}
     assert all(reason_in(one, "de") != one for one in REASONS if "{" not in one)
+
+
+def test_each_damage_that_a_check_finds_is_translated() -> None:
+    found = set()
+    for path in (ROOT / "retrieval" / "integrity").glob("check*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _DAMAGE.fullmatch(node.value):
+                found.add(node.value)
+    assert len(found) > 18
+    for sentence in found:
+        assert reason_in(sentence, "de") != sentence.removesuffix("."), sentence
+    assert reason_in("It cannot be read (disk I/O error).", "de").endswith(" (disk I/O error)")

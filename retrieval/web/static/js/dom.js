@@ -78,11 +78,18 @@ export function complain(error, id = "error") {
 }
 
 let pressed = false;
+const waiting = []; // functions
 document.addEventListener("pointerdown", () => (pressed = true), { capture: true });
-for (const name of ["pointerup", "pointercancel"]) document.addEventListener(name, () => (pressed = false), { capture: true });
+// A drag and a scroll cancel a press; the menu of a right click may take its end.
+for (const name of ["pointerup", "pointercancel", "contextmenu"]) {
+  document.addEventListener(name, () => {
+    pressed = false;
+    for (const act of waiting.splice(0)) setTimeout(act);
+  }, { capture: true });
+}
 
 /** Act once no button is pressed: what moves on the page meanwhile would not be clicked. */
 export function afterPress(act) {
-  if (pressed) document.addEventListener("pointerup", () => setTimeout(act), { capture: true, once: true });
+  if (pressed) waiting.push(act);
   else act();
 }
