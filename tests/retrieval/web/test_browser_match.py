@@ -37,6 +37,18 @@ def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: st
     until(lambda: np.abs(drawn_lines(page) - lines).max() < 0.1)
 
 
+def test_of_two_copies_some_matches_are_drawn_and_the_page_says_how_many(visit: Visit) -> None:
+    number = visit.number(f"{QUERY}.jpg")
+    page = visit.open(f"/match?q={number}&photo={number}")
+    lines = drawn_lines(page)
+    found = page.request.get(f"{visit.base}/api/match?q={number}&photo={number}").json()
+    assert 390 <= len(lines) <= 400 < len(found["matches"])
+    assert page.locator("#which").text_content() == f"{len(lines)} of {len(found['matches']):,} matches are drawn"
+    # From everywhere on the photo.
+    across = np.percentile([one["query"][0] for one in found["matches"]], [10, 50, 90])
+    np.testing.assert_allclose(np.percentile(lines[:, 0, 0], [10, 50, 90]), across, atol=40)
+
+
 @pytest.mark.slow
 def test_the_box_is_drawn_on_both_photos_and_leaves_neither(visit: Visit, address: str) -> None:
     page = visit.open(address)

@@ -3,19 +3,23 @@
 import { address, image, impressions, match, matchAddress, photo as read } from "./api.js";
 import { at, complain, corners, el, outline, save, svg } from "./dom.js";
 import { apply, ellipse, invert, toCss } from "./homography.js";
-import { fixed, parts, percent, t, tn } from "./language.js";
+import { figure, fixed, parts, percent, t, tn } from "./language.js";
 import { entitle, start } from "./page.js";
 import { together, Zoom } from "./photos/zoom.js";
 import { parse, resolve } from "./query.js";
 
 const FLICKER = 500; // milliseconds that each photo is seen: two changes a second, below what is unsafe
 
+const MOST_DRAWN = 400; // matches: more would cover what they join, as those of two copies do
+
 // Side by side
 
 class Pair {
   constructor(host, query, photo, found) {
     this.host = host;
-    this.matches = found.matches;
+    const step = Math.max(found.matches.length / MOST_DRAWN, 1);
+    this.matches = found.matches.filter((_, place) => Math.floor(place / step) !== Math.floor((place - 1) / step));
+    this.all = found.matches.length;
     this.chosen = -1;
     this.photos = [{ ...query, source: query.large }, { ...photo, source: image(photo.number) }];
     this.images = this.photos.map(({ name, width, height, source }) => el("img", { src: source, alt: name, width, height }));
@@ -33,6 +37,7 @@ class Pair {
     this.clips = clips.map((clip) => clip.firstChild);
     this.sides = this.photos.map((_, side) => svg("g", {}, this.#outline(side, found), ...this.matches.map((one, place) => this.#spot(one, side, place))));
     this.lines = this.matches.map((one, place) => this.#line(place));
+    at("which").textContent = this.#drawn();
     const title = tn(this.matches.length, "{n} matching detail, joined by lines", "{n} matching details, joined by lines");
     const sides = this.sides.map((group, side) => svg("g", { "clip-path": `url(#view-${side})` }, group));
     this.drawing = svg("svg", { role: "img", "aria-label": title }, svg("defs", {}, ...clips), ...sides, ...this.lines);
@@ -144,7 +149,13 @@ class Pair {
     const points = place >= 0 && [this.matches[place].query, this.matches[place].photo].map((point) => point.map(Math.round).join(", "));
     at("which").textContent = points
       ? t("Match {number} of {all}: {query} ↔ {photo}", { number: place + 1, all: this.matches.length, query: points[0], photo: points[1] })
-      : "";
+      : this.#drawn();
+  }
+
+  /** How many matches are drawn, where these are not all. */
+  #drawn() {
+    const values = { n: figure(this.matches.length), all: figure(this.all) };
+    return this.matches.length < this.all ? t("{n} of {all} matches are drawn", values) : "";
   }
 
   /** Move the photos, which are zoomed, to a match. */
