@@ -7,7 +7,7 @@ from zlib import crc32
 
 import pytest
 
-from eval.panel.figures import scores_of
+from eval.panel.figures import MEAN, scores_of
 from eval.panel.kinds import KINDS
 from eval.panel.measuring import measure
 from eval.panel.parts import PanelPart, PanelQuery, find_parts
@@ -33,14 +33,15 @@ ASKED = (
 SMALL = CollectionOptions(words=3000, iterations=4, image=ImageOptions(max_side=512), signature="hamming-64")
 # Mean average precision over six seeds of the words, less two standard deviations, or less 0.05 at least.
 LEAST = {
-    "façade": 0.55,
-    "flat print": 0.25,
-    "solid thing": 0.81,
-    "indoor": 0.86,
-    "dark or other camera": 0.95,
-    "small box": 0.45,
-    "strip": 0.46,
-    "turned": 0.84,
+    "façade": 0.57,
+    "flat print": 0.47,
+    "solid thing": 0.74,
+    "indoor": 0.88,
+    "dark or other camera": 0.75,
+    "small box": 0.37,
+    "strip": 0.49,
+    "turned": 0.72,
+    "mean of kinds": 0.70,
 }
 
 
@@ -69,6 +70,7 @@ def test_no_kind_of_photo_is_found_less(tmp_path: Path) -> None:
     part = small_part(Path(os.environ["CAIRN_DATASETS"]))
     found = measure([part], tmp_path, SearchOptions(), collection=SMALL)
     means = {kind: sum(scenes.values()) / len(scenes) for kind, scenes in scores_of(found).items()}
-    assert set(means) == set(KINDS) == set(LEAST)
-    fallen = {kind: round(mean, 3) for kind, mean in means.items() if mean < LEAST[kind]}
+    assert set(means) == set(KINDS)
+    means[MEAN] = sum(means.values()) / len(means)
+    fallen = {kind: round(means[kind], 3) for kind, least in LEAST.items() if means[kind] < least}
     assert not fallen, f"of {LEAST}"
