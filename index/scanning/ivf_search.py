@@ -74,7 +74,9 @@ class IvfSearch(NearestNeighbours):
         from index.clustering.kmeans import KMeansOptions, approximate_kmeans  # here: it searches itself
         from index.clustering.sources import ArraySource
 
-        options = KMeansOptions(self._lists, _LIST_PASSES, self.seed, self.name, _LIST_SAMPLE)
+        options = KMeansOptions(
+            self._lists, iterations=_LIST_PASSES, seed=self.seed, backend=self.name, sample_per_word=_LIST_SAMPLE
+        )
         centres = _rounded(approximate_kmeans(ArraySource(codes.astype(np.float32)), options).centres)
         # Of fewer codes than lists, the last lists are empty.
         return np.pad(centres, ((0, self._lists - len(centres)), (0, 0)), mode="edge")
