@@ -42,24 +42,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
-    """Make the web application of a collection.
+    """Make the web application of a collection; its `state.service` is the `Service`.
 
-    Parameters
-    ----------
-    folder : Path
-        The collection.
-    options : ServeOptions, optional
-        How it is served. Its workers start and end with the application.
-
-    Returns
-    -------
-    FastAPI
-        Its `state.service` is the `Service`.
-
-    Raises
-    ------
-    CairnError
-        There is no collection.
+    The workers start and end with the application.
     """
     options = options or ServeOptions()
     service = Service(folder, options)

@@ -12,18 +12,7 @@ _PATH = re.compile(r"(?<![\w./\\])(?:/|\\\\|[A-Za-z]:[/\\])(?:[^\s/\\'\"<>]+[/\\
 
 
 def without_paths(text: str, known: Iterable[tuple[str, str]] = ()) -> str:
-    """Shorten the paths in a sentence to their last parts.
-
-    Parameters
-    ----------
-    text : str
-        The sentence.
-    known : iterable of (str, str)
-        Paths that may be in it, with any characters, and the replacement of each.
-
-    Returns
-    -------
-    str
+    """Shorten the paths in a sentence to their last parts; `known` paths, with any characters, by their replacements.
 
     >>> without_paths("/srv/photos/cairn.sqlite is missing: run cairn check '/srv/my photos.cairn'.", [
     ...     ("/srv/my photos.cairn", "my photos.cairn")])
@@ -42,20 +31,7 @@ def names_of_places(*places: tuple[Path, str]) -> list[tuple[str, str]]:
 
 
 def failures_by_name(failed: Sequence[dict[str, str]], folders: Iterable[Path]) -> list[dict[str, str]]:
-    """Name photos that could not be indexed as if they had been.
-
-    Parameters
-    ----------
-    failed : sequence of dict
-        Each with its path and reason.
-    folders : iterable of Path
-        That were indexed.
-
-    Returns
-    -------
-    list of dict
-        Each with its name, the path below what was indexed or the file's name, and reason.
-    """
+    """Replace the paths of photos that could not be indexed by the names that they would have."""
     known = {*folders}
     described = []
     for entry in failed:

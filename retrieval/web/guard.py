@@ -26,17 +26,10 @@ log = logging.getLogger("cairn.web")
 
 
 class Guard:
-    """Goes around the whole application.
+    """Middleware that refuses requests for other host names, and those that other sites forge.
 
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    hosts : frozenset of str, or None
-        Host names of the server; others are refused. Otherwise a web site whose name resolves to this machine could
-        read the collection through its owner's browser (DNS rebinding). None: any name.
-    origins : collection of str
-        Origins whose pages may show pictures of this server.
+    Otherwise a web site whose name resolves to this machine could read the collection through its owner's browser (DNS
+    rebinding). With None, any name is accepted. Pages of `origins` may show pictures of this server.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str] | None, origins: Collection[str] = ()) -> None:

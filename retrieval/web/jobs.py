@@ -75,13 +75,7 @@ def photo_row(collection: Collection, number: int) -> PhotoRow:
 
 
 class SearchJobs:
-    """Searches one collection, which stays open between jobs and is reopened if it has changed.
-
-    Parameters
-    ----------
-    place : ServedCollection
-        Its folder.
-    """
+    """Searches one collection, which stays open between jobs and is reopened if it has changed."""
 
     def __init__(self, place: ServedCollection) -> None:
         prepare_decoding()  # for all forks of this process

@@ -31,12 +31,9 @@ class SentAnswer:
 
 
 class AnswerCache:
-    """Cache of answers of one revision of the catalogue, by request. Several threads may use it at once.
+    """Cache of answers of one revision of the catalogue, by request, of `most` bytes; the least recently used go first.
 
-    Parameters
-    ----------
-    most : int
-        Largest size in bytes; the least recently used answers are dropped first.
+    Several threads may use it at once.
     """
 
     def __init__(self, most: int = MOST_BYTES) -> None:

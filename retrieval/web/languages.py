@@ -49,20 +49,7 @@ def languages() -> dict[str, str]:
 
 
 def choose_language(chosen: str | None, accepted: str) -> str:
-    """Choose the language of a page.
-
-    Parameters
-    ----------
-    chosen : str or None
-        What the visitor chose: value of the cookie `COOKIE`.
-    accepted : str
-        What the browser prefers: the header Accept-Language (RFC 9110, 12.5.4).
-
-    Returns
-    -------
-    str
-        One of `languages`.
-    """
+    """Choose the language of a page, by the visitor's cookie `COOKIE`, or else Accept-Language (RFC 9110, 12.5.4)."""
     known = languages()
     if chosen in known:
         return chosen
@@ -82,16 +69,7 @@ def choose_language(chosen: str | None, accepted: str) -> str:
 def map_texts(html: str, change: Callable[[str], str]) -> str:
     """Change the readable texts in HTML: text between tags, and the values of `ATTRIBUTES`.
 
-    Parameters
-    ----------
-    html : str
-        With all attributes in double quotes, and no script in it.
-    change : callable
-        Takes a text with single spaces, without markup, and gives another one.
-
-    Returns
-    -------
-    str
+    All attributes must be in double quotes, without any script. `change` takes text with single spaces, without markup.
     """
 
     def text(raw: str) -> str:

@@ -15,15 +15,10 @@ LONGEST = 60.0
 
 
 class LateSeal:
-    """Seals a collection in its own thread, some time after the last write. A catalogue that was damaged when the
-    thread began is not sealed, so that `cairn check` still finds the damage.
+    """Seals a collection in its own thread, `quiet` seconds after the last write.
 
-    Parameters
-    ----------
-    collection : Collection
-        Open; only its catalogue is read.
-    quiet : float
-        Seconds without a write after which it is sealed.
+    Only the catalogue is read. One that was damaged when the thread began is not sealed, so that `cairn check` finds
+    it.
     """
 
     def __init__(self, collection: Collection, quiet: float = QUIET) -> None:

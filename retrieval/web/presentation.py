@@ -32,21 +32,11 @@ _OWN = frozenset({MANIFEST, CANVAS, SIZE})
 
 @dataclass(frozen=True)
 class Presentation:
-    """Makes resources whose addresses are those of a server.
+    """Makes resources whose addresses are those of a server."""
 
-    Attributes
-    ----------
-    root : str
-        Address of the collection on its server, without a slash at its end.
-    size_of : callable
-        Width and height in which the image service shows a photo.
-    access : dict, optional
-        The service where people sign in from viewers.
-    """
-
-    root: str
-    size_of: Callable[[Photo], tuple[int, int]]
-    access: Resource | None = None
+    root: str  # address of the collection on its server, without a slash at its end
+    size_of: Callable[[Photo], tuple[int, int]]  # width and height in which the image service shows a photo
+    access: Resource | None = None  # the service where people sign in from viewers
 
     def manifest(
         self,
@@ -55,22 +45,10 @@ class Presentation:
         photos: Sequence[Photo],
         notes: Mapping[int, Resource],
     ) -> Resource:
-        """Make a manifest with a canvas for each photo.
+        """Make a manifest, as JSON-LD, with a canvas for each photo.
 
-        Parameters
-        ----------
-        address : str
-            Of the manifest.
-        label : dict
-            See `spoken` and `plain`.
-        photos : sequence of Photo
-        notes : mapping of int to dict
-            An ``AnnotationPage`` of a photo, or its address, by the number of the photo.
-
-        Returns
-        -------
-        dict
-            A ``Manifest``, as JSON-LD.
+        For the label see `spoken` and `plain`; `notes` are an ``AnnotationPage`` or its address, by the number of a
+        photo.
         """
         canvases = [self._canvas(one, notes.get(one.number)) for one in photos]
         resource: Resource = {"@context": self._context(), "id": address, "type": "Manifest", "label": label}
@@ -103,14 +81,8 @@ class Presentation:
         return {"@context": CONTEXT, "id": address, "type": "Collection", "label": label, "items": items}
 
     def matches(self, page: Resource, address: str) -> Resource:
-        """Make matches, as Web Annotations, a page that manifests refer to: in their context, with addresses as names.
-
-        Parameters
-        ----------
-        page : dict
-            See `retrieval.library.annotations.annotation_page`.
-        address : str
-            Of the page.
+        """Put an annotation page of `retrieval.library.annotations` into the context of manifests, with addresses as
+        names.
         """
         items = [{**one, "id": f"{address}#{one['id'].rpartition(':')[2]}"} for one in page["items"]]
         more = {"next": {"id": page["next"], "type": "AnnotationPage"}} if "next" in page else {}

@@ -36,17 +36,7 @@ _KNOWN = {
 
 
 class ProblemError(Exception):
-    """A request failed.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    text : str or Message
-        What is wrong, and what to do.
-    retry : int, optional
-        Seconds after which the client may try again.
-    """
+    """A request failed, with an HTTP status; the client may try again after `retry` seconds."""
 
     def __init__(self, status: int, text: str | Message, retry: int | None = None, **values: object) -> None:
         self.message = Message.of(text, **values)

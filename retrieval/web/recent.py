@@ -13,13 +13,7 @@ MOST = 2_000
 
 
 class RecentRows:
-    """A few rows by their numbers, each for a few seconds. Several threads may use it at once.
-
-    Parameters
-    ----------
-    clock : callable
-        Gives seconds that only rise.
-    """
+    """A few rows by their numbers, each for a few seconds. Several threads may use it at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -31,24 +31,10 @@ _IMPORT = re.compile(r'^(?:import|export|\}) .*?"(\.{1,2}/[\w./-]+\.js)";$', re.
 
 
 def render(name: str, root: str = "", language: str = ENGLISH, server: str | None = None, **more: str) -> str:
-    """Return a page as HTML.
+    """Return a page, a file of `PAGES`, as HTML in one of `languages`.
 
-    Parameters
-    ----------
-    name : str
-        Which page: a file of `PAGES`.
-    root : str
-        What stands before all addresses of the server, such as ``/photos``; "" if it has a host of its own.
-    language : str
-        Of the page: one of `languages`.
-    server : str, optional
-        What stands before the address of the page to sign in, if that is not `root`.
-    **more : str
-        HTML, in English, that takes the place of ``<!-- name -->``.
-
-    Returns
-    -------
-    str
+    `root` precedes all addresses of the server, such as ``/photos``, and `server` that of the page to sign in, if that
+    differs. `more` has the English HTML that replaces ``<!-- name -->``.
     """
     text = _page(name, language)
     for place, html in more.items():
@@ -64,23 +50,7 @@ def language_of(request: Request) -> str:
 
 
 def show_page(request: Request, name: str, status: int = 200, **more: str) -> HTMLResponse:
-    """Answer with a page, in the language that the visitor chose or their browser prefers.
-
-    Parameters
-    ----------
-    request : Request
-        What is answered.
-    name : str
-        Which page: a file of `PAGES`.
-    status : int
-        Of the answer.
-    **more : str
-        As `render` takes it.
-
-    Returns
-    -------
-    HTMLResponse
-    """
+    """Answer with a page of `render`, in the language that the visitor chose or their browser prefers."""
     language = language_of(request)
     shelf = request.scope.get(SHELF)
     server = None if shelf is None else str(shelf).removesuffix("/")

@@ -157,19 +157,7 @@ class RunOptions:
 
 
 def run(app: object, listening: "socket.socket", options: RunOptions, begun: Callable[[str], object]) -> None:
-    """Run an application until it is stopped.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    listening : socket
-        Where: see `listen`.
-    options : RunOptions
-        How.
-    begun : callable
-        Called with the server's address, after that was printed.
-    """
+    """Run an application at a socket of `listen` until it is stopped; `begun` is called with its address."""
     import signal
 
     import uvicorn

@@ -75,20 +75,9 @@ def serve(
 def serve_collection(
     collection: Path, running: RunOptions, begun: Callable[[str], object], *, fallback: bool = False, **more: Any
 ) -> None:
-    """Serve one collection until the server is stopped.
+    """Serve one collection until the server is stopped; `more` are fields of `ServeOptions`.
 
-    Parameters
-    ----------
-    collection : Path
-        Its folder.
-    running : RunOptions
-        How the server runs.
-    begun : callable
-        Is given its address.
-    fallback : bool
-        Listen on another port if the requested one is in use.
-    **more
-        Of `ServeOptions`.
+    `begun` is called with its address. With `fallback`, it listens on another port if the requested one is in use.
     """
     from retrieval.web.app import create_app
 

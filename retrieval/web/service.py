@@ -101,20 +101,7 @@ class BrokenOff(ProblemError):
 
 
 class Service:
-    """One served collection.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection.
-    options : ServeOptions
-        How it is served.
-
-    Raises
-    ------
-    CairnError
-        There is no collection.
-    """
+    """One served collection."""
 
     def __init__(self, folder: Path, options: ServeOptions) -> None:
         self.options = options

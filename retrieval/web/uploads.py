@@ -21,19 +21,9 @@ from retrieval.web.problems import ProblemError
 
 
 def form_of(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    """Describe the form of a route for the OpenAPI document.
+    """Describe the form of a route for the OpenAPI document: ``openapi_extra`` of the route.
 
-    Parameters
-    ----------
-    fields : dict
-        The JSON schema of each field by its name, or the model of a JSON field.
-    required : list of str
-        Fields that must be there.
-
-    Returns
-    -------
-    dict
-        For ``openapi_extra`` of the route.
+    `fields` are JSON schemas by name, or the model of a JSON field.
     """
     models = {name: one.__name__ for name, one in fields.items() if isinstance(one, type)}
     references = {name: {"$ref": f"#/components/schemas/{model}"} for name, model in models.items()}
@@ -76,15 +66,7 @@ class Uploads:
 
 
 class Receiver:
-    """Receives forms.
-
-    Parameters
-    ----------
-    folder : Path
-        A private folder, which holds photos while they are needed.
-    options : UploadOptions
-        Limits.
-    """
+    """Receives forms; a private folder holds photos while they are needed."""
 
     def __init__(self, folder: Path, options: UploadOptions) -> None:
         self._folder, self._options = folder, options
@@ -94,11 +76,7 @@ class Receiver:
     async def receive(self, request: Request) -> AsyncIterator[Uploads]:
         """Receive a multipart form; its photos are files until the block is left.
 
-        Raises
-        ------
-        ProblemError
-            It is not such a form (400), is too large (413), does not arrive in time (504), or too many are being
-            received (503).
+        Raises ProblemError if it is not such a form (400), too large (413), too slow (504), or one of too many (503).
         """
         if self._open >= self._options.requests:
             raise ProblemError(503, "The server is busy: try again in a moment.")

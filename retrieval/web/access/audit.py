@@ -26,17 +26,9 @@ KINDS = ("kind", "source")
 
 
 class AuditFile:
-    """The log file; each line is appended and written at once.
+    """The log file, readable only by its owner; each line is appended and written at once.
 
-    Parameters
-    ----------
-    path : Path
-        Made if it is missing, for its owner alone. One that was moved away, as logrotate does, is remade.
-
-    Raises
-    ------
-    CairnError
-        It cannot be written.
+    If it is missing, or was moved away, as logrotate does, it is made again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,15 +72,7 @@ class AuditFile:
 
 
 class Audit:
-    """Middleware that logs changes and who made them.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    file : AuditFile
-        File of the log.
-    """
+    """Middleware that logs changes and who made them."""
 
     def __init__(self, app: ASGIApp, file: AuditFile) -> None:
         self._app, self._file = app, file

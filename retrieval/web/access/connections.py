@@ -108,23 +108,10 @@ class _PatientConnection(H11Protocol):
 def patient_protocol(
     most: int, seconds: float = HEAD_SECONDS, send_seconds: float = SEND_SECONDS, *, users: bool = False
 ) -> type[asyncio.Protocol]:
-    """Make the class of connections of one server.
+    """Make the class of connections of one server, for the option `http` of uvicorn: `most` at a time.
 
-    Parameters
-    ----------
-    most : int
-        Connections at a time.
-    seconds : float
-        Seconds in which the head of a request must have arrived.
-    send_seconds : float
-        Seconds in which a client must read what is waiting for it.
-    users : bool
-        Ask the kernel for the user of each connection of this machine, for the state of its requests: `PEER_USER`.
-
-    Returns
-    -------
-    type of asyncio.Protocol
-        For the option `http` of uvicorn.
+    The head of a request must arrive within `seconds`; a client must read what is waiting for it within `send_seconds`.
+    With `users`, the user of each local connection is requested from the kernel: `PEER_USER` in the state of requests.
     """
     kind = {"most": most, "head_seconds": seconds, "send_seconds": send_seconds, "users": users, "idle": OrderedDict()}
     return type("Patient", (_PatientConnection,), kind)

@@ -51,20 +51,10 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
 class Gate:
-    """Goes around the application.
+    """Middleware for access control.
 
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    options : AccessOptions
-        Names of the server and networks that are answered.
-    accounts : Accounts, or None
-        Passwords; None: this machine alone, and it may do all.
-    sessions : Sessions, or None
-        Sessions; needed with `accounts`.
-    collection : str, or None
-        Name of the folder of the only collection; None: there are several, and each has an address of its own.
+    Without `accounts`, only this machine has access, to everything. With them, `sessions` is needed. `collection` is
+    the name of the folder of the only collection; with None there are several, each with its own address.
     """
 
     def __init__(

@@ -19,18 +19,9 @@ LIMITER = "cairn.limiter"
 
 
 class Limiter:
-    """Limits how often each client does something (token bucket).
+    """Limits how often each client does something (token bucket): `number` times at once, and again in `seconds`.
 
-    Parameters
-    ----------
-    number : int
-        Of times at once.
-    seconds : float
-        In which the same number of times is granted again.
-    clients : int
-        That are remembered; the one that was seen longest ago is forgotten.
-    clock : callable
-        Gives the time, seconds.
+    It remembers a number of `clients`, those seen last.
     """
 
     def __init__(
@@ -65,15 +56,7 @@ class ConnectionSlot:
 
 
 class Listeners:
-    """The clients of the server: a limit of connections at a time, and a limit a client, which keeps its newest.
-
-    Parameters
-    ----------
-    most : int
-        Connections of all clients.
-    of_one : int
-        Connections of one client. If it opens another, its oldest has to end.
-    """
+    """Limits the connections of the server to `most`, and those of one client to the newest `of_one`."""
 
     def __init__(self, most: int = 64, of_one: int = 8) -> None:
         self._most, self._of_one = most, of_one

@@ -24,22 +24,9 @@ if TYPE_CHECKING:
 def surround(
     app: FastAPI, options: AccessOptions, services: "Callable[[], Iterable[Service]]", collection: str | None = None
 ) -> None:
-    """Wrap an application in access control, and add its routes.
+    """Wrap the whole application in access control, and add its routes; mounted applications need no access control.
 
-    Parameters
-    ----------
-    app : FastAPI
-        The whole application: mounted ones need no access control of their own.
-    options : AccessOptions
-    services : callable
-        Gives the collections that are served now.
-    collection : str, optional
-        Name of the folder of the only collection; None: there are several.
-
-    Raises
-    ------
-    CairnError
-        The file of passwords, or the audit log, cannot be used.
+    `services` returns the collections that are served now; `collection` is the name of the folder of the only one.
     """
     accounts = sessions = desk = None
     if options.password_file is not None:
@@ -74,13 +61,7 @@ def surround(
 
 
 class Remembering:
-    """Stores the address of a connection before it is replaced by what a proxy reports.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    """
+    """Middleware that stores the address of a connection before it is replaced by what a proxy reports."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -93,15 +74,7 @@ class Remembering:
 
 
 class Below:
-    """Serves an application below a path, whether or not a proxy removes that path.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    root : str
-        The path, such as ``/photos``.
-    """
+    """Serves an application below a path such as ``/photos``, whether or not a proxy removes that path."""
 
     def __init__(self, app: ASGIApp, root: str) -> None:
         self._app, self._root = app, root

@@ -216,18 +216,7 @@ class NetworkOptions:
     every_user: EveryUser = False
 
     def access_options(self, host: str) -> AccessOptions:
-        """Choose the clients that are answered by a server that listens at an address.
-
-        Parameters
-        ----------
-        host : str
-            What it listens at.
-
-        Raises
-        ------
-        CairnError
-            One of the options is wrong.
-        """
+        """Choose the clients that are answered by a server that listens at an address."""
         hosts: frozenset[str] | None = None
         # Without a password this machine is answered, so that no web site whose name is made to lead here may ask.
         if self.allowed_host or is_loopback(host) or self.password_file is None:

@@ -27,15 +27,7 @@ NO_TOKEN = (
 
 
 class OwnUser:
-    """Distinguishes the user who runs the server from others.
-
-    Parameters
-    ----------
-    user : int
-        Number of that user.
-    token : str
-        Secret that lets in; "": there is no secret.
-    """
+    """Distinguishes the user who runs the server from others, by number, or by a secret token ("": no secret)."""
 
     def __init__(self, user: int, token: str = "") -> None:
         self._users, self._token = frozenset((user, ROOT)), token

@@ -32,27 +32,15 @@ log = logging.getLogger("cairn.access")
 
 @dataclass(frozen=True)
 class PasswordEntry:
-    """A line of the file.
+    """A line of the file."""
 
-    Attributes
-    ----------
-    name : str
-        Of a person, or of a program.
-    role : Role
-    hash : str
-        Of a password, by Argon2; or of a token, by SHA-256: a token is drawn at random, so none can be guessed; or
-        `NO_PASSWORD`.
-    collections : tuple of str
-        Names of folders of the collections that may be seen; (): all.
-    expires : date, optional
-        Last day (UTC) on which a token is taken.
-    """
-
-    name: str
+    name: str  # of a person, or of a program
     role: Role
+    # of a password, by Argon2; or of a token, by SHA-256: a token is drawn at random, so none can be guessed; or
+    # `NO_PASSWORD`
     hash: str
-    collections: tuple[str, ...] = ()
-    expires: date | None = None
+    collections: tuple[str, ...] = ()  # names of folders of the collections that may be seen; (): all
+    expires: date | None = None  # last day (UTC) on which a token is taken
 
     @property
     def is_token(self) -> bool:
@@ -89,13 +77,7 @@ def usual_hasher() -> "PasswordHasher":
 
 
 def read_entries(path: Path) -> list[PasswordEntry]:
-    """Read a password file.
-
-    Raises
-    ------
-    CairnError
-        The file is missing, others may write it, or a line of it is wrong.
-    """
+    """Read a password file; raises CairnError if it is missing, others may write it, or a line of it is wrong."""
     try:
         with path.open(encoding="utf-8") as file:
             if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o022:
@@ -166,22 +148,9 @@ def hash_password(password: str) -> str:
 
 
 def change_entry(path: Path, name: str, *, token: bool, entry: PasswordEntry | None) -> bool:
-    """Put an entry in place of that of the same name and kind, or remove it; other lines and comments stay.
+    """Replace or add the entry of a name and kind, or remove it (None); return whether there was one.
 
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there, readable for its owner alone.
-    name : str
-    token : bool
-        Whether the entry is a token.
-    entry : PasswordEntry, or None
-        None: it is removed.
-
-    Returns
-    -------
-    bool
-        Whether there was one.
+    Other lines and comments stay. A missing file is created, readable only by its owner.
     """
     lines: list[str] = []
     exists = False
@@ -202,17 +171,7 @@ def change_entry(path: Path, name: str, *, token: bool, entry: PasswordEntry | N
 class Accounts:
     """The entries of a password file, read again when it changes.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    hasher : PasswordHasher, optional
-        What verifies passwords, and makes the hash that a wrong name is verified against.
-
-    Raises
-    ------
-    CairnError
-        The file is wrong. While the server runs, a file that becomes wrong lets no user in.
+    Raises CairnError if the file is invalid; one that becomes invalid while the server runs admits no user.
     """
 
     def __init__(self, path: Path, hasher: "PasswordHasher | None" = None) -> None:

@@ -10,15 +10,7 @@ from retrieval.web.access.options import AccessOptions
 
 
 class Patience:
-    """Goes around the application.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    options : AccessOptions
-        Its limits.
-    """
+    """Middleware for the time limits of requests."""
 
     def __init__(self, app: ASGIApp, options: AccessOptions) -> None:
         self._app, self._options = app, options

@@ -69,23 +69,11 @@ def sessions_file(password_file: Path) -> Path:
 
 
 class Sessions:
-    """Begins, checks, lists and ends sessions.
+    """Begins, checks, lists and ends sessions, which last some seconds.
 
-    Parameters
-    ----------
-    accounts : Accounts
-        Users with passwords.
-    path : Path, optional
-        File with the sessions, and with the key that signs forms: made if it is not there, for its owner alone. Each
-        change is made under a lock to what the file holds then, and a file that changes is read again. Where it cannot
-        be written, or without one, sessions last as long as the process.
-    seconds : int
-        After which a session ends.
-
-    Raises
-    ------
-    CairnError
-        Others may read the file. While the server runs, such a file holds no session.
+    `path` is the file of the sessions, and of the key that signs forms, created for its owner alone. Changes are made
+    under a lock to its current content, and a changed file is read again. Without a file, or if it cannot be written,
+    sessions last as long as the process. Raises CairnError if others may read it; later, such a file holds no session.
     """
 
     def __init__(

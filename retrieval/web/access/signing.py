@@ -63,15 +63,7 @@ class EndedSessions(BaseModel):
 
 
 class Desk:
-    """The page to sign in.
-
-    Parameters
-    ----------
-    accounts : Accounts
-    sessions : Sessions
-    options : AccessOptions
-        How often one may try.
-    """
+    """The page to sign in."""
 
     def __init__(self, accounts: Accounts, sessions: Sessions, options: AccessOptions) -> None:
         self.sessions = sessions
@@ -84,10 +76,7 @@ class Desk:
     async def verify(self, address: str, name: str, password: str) -> PasswordEntry | None:
         """Return the user of a name and password; failed attempts are counted.
 
-        Raises
-        ------
-        ProblemError
-            There were too many (429), or too many others try at this moment (503).
+        Raises ProblemError after too many attempts (429), or if too many others try at this moment (503).
         """
         limits = [(self._of_address, client_key(address)), (self._of_name, name[:100])]
         for place, (limiter, key) in enumerate(limits):
@@ -234,16 +223,7 @@ def own_path(target: str, root: str) -> str:
 
 
 def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[], Iterable[Service]]") -> APIRouter:
-    """Make the routes.
-
-    Parameters
-    ----------
-    desk : Desk, or None
-        Where people sign in; None without signing in.
-    figures : RequestFigures
-    services : callable
-        Gives the collections that are served now.
-    """
+    """Make the routes; without a desk, nobody needs to sign in."""
     router = APIRouter()
     _add_state(router, figures, services)
     _add_signing(router, desk)

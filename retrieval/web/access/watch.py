@@ -29,13 +29,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 
 class RequestFigures:
-    """Counts of requests, and the state of the collections.
-
-    Parameters
-    ----------
-    services : callable
-        Gives the collections that are served now.
-    """
+    """Counts of requests, and the state of the collections that `services` returns."""
 
     def __init__(self, services: "Callable[[], Iterable[Service]]") -> None:
         self._registry = CollectorRegistry()
@@ -83,17 +77,7 @@ class _ServerFigures(Collector):
 
 
 class Watch:
-    """Goes around all that answers.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    figures : RequestFigures
-        Counter of requests.
-    log : AccessLog
-        How they are logged.
-    """
+    """Middleware that counts and logs requests."""
 
     def __init__(self, app: ASGIApp, figures: RequestFigures, log: AccessLog) -> None:
         self._app, self._figures, self._log = app, figures, log
@@ -140,15 +124,7 @@ def _discreet(path: str) -> str:
 
 
 def route_of(scope: Scope, root: str = "") -> str:
-    """Return the route that answered, with {names} for its parameters, so that there are few.
-
-    Parameters
-    ----------
-    scope : Scope
-        Of a request that was answered.
-    root : str
-        What stands before all addresses of the server.
-    """
+    """Return the route that answered below `root`, with {names} for its parameters, so that there are few."""
     below = str(scope.get("root_path", ""))[len(root) :]
     route = getattr(scope.get("route"), "path", None)
     if isinstance(route, str):

@@ -29,15 +29,7 @@ DAMAGED = "damaged"
 
 
 class Refused(CairnError):
-    """A job cannot be done, for a reason that the requester can change.
-
-    Parameters
-    ----------
-    text : str or Message
-        The reason.
-    kind : str
-        Kind of refusal, agreed on by jobs and requester.
-    """
+    """A job cannot be done, for a reason that the requester can change; jobs and requester agree on the kinds."""
 
     def __init__(self, text: str | Message, kind: str = "request", **values: object) -> None:
         super().__init__(text, **values)

@@ -18,13 +18,7 @@ T = TypeVar("T", bound=OfClient)
 
 
 class Turns(Generic[T]):
-    """Queue of several clients: the next item is that of the client whose last turn was longest ago.
-
-    Parameters
-    ----------
-    most : int
-        That may wait.
-    """
+    """Queue of several clients, at most `most`: the next item is that of the client whose last turn was longest ago."""
 
     def __init__(self, most: int) -> None:
         self._most = most

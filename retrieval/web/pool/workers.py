@@ -81,14 +81,7 @@ class _Task:
 class WorkerPool:
     """Worker processes and the queue before them.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the `WorkerJobs` in a process; a function of a module, for the process imports it by its name.
-    arguments : tuple
-        Its arguments, which must be picklable.
-    options : WorkerPoolOptions
-        Limits.
+    `make`, a function of a module, makes the `WorkerJobs` in a process, with picklable arguments.
     """
 
     def __init__(self, make: Callable[..., WorkerJobs], arguments: tuple[Any, ...], options: WorkerPoolOptions) -> None:
@@ -121,14 +114,10 @@ class WorkerPool:
         client: str = "",
         upload: bool = False,
     ) -> "Future[Answer]":
-        """Queue a job; its future gives the answer, or raises CairnError, `TookTooLong` or `Died`. The limit is
-        `seconds`, or that of the options. Clients take turns. A future raises `Busy` if its job is refused later
-        because other clients have fewer waiting.
+        """Queue a job; its future gives the answer, or raises CairnError, `TookTooLong` or `Died`.
 
-        Raises
-        ------
-        Busy
-            The queue is full.
+        The limit is `seconds`, or that of the options. Raises `Busy` if the queue is full. Clients take turns: the
+        future raises `Busy` if the job is refused later because other clients have fewer waiting.
         """
         limit = self.options.seconds if seconds is None else seconds
         task = _Task(job, request, limit, time.monotonic() + limit, client)
@@ -172,14 +161,8 @@ class WorkerPool:
         return self._source is not None
 
     def wait_until_open(self, seconds: float) -> None:
-        """Wait until everything is open that workers need.
-
-        Raises
-        ------
-        TookTooLong
-            It is not ready after this many seconds.
-        Died
-            The process that opens it has died.
+        """Wait until everything that workers need is open; raises TookTooLong, or Died if the process that opens it has
+        died.
         """
         with self._changed:
             self._await_source(time.monotonic() + seconds)

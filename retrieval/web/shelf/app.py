@@ -19,19 +19,8 @@ from retrieval.web.shelf.service import ShelfService
 
 
 def create_shelf_app(home: Path, options: ServeOptions | None = None) -> FastAPI:
-    """Make the web application of all collections in a folder.
-
-    Parameters
-    ----------
-    home : Path
-        The folder, which need not exist yet.
-    options : ServeOptions, optional
-        How each collection is served.
-
-    Returns
-    -------
-    FastAPI
-        Its `state.service` is the `ShelfService`.
+    """Make the web application of all collections in a folder, which need not exist; `state.service` is the
+    `ShelfService`.
     """
     options = options or ServeOptions()
     service = ShelfService(home, options)

@@ -30,15 +30,7 @@ _LARGEST = 65536  # bytes of the file, and of the answer
 
 @contextlib.contextmanager
 def only_server(home: Path) -> Iterator[None]:
-    """Be the only server of a home within the block.
-
-    Raises
-    ------
-    CollectionLocked
-        Another is.
-    CairnError
-        The home cannot be written.
-    """
+    """Be the only server of a home within the block; raises CollectionLocked if there is another."""
     with contextlib.ExitStack() as stack:
         with _writing(home):
             home.mkdir(parents=True, exist_ok=True)

@@ -19,13 +19,7 @@ LISTENING = "/api/jobs/events"
 
 
 class Mounted:
-    """Routes requests below `MOUNTED` to the application of their collection.
-
-    Parameters
-    ----------
-    service : ShelfService
-        Has them.
-    """
+    """Routes requests below `MOUNTED` to the application of their collection."""
 
     def __init__(self, service: ShelfService) -> None:
         self._service = service

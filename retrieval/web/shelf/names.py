@@ -22,13 +22,7 @@ _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "
 
 
 def clean_title(text: str) -> str:
-    """Return a title as it is stored: composed (NFC), on one line, with single spaces.
-
-    Raises
-    ------
-    CairnError
-        It has no visible character, is too long, or is not text.
-    """
+    """Return a title as it is stored: composed (NFC), on one line, with single spaces."""
     if printable(text) != text:
         raise CairnError("This name is not valid text: type another.")
     # Control characters and direction marks could make a title look like another one, or like the text around it.
@@ -47,19 +41,7 @@ def title_key(title: str) -> str:
 
 
 def folder_name(title: str, taken: Collection[str] = ()) -> str:
-    """Name the folder of a collection after its title.
-
-    Parameters
-    ----------
-    title : str
-        See `clean_title`.
-    taken : collection of str
-        Names that must not be used, in any case.
-
-    Returns
-    -------
-    str
-        Small Latin letters, digits and single hyphens between them, and none of `taken`.
+    """Name the folder of a collection after its title: small Latin letters, digits and single hyphens; none of `taken`.
 
     >>> folder_name("Zürich, summer 1998")
     'zurich-summer-1998'

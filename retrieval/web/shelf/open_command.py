@@ -82,13 +82,7 @@ def show_own(address: str, token: str) -> None:
 
 
 def find_home(folder: Path | None) -> tuple[Path, str | None]:
-    """Return the home and its page to open, or a collection outside of any home and None.
-
-    Raises
-    ------
-    CairnError
-        The named folder does not exist, or is a file.
-    """
+    """Return the home and its page to open, or a collection outside of any home and None."""
     from retrieval.web.shelf.mounted import collection_address
     from retrieval.web.shelf.shelf import HOME, TITLES
 

@@ -32,17 +32,9 @@ class _Opened:
 class OpenCollections:
     """Starts and ends the services of collections; used by the coroutines of one event loop.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the application of a collection by its name; `Service.start` and `Service.stop` are called here, for the
-        lifespan of an application that is mounted in another is never run.
-    most : int
-        How many may be open.
-    idle : float
-        Seconds without requests after which a collection is closed.
-    clock : callable
-        Gives seconds that only rise.
+    `make` makes the application of a collection by its name; `Service.start` and `Service.stop` are called here, as the
+    lifespan of a mounted application is never run. `most` collections may be open; one is closed after `idle` seconds
+    without requests.
     """
 
     def __init__(
@@ -73,17 +65,7 @@ class OpenCollections:
     async def visit(self, name: str, *, counts: bool = True) -> AsyncIterator[FastAPI]:
         """Return the application of a collection, which stays open until the end of the block.
 
-        Parameters
-        ----------
-        name : str
-            Of the collection; there must be one.
-        counts : bool
-            Whether the visit keeps it open: not if it only listens to events.
-
-        Raises
-        ------
-        CairnError
-            The collection cannot be opened.
+        A visit that does not count, as it only listens to events, does not keep it open.
         """
         async with self._lock(name):
             opened = self._opened.get(name)

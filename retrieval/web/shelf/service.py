@@ -26,15 +26,7 @@ from retrieval.web.shelf.shelf import Card, Shelf, no_collection
 
 
 class ShelfService:
-    """A served shelf.
-
-    Parameters
-    ----------
-    home : Path
-        The folder in which the collections are.
-    options : ServeOptions
-        How each of them is served; what they share is put in here.
-    """
+    """The service of a home folder of collections; `options` are those of each."""
 
     def __init__(self, home: Path, options: ServeOptions) -> None:
         self.home = home.absolute()

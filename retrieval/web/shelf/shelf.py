@@ -70,12 +70,7 @@ class Shelf:
     """The collections that lie in a home folder. Any thread may use it.
 
     A collection is a folder right in the home with the options of one; a link to such a folder counts too. Only listed
-    names are joined to the path of the home.
-
-    Parameters
-    ----------
-    home : Path
-        The folder, which is created when something is written to it.
+    names are joined to the path of the home. The home is created when something is written to it.
     """
 
     def __init__(self, home: Path) -> None:
@@ -119,24 +114,9 @@ class Shelf:
         return self._card(name, self._chosen())
 
     def make(self, title: str, **options: Any) -> str:
-        """Make a collection without photos.
+        """Make a collection without photos, with options of `cairn.create`; return the name of its folder.
 
-        Parameters
-        ----------
-        title : str
-            What people call it: any text.
-        **options
-            As `cairn.create` takes them.
-
-        Returns
-        -------
-        str
-            The name of its folder.
-
-        Raises
-        ------
-        CairnError
-            Another has this title, the title is invalid, an option is wrong, or the home cannot be written.
+        Raises CairnError if another has this title, or it is invalid.
         """
         title = clean_title(title)
         made = None
@@ -158,13 +138,7 @@ class Shelf:
         return name
 
     def rename(self, name: str, title: str) -> str:
-        """Change the title of a collection, and return it as stored; its folder and address stay.
-
-        Raises
-        ------
-        CairnError
-            There is no collection of this name, another has this title, or the title is invalid.
-        """
+        """Change the title of a collection, and return it as stored; its folder and address stay."""
         title = clean_title(title)
         with self._changing() as chosen:
             self.find(name)
@@ -173,13 +147,7 @@ class Shelf:
         return title
 
     def choose_cover(self, name: str, number: int) -> None:
-        """Make a photo the cover of a collection, as long as it exists.
-
-        Raises
-        ------
-        CairnError
-            There is no collection of this name, or no such photo in it.
-        """
+        """Make a photo the cover of a collection, as long as it exists."""
         with self._changing() as chosen:
             cover = glance(self.find(name) / FILE, number).cover
             if cover is None or cover.number != number:
@@ -187,13 +155,7 @@ class Shelf:
             chosen.covers[name] = number
 
     def discard(self, name: str) -> Path:
-        """Move a collection to the bin, and return its folder there. It contains no photos but uploaded ones.
-
-        Raises
-        ------
-        CairnError
-            There is no collection of this name, or it cannot be moved.
-        """
+        """Move a collection to the bin, and return its folder there. It contains no photos but uploaded ones."""
         with self._changing():
             folder = self.find(name)
             bin_ = self.home / BIN
@@ -227,13 +189,8 @@ class Shelf:
         return sorted(found, key=lambda one: (one.moved or oldest, one.folder), reverse=True)
 
     def put_back(self, folder: str) -> str:
-        """Restore a collection from the bin, and return its name. Name and title are the earlier ones, unless another
-        collection has them now.
-
-        Raises
-        ------
-        CairnError
-            No collection of this name is in the bin, or it cannot be moved.
+        """Restore a collection from the bin, and return its name: name and title are the earlier ones, unless now
+        taken.
         """
         with self._changing() as chosen:
             one = next((one for one in self.binned() if one.folder == folder), None)

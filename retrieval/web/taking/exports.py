@@ -41,15 +41,7 @@ _CHUNK = 1 << 20  # bytes
 def archive_names(names: Sequence[str]) -> list[str]:
     """Choose names of photos that can be unpacked on every system, below one folder, without duplicates.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names of photos: anything at all.
-
-    Returns
-    -------
-    list of str
-        With slashes between the folders; no two are the same in upper and lower case, and none is a folder of another.
+    They have slashes between the folders; no two are the same in upper and lower case, and none is a folder of another.
 
     >>> archive_names(["2020/cup.jpg", "2020/CUP.jpg", "../../etc/cup.jpg", "con.jpg"])
     ['2020/cup.jpg', '2020/CUP (2).jpg', 'etc/cup.jpg', '_con.jpg']
@@ -104,25 +96,7 @@ def refuse_originals(options: ExportOptions) -> None:
 
 
 def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
-    """Check that photos can be downloaded: their files exist unchanged, and are not too large together.
-
-    Parameters
-    ----------
-    rows : sequence of PhotoRow
-        Photos of the collection.
-    options : ExportOptions
-        Limits.
-
-    Returns
-    -------
-    list of int
-        Bytes of each file.
-
-    Raises
-    ------
-    Refused
-        They cannot.
-    """
+    """Return the sizes of photos' files; raises Refused if they are missing, changed, or too large together."""
     sizes = []
     for row in rows:
         try:
@@ -170,12 +144,8 @@ def _changed(row: PhotoRow) -> Refused:
 
 
 def open_film(row: PhotoRow) -> IO[bytes]:
-    """Open the film that a photo is a frame of, if its size and time are unchanged (a checksum would take long).
-
-    Raises
-    ------
-    Refused
-        It is not a film, does not exist, or has changed.
+    """Open the film that a photo is a frame of; raises Refused if size or time have changed (a checksum would take
+    long).
     """
     file = file_of(row.path)
     if not is_film(file):
@@ -213,15 +183,7 @@ class _Sink:
 def stream_archive(rows: Sequence[PhotoRow], sizes: Sequence[int]) -> Iterator[bytes]:
     """Return a ZIP archive of photos' files, uncompressed, piece by piece: nothing is kept on disk or whole in memory.
 
-    Parameters
-    ----------
-    rows, sizes : sequences
-        Photos, and the bytes of their files, which `check_files` has looked at.
-
-    Raises
-    ------
-    OSError
-        A file has changed since: the archive is broken off, so that it is not taken to be complete.
+    If a file has changed since `check_files`, OSError breaks off the archive, so that it does not seem complete.
     """
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:  # type: ignore[call-overload]

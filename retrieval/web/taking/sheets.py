@@ -22,20 +22,7 @@ _INK, _WELL = (40, 40, 40), (236, 238, 238)
 
 
 def contact_sheet(photos: Sequence[tuple[bytes | None, str]], form: Literal["pdf", "png"] = "pdf") -> bytes:
-    """Put photos on pages.
-
-    Parameters
-    ----------
-    photos : sequence of (bytes or None, str)
-        Thumbnails as JPEG, or None, with the caption of each.
-    form : {"pdf", "png"}
-        A PDF file, or all pages below each other in one PNG file.
-
-    Returns
-    -------
-    bytes
-        The file.
-    """
+    """Put thumbnails (JPEG, or None) and captions on pages of a PDF, or below each other in one PNG."""
     font = find_font()
     written = font or ImageFont.load_default(_TEXT)
     width = (PAGE[0] - 2 * MARGIN - (COLUMNS - 1) * GAP) // COLUMNS
