@@ -38,23 +38,22 @@ def test_each_remark_is_translated(blank: int, pages: int) -> None:
         assert reason_in(remark, "de") != remark
 
 
+def texts_of(modules: str, pattern: re.Pattern[str]) -> set[str]:
+    """The texts in the source of some modules of `retrieval` that match a pattern."""
+    nodes = (one for path in (ROOT / "retrieval").glob(modules) for one in ast.walk(ast.parse(path.read_text("utf-8"))))
+    texts = (one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str))
+    return {text for text in texts if pattern.fullmatch(text)}
+
+
 def test_each_reason_of_decoding_is_known() -> None:
-    said = set()
-    for path in (ROOT / "retrieval" / "photos").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _REASON.fullmatch(node.value):
-                said.add(node.value)
+    said = texts_of("photos/*.py", _REASON)
     said -= {"it is not what was written"}  # of a file of tiles: users do not see it
     assert len(said) > 12 and not said - {*REASONS}
     assert all(reason_in(one, "de") != one for one in REASONS if "{" not in one)
 
 
 def test_each_damage_that_a_check_finds_is_translated() -> None:
-    found = set()
-    for path in (ROOT / "retrieval" / "integrity").glob("check*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _DAMAGE.fullmatch(node.value):
-                found.add(node.value)
+    found = texts_of("integrity/check*.py", _DAMAGE)
     assert len(found) > 18
     for sentence in found:
         assert reason_in(sentence, "de") != sentence.removesuffix("."), sentence
