@@ -113,7 +113,9 @@ class ClusterPreparer:
 
     def quantised(self, photos: Sequence[tuple[FoundFile, Prepared]]) -> Iterator[tuple[ImageFeatures, float]]:
         """Return the results of workers: see `Preparer.quantised`."""
-        return (one.quantised for _, one in photos if one.quantised is not None)
+        for _, one in photos:
+            assert one.quantised is not None
+            yield one.quantised
 
     def publish(self) -> None:
         """Send vocabulary and segments: see `Preparer.publish`."""
