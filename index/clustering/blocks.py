@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
 from index.clustering.sources import DescriptorSource
+from index.inverted_lists import single_thread
 from index.kernels.products import squared_distances
 from index.neighbours import NearestNeighbours
 from index.parallel import run
@@ -148,11 +149,17 @@ class LocalBlocks:
     def _tasks(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Callable[[], Looked]]:
         start = 0
         for block in self._blocks():
-            yield partial(look, block, assigned[start : start + len(block)], assignment, start)
+            yield partial(_look_alone, block, assigned[start : start + len(block)], assignment, start)
             start += len(block)
 
     def _blocks(self) -> Iterator[NDArray[np.float32]]:
         return self._source.blocks() if self._sample is None else select(self._source.blocks(), self._sample)
+
+
+def _look_alone(*arguments: Any) -> Looked:
+    """Assign a block in one thread: see `look`. Other blocks have the other cores."""
+    with single_thread():
+        return look(*arguments)
 
 
 def look(block: NDArray[np.float32], last: NDArray[np.int32], assignment: Assignment, start: int) -> Looked:
