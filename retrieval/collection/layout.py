@@ -44,6 +44,8 @@ BACKUP = "backup.json"
 SEGMENTS = "segments"
 STAGING = "staging"
 VOCABULARY = "vocabulary"
+EARLY = f"{VOCABULARY}-000000"
+"""Folder of the vocabulary of the first photos, until that of all replaces it."""
 RETRAINING = "retrain"
 """Folder where a new vocabulary and the segments of it grow."""
 

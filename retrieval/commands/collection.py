@@ -171,6 +171,14 @@ def index(
             show_default=False,
         ),
     ] = None,
+    early: Annotated[
+        bool,
+        typer.Option(
+            "--early",
+            help="If 500 photos or more are added to a new collection, make the first 200 searchable while the others "
+            "are read. It takes some seconds longer, and the result is the same.",
+        ),
+    ] = False,
     watch: Annotated[
         bool,
         typer.Option(
@@ -282,6 +290,7 @@ def index(
                 workers=workers,
                 time_limit=60 * time_limit if time_limit is not None else None,
                 max_pages=max_pages,
+                early=early,
                 iiif_folder=iiif_folder,
                 allow_hosts=allow_host or (),
                 ignore_robots=ignore_robots or (),

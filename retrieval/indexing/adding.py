@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from index.errors import CairnError
 from index.progress import Progress
 from index.text import printable
-from index.vocabulary import Vocabulary, VocabularyOptions, default_words
+from index.vocabulary import Vocabulary
 from retrieval.catalogue.exclusions import include_photos
 from retrieval.catalogue.failures import Failure, failures_in
 from retrieval.catalogue.masked import note_masked
@@ -22,7 +20,7 @@ from retrieval.catalogue.segment_rows import commit_segment, segments_in
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.catalogue.words import lacks_words, make_words
 from retrieval.collection.collection import Collection, find_vocabulary
-from retrieval.collection.layout import TRAINED_KEY
+from retrieval.collection.layout import STAGING, TRAINED_KEY
 from retrieval.collection.sealing import changed
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
@@ -30,11 +28,17 @@ from retrieval.features.staging import Staged
 from retrieval.indexing.compaction import TierMerger
 from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
 from retrieval.indexing.preparing import LocalPreparer, Prepared, Preparer
+from retrieval.indexing.retraining import reassign
+from retrieval.indexing.training import (
+    FEWEST,
+    FIRST,
+    added_files,
+    forget_early_vocabulary,
+    has_early_vocabulary,
+    make_early_vocabulary,
+    train_vocabulary,
+)
 from retrieval.metadata.fields import Metadata
-from retrieval.photos.listing import lies_below
-
-_FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
-_TEXT_ALONE = "it shows nothing but text, which is left out: index it with photos that show more"
 
 
 class _TimeIsUp(Exception):
@@ -55,6 +59,7 @@ def index_photos(
     preparer: Preparer | None = None,
     time_limit: float | None = None,
     max_pages: int | None = None,
+    early: bool = False,
     progress: Progress | None = None,
 ) -> IndexReport:
     """Add photos to a collection, and update its records of the photos that it has.
@@ -66,7 +71,8 @@ def index_photos(
     is copied instead of training one. `again`: also add photos that were removed for good; each leaves the list of
     exclusions once it is added or has failed. `exclude`, `include`: patterns of files to skip in folders, or to take
     all the same, from now on: see `Passing`. `films`, `frame_every`: whether films in folders are taken from now on,
-    and seconds between their frames: see `choose_films`.
+    and seconds between their frames: see `choose_films`. `early`: of many photos of a new collection, make the first
+    ones searchable before the vocabulary is trained; with the photos of a cluster they are not.
     """
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")
@@ -77,7 +83,9 @@ def index_photos(
         _pass_over(collection, exclude, include)
         if films is not None or frame_every is not None:
             collection.catalogue.write(choose_films, films, frame_every)
+        forget_early_vocabulary(collection)
         _take_vocabulary(collection, vocabulary)
+        early = early and preparer is None and not collection.extractor.reads_files
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
             files = find_new(collection, paths, again, report, tell, preparer.checksums, max_pages)
@@ -86,26 +94,19 @@ def index_photos(
         # The time limit begins after discovery, which takes equally long in every run: each must get further.
         steps = _Steps(report, tell, len(files), time_limit)
         merger = TierMerger(collection)
-        done = 0
         try:
-            if files and not collection.has_vocabulary:
-                with report.timed("vocabulary"):
-                    if not _make_vocabulary(collection, preparer, files, report, steps.extracted, tell):
-                        _take_again(collection, files)
-                        files, steps.all_new = [], 0
-            elif files:
-                collection.check_vocabulary()
+            remaining = _with_vocabulary(collection, preparer, files, report, steps, workers, early=early)
             batch = collection.options.batch
-            for start in range(0, len(files), batch):
-                part = files[start : start + batch]
-                _add_segment(collection, preparer, part, report, steps.extracted, partial(steps.has_words, start))
+            while remaining:
+                part, remaining = remaining[:batch], remaining[batch:]
+                _add_segment(collection, preparer, part, report, steps.extracted, steps.has_words)
                 with report.timed("write"):
                     merger.merge()
                     preparer.publish()
-                done = start + len(part)
+                steps.done += len(part)
             preparer.end()
         except _TimeIsUp:
-            report.left = steps.all_new - done
+            report.left = steps.all_new - steps.done
         report.notes += merger.notes
         if collection.catalogue.read(lacks_words):  # written by an earlier version
             collection.catalogue.write(make_words)
@@ -125,7 +126,8 @@ class _Steps:
 
     def __init__(self, report: IndexReport, tell: Progress, all_new: int, time_limit: float | None) -> None:
         self.all_new = all_new
-        self._report, self._tell = report, tell
+        self.done = 0  # photos that were added or have failed
+        self._report, self.tell = report, tell
         self._end = time.monotonic() + time_limit if time_limit is not None else float("inf")
         self._ready: set[Path] = set()  # extracted photos: some are reported twice, for the vocabulary and a segment
         self._goes_further = False  # whether it did more than earlier runs
@@ -133,14 +135,14 @@ class _Steps:
     def extracted(self, file: FoundFile, one: Staged) -> None:
         """Report an extracted photo; raises `_TimeIsUp` if it is the last one within the time limit."""
         self._ready.add(file.path)
-        self._tell("extract", len(self._ready), self.all_new)
+        self.tell("extract", len(self._ready), self.all_new)
         self._goes_further = self._goes_further or one.is_new or self._report.added > 0
         if self._goes_further and time.monotonic() > self._end:
             raise _TimeIsUp
 
-    def has_words(self, before: int, number: int) -> None:
-        """Report that `number` photos of a batch have their words, after `before` photos of earlier batches."""
-        self._tell("index", before + number, self.all_new)
+    def has_words(self, number: int) -> None:
+        """Report that `number` photos of the current batch have their words."""
+        self.tell("index", self.done + number, self.all_new)
 
 
 def _take_vocabulary(collection: Collection, vocabulary: Path | None) -> None:
@@ -215,54 +217,87 @@ def _make_vocabulary(
     extracted: Callable[[FoundFile, Staged], None],
     tell: Progress,
 ) -> bool:
-    """Train the vocabulary on a random sample of the photos, or of those below the folder `sample_from`, streamed
-    from disk; False if no photo has features. All are then recorded as failed, and added by the next run that adds
-    photos with features.
-    """
-    options = collection.options
-    rng = np.random.default_rng(options.seed)
-    among = files
-    if options.sample_from is not None:
-        among = [file for file in files if lies_below(file.path, options.sample_from)]
-        if not among:
-            raise CairnError(
-                f"None of the {len(files)} photos to be indexed lies in {options.sample_from}, from which the "
-                "vocabulary is to be made: index that folder first, or with the others."
-            )
-    chosen = np.sort(rng.permutation(len(among))[: options.sample or None])
-    sample = [among[number] for number in chosen]
-    staged = []
-    start = time.perf_counter()
-    for file, one in zip(sample, preparer.stage(sample), strict=True):
-        staged.append(one)
-        extracted(file, one)
-    spent = time.perf_counter() - start
-    report.seconds["extract"] += spent
-    report.seconds["vocabulary"] -= spent
-
-    described = [(file, one) for file, one in zip(sample, staged, strict=True) if one.features]
-    features = sum(one.features for one in staged)
-    if not features:
-        reasons = [one.reason or (_TEXT_ALONE if one.remarks.text else _FEATURELESS) for one in staged]
-        record_failures(collection, [file.failure(why) for file, why in zip(sample, reasons, strict=True)], report)
-        if len(sample) < len(files):
-            raise CairnError(
-                f"None of {len(sample)} photos has any features to compute a vocabulary from: first index some that do."
-            )
+    """Train the vocabulary on photos, and keep it; False if none has features."""
+    trained = train_vocabulary(collection, preparer, files, report, extracted, tell)
+    if trained is None:
         return False
-    expected = features * len(among) / len(sample)
-    words = options.words or default_words(int(expected))
-    vocabulary = preparer.train(
-        [file for file, _ in described],
-        [one for _, one in described],
-        VocabularyOptions(words=words, iterations=options.iterations, backend=options.search, seed=options.seed),
-        f"{len(described)} photos of {printable(collection.folder.name)}",
-        lambda done, of: tell("vocabulary", done, of),
-    )
     # Written first: it has no effect without a vocabulary, and must be known with one.
     first = collection.catalogue.write(reserve_numbers, 0)
     collection.catalogue.write(keep_setting, TRAINED_KEY, str(first + len(files)))
-    vocabulary.save(collection.vocabulary_folder)
+    trained.save(collection.vocabulary_folder)
+    preparer.publish()
+    return True
+
+
+def _with_vocabulary(
+    collection: Collection,
+    preparer: Preparer,
+    files: list[FoundFile],
+    report: IndexReport,
+    steps: _Steps,
+    workers: int,
+    *,
+    early: bool,
+) -> list[FoundFile]:
+    """Make the vocabulary, unless there is one, and return the photos that are still to be added: all but the first if
+    those were added `early`, and none if no photo has features.
+    """
+    if early and len(files) >= FEWEST and not collection.has_vocabulary:
+        files = _add_early(collection, preparer, files, report, steps)
+    is_early = has_early_vocabulary(collection)
+    if is_early or (files and not collection.has_vocabulary):
+        with report.timed("vocabulary"):
+            make = partial(_replace_early, workers=workers) if is_early else _make_vocabulary
+            if not make(collection, preparer, files, report, steps.extracted, steps.tell):
+                _take_again(collection, files)
+                steps.all_new -= len(files)
+                return []
+    elif files:
+        collection.check_vocabulary()
+    return files
+
+
+def _add_early(
+    collection: Collection, preparer: Preparer, files: list[FoundFile], report: IndexReport, steps: _Steps
+) -> list[FoundFile]:
+    """Add the first photos of a collection with words of their own, and return the others; all if the first ones have
+    no features.
+    """
+    first = files[:FIRST]
+    with report.timed("vocabulary"):
+        if not make_early_vocabulary(collection, preparer, first, steps.extracted):
+            return files
+    # Their words are not reported: all photos will have others, and only then is that step under way.
+    _add_segment(collection, preparer, first, report, steps.extracted, lambda number: None, keep_staged=True)
+    steps.done = len(first)
+    return files[FIRST:]
+
+
+def _replace_early(
+    collection: Collection,
+    preparer: Preparer,
+    files: list[FoundFile],
+    report: IndexReport,
+    extracted: Callable[[FoundFile, Staged], None],
+    tell: Progress,
+    *,
+    workers: int,
+) -> bool:
+    """Train the vocabulary on the first photos and all others, and give the first ones its words; False if none of the
+    others has features.
+    """
+    new = {file.path for file in files}
+
+    def report_new(file: FoundFile, one: Staged) -> None:
+        if file.path in new:
+            extracted(file, one)
+
+    trained = train_vocabulary(collection, preparer, [*added_files(collection), *files], report, report_new, tell)
+    if trained is None:
+        return False
+    reassign(collection, trained, collection.folder / STAGING, following=len(files), workers=workers)
+    collection.forget()
+    remove_leftovers(collection)
     preparer.publish()
     return True
 
@@ -299,8 +334,12 @@ def _add_segment(
     report: IndexReport,
     extracted: Callable[[FoundFile, Staged], None],
     tell: Callable[[int], None],
+    *,
+    keep_staged: bool = False,
 ) -> None:
-    """Extract, assign and commit one batch of photos; report how many have their words."""
+    """Extract, assign and commit one batch of photos; report how many have their words. Their features stay staged
+    if `keep_staged`.
+    """
     good: list[tuple[FoundFile, Prepared]] = []
     metadata: list[Metadata] = []
     failures: list[Failure] = []
@@ -331,7 +370,8 @@ def _add_segment(
             collection.catalogue.write(note_masked, [row.number for row in masked])
         preparer.publish()  # first: all machines must reach the segments that the catalogue lists
         collection.catalogue.write(commit_segment, segment, rows, metadata, _taken_again(files))
-        preparer.done([file for file, _ in good])
+        if not keep_staged:
+            preparer.done([file for file, _ in good])
         report.added += len(good)
         report.featureless += sum(not one.staged.features for _, one in good)
         report.text_masked += len(masked)

@@ -102,15 +102,48 @@ def retrain(
     return report
 
 
+def reassign(
+    collection: Collection, vocabulary: Vocabulary, staged: Path, *, following: int = 0, workers: int = 1
+) -> None:
+    """Replace the vocabulary of a collection by another one, and reassign the words of all features, in one
+    transaction. The caller holds the lock. Photos whose files have gone or changed meanwhile are left out.
+
+    Parameters
+    ----------
+    collection : Collection
+        The collection.
+    vocabulary : Vocabulary
+        Its new vocabulary.
+    staged : Path
+        Folder with staged features of its photos; missing ones are extracted again.
+    following : int
+        Number of photos that the vocabulary was trained on as well, and that will be added next.
+    workers : int
+        Number of processes.
+    """
+    shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
+    options, report = RetrainOptions(drop_missing=True), RetrainReport()
+    retraining = _Retraining(collection, options, workers, lambda step, done, of: None, report, following)
+    retraining.run(vocabulary, staged)
+    shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
+
+
 class _Retraining:
     def __init__(
-        self, collection: Collection, options: RetrainOptions, workers: int, tell: Progress, report: RetrainReport
+        self,
+        collection: Collection,
+        options: RetrainOptions,
+        workers: int,
+        tell: Progress,
+        report: RetrainReport,
+        following: int = 0,
     ) -> None:
         self.collection = collection
         self.options = options
         self.workers = workers
         self.tell = tell
         self.report = report
+        self.following = following
         self.folder = collection.folder / RETRAINING
         self.rows, self.removed = collection.catalogue.read(segments_and_tombstones)
         self.extractor, self.brought = _described_by(collection, options.descriptor)
@@ -127,7 +160,8 @@ class _Retraining:
         self.done = 0
         self.report.images = len(self.images)
 
-    def run(self) -> None:
+    def run(self, vocabulary: Vocabulary | None = None, staged: Path | None = None) -> None:
+        """Retrain, or take a vocabulary that was trained elsewhere, and features that were staged there."""
         # Results of an earlier run are valid while the collection has the vocabulary that it had then.
         before = self.collection.vocabulary_folder.name
         plan = {
@@ -142,6 +176,10 @@ class _Retraining:
             (self.folder / SEGMENTS).mkdir(parents=True)
             save_json(self.folder / "plan.json", plan)
         self.staging = Staging(self.folder / "features", self.extractor, self.collection.options.image)
+        if vocabulary is not None:
+            vocabulary.save(self.folder / VOCABULARY)
+        if staged is not None:
+            self.staging.take(staged / self.staging.folder.name)
         check_sound(segment for segment in self.segments if self._keeps(segment))
         if not self.extractor.is_ready and not all(map(self._keeps, self.segments)):
             raise CairnError(
@@ -372,7 +410,7 @@ class _Retraining:
                 new,
                 {
                     VOCABULARY_KEY: name,
-                    TRAINED_KEY: str(reserve_numbers(session, 0)),
+                    TRAINED_KEY: str(reserve_numbers(session, 0) + self.following),
                     SIGNATURE_KEY: full_name(self.signature),
                 },
                 leave_out=list(self.unreadable),

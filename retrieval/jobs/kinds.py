@@ -140,7 +140,7 @@ class IndexJob(JobKind):
         if not all(stays_below(place, below) for place in self.places):
             raise outside()
         films = {None: [], True: ["--films"], False: ["--no-films"]}[self.films]
-        return [*_limits(below), *films, "--", *self.places, *self.manifests]
+        return ["--early", *_limits(below), *films, "--", *self.places, *self.manifests]
 
     def asking(self, hosts: Iterable[str]) -> list[str]:
         """Name the hosts that may be asked, where pages are fetched."""

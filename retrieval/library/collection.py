@@ -171,6 +171,7 @@ class Collection(Decisions):
         workers: int = 0,
         time_limit: float | None = None,
         max_pages: int | None = None,
+        early: bool = False,
         iiif_folder: str | os.PathLike[str] | None = None,
         allow_hosts: Iterable[str] = (),
         ignore_robots: Iterable[str] = (),
@@ -204,6 +205,9 @@ class Collection(Decisions):
         max_pages : int, optional
             Pages taken from a multi-page file, in addition to those already indexed; a later call with a larger number
             takes the others.
+        early : bool
+            If 500 photos or more are added to a new collection, make the first 200 searchable, with words of their
+            own, while the others are read. It takes some seconds longer; the result is the same.
         iiif_folder : path-like, optional
             Folder that pages of manifests are fetched into and indexed from; by default inside the collection.
         allow_hosts : iterable of str
@@ -255,6 +259,7 @@ class Collection(Decisions):
                     preparer=self._cluster.preparer(self.opened) if self._cluster is not None else None,
                     time_limit=time_limit,
                     max_pages=whole("max_pages", max_pages, 1) if max_pages is not None else None,
+                    early=early,
                     progress=tell,
                 )
                 report.notes += describe_new(self.opened, processes(workers), tell)

@@ -317,8 +317,9 @@ def test_places_stay_below_the_roots_of_the_server_that_runs_now(quick: None, tm
         goes_on(queue)
         job = queue.add("a", kinds.index_of([root / "in", tmp_path / "a" / "uploads"]))
         until(lambda: queue.job(job.id).state == "done")
-        assert Quick.commands[-1][:7] == [
-            *("index", str(tmp_path / "a"), "--json", "--below", str(root), "--below", str(tmp_path / "a" / "uploads"))
+        assert Quick.commands[-1][:8] == [
+            *("index", str(tmp_path / "a"), "--json", "--early"),
+            *("--below", str(root), "--below", str(tmp_path / "a" / "uploads")),
         ]
         for place in (secret, root / "out", root / ".." / "secret", tmp_path, tmp_path / "b" / "uploads", Path("/")):
             with pytest.raises(OutsideError):

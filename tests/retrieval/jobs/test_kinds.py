@@ -39,7 +39,7 @@ def test_films_are_taken_or_not_where_that_is_said(tmp_path: Path) -> None:
     for films, said in ((None, []), (True, ["--films"]), (False, ["--no-films"])):
         job = index_of([tmp_path], films)
         assert read("index", job.model_dump_json()) == job
-        assert job.options(tmp_path, [tmp_path])[4:] == [*said, "--", str(tmp_path)]
+        assert job.options(tmp_path, [tmp_path])[5:] == [*said, "--", str(tmp_path)]
 
 
 def test_pages_of_a_manifest_are_fetched_into_the_collection_and_from_public_addresses_alone(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""Train the vocabulary of a collection on new photos: the final one, or a small one of the first photos alone.
+
+If many photos are added to a new collection, all of them are extracted before the final vocabulary can be trained. So
+that somebody who waits can search, the first of them may be added with a vocabulary of their own: it is in the folder
+`EARLY`, until the final one replaces it, and the words of these photos, in one transaction.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from index.errors import CairnError
+from index.progress import Progress
+from index.text import printable
+from index.vocabulary import Vocabulary, VocabularyOptions, default_words
+from retrieval.catalogue.photos import all_indexed
+from retrieval.catalogue.segment_rows import segments_in
+from retrieval.catalogue.settings import keep_setting
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import EARLY, VOCABULARY, VOCABULARY_KEY
+from retrieval.features.staging import Staged
+from retrieval.indexing.discovery import FoundFile, IndexReport, record_failures
+from retrieval.indexing.preparing import Preparer
+from retrieval.photos.listing import lies_below
+
+FIRST = 200
+"""Photos that are added first, with words of their own."""
+
+FEWEST = 500
+"""New photos that are worth it: adding the first ones twice takes about ten seconds of a core."""
+
+_ITERATIONS = 3  # of k-means
+_FEWER_WORDS = 4  # times, than a collection of these photos alone would have: they are used for minutes
+_FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
+_TEXT_ALONE = "it shows nothing but text, which is left out: index it with photos that show more"
+
+
+def train_vocabulary(
+    collection: Collection,
+    preparer: Preparer,
+    files: Sequence[FoundFile],
+    report: IndexReport,
+    extracted: Callable[[FoundFile, Staged], None],
+    tell: Progress,
+) -> Vocabulary | None:
+    """Train a vocabulary on a random sample of the photos, or of those below the folder `sample_from`, streamed from
+    disk; None if no photo has features. All are then recorded as failed, and added by the next run that adds photos
+    with features.
+    """
+    options = collection.options
+    rng = np.random.default_rng(options.seed)
+    among = files
+    if options.sample_from is not None:
+        among = [file for file in files if lies_below(file.path, options.sample_from)]
+        if not among:
+            raise CairnError(
+                f"None of the {len(files)} photos to be indexed lies in {options.sample_from}, from which the "
+                "vocabulary is to be made: index that folder first, or with the others."
+            )
+    chosen = np.sort(rng.permutation(len(among))[: options.sample or None])
+    sample = [among[number] for number in chosen]
+    staged = []
+    start = time.perf_counter()
+    for file, one in zip(sample, preparer.stage(sample), strict=True):
+        staged.append(one)
+        extracted(file, one)
+    spent = time.perf_counter() - start
+    report.seconds["extract"] += spent
+    report.seconds["vocabulary"] -= spent
+
+    described = [(file, one) for file, one in zip(sample, staged, strict=True) if one.features]
+    features = sum(one.features for one in staged)
+    if not features:
+        reasons = [one.reason or (_TEXT_ALONE if one.remarks.text else _FEATURELESS) for one in staged]
+        record_failures(collection, [file.failure(why) for file, why in zip(sample, reasons, strict=True)], report)
+        if len(sample) < len(files):
+            raise CairnError(
+                f"None of {len(sample)} photos has any features to compute a vocabulary from: first index some that do."
+            )
+        return None
+    expected = features * len(among) / len(sample)
+    words = options.words or default_words(int(expected))
+    return preparer.train(
+        [file for file, _ in described],
+        [one for _, one in described],
+        VocabularyOptions(words=words, iterations=options.iterations, backend=options.search, seed=options.seed),
+        f"{len(described)} photos of {printable(collection.folder.name)}",
+        lambda done, of: tell("vocabulary", done, of),
+    )
+
+
+def make_early_vocabulary(
+    collection: Collection,
+    preparer: Preparer,
+    files: Sequence[FoundFile],
+    extracted: Callable[[FoundFile, Staged], None],
+) -> bool:
+    """Train a small vocabulary on the first photos, and keep it as `EARLY`; False if none of them has features."""
+    good = []
+    for file, one in zip(files, preparer.stage(files), strict=True):
+        extracted(file, one)
+        if one.features:
+            good.append((file, one))
+    if not good:
+        return False
+    options = collection.options
+    vocabulary = preparer.train(
+        [file for file, _ in good],
+        [one for _, one in good],
+        VocabularyOptions(
+            words=default_words(sum(one.features for _, one in good) // _FEWER_WORDS),
+            iterations=min(_ITERATIONS, options.iterations),
+            backend=options.search,
+            seed=options.seed,
+        ),
+        f"the first {len(good)} photos of {printable(collection.folder.name)}",
+        lambda done, of: None,
+    )
+    # Named first: without the folder the collection has no vocabulary.
+    collection.catalogue.write(keep_setting, VOCABULARY_KEY, EARLY)
+    vocabulary.save(collection.vocabulary_folder)
+    return True
+
+
+def has_early_vocabulary(collection: Collection) -> bool:
+    """Whether the words of the collection are those of its first photos, which the final ones will replace."""
+    return collection.catalogue.setting(VOCABULARY_KEY) == EARLY and collection.has_vocabulary
+
+
+def forget_early_vocabulary(collection: Collection) -> None:
+    """Let the final vocabulary take its usual name if a run was killed before the early one was kept."""
+    if (
+        collection.catalogue.setting(VOCABULARY_KEY) == EARLY
+        and not collection.has_vocabulary
+        and not collection.catalogue.read(segments_in)
+    ):
+        collection.catalogue.write(keep_setting, VOCABULARY_KEY, VOCABULARY)
+
+
+def added_files(collection: Collection) -> list[FoundFile]:
+    """The files of the photos of a collection, by number."""
+    return [
+        FoundFile(Path(row.path), row.name or "", row.size or 0, row.mtime_ns or 0, row.sha256 or "")
+        for row in collection.catalogue.read(all_indexed)
+    ]
