@@ -1,5 +1,6 @@
 """Locate printed text in a photo, by a sidecar file or by its appearance."""
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,22 @@ def find_text(path: Path, photo: Photo) -> NDArray[np.bool_]:
     return text_mask(photo.grey) if regions is None else mask_of(regions, photo.grey.shape)
 
 
-def lies_in_text(path: Path, points: NDArray[np.floating], part: float = 0.9) -> bool:
-    """Whether at least `part` of the points (N, 2), pixels of the upright original of a photo, lie in printed text."""
-    photo = read_photo(path)
-    text = find_text(path, photo)
-    inside = in_mask(photo.to_working(points), text)
-    return bool(len(inside) and inside.mean() >= part)
+class PrintedText:
+    """The printed text of a photo, whose file is read at first use."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def _found(self) -> tuple[Photo, NDArray[np.bool_]]:
+        photo = read_photo(self._path)
+        return photo, find_text(self._path, photo)
+
+    def holds(self, points: NDArray[np.floating], part: float = 0.9) -> bool:
+        """Whether at least `part` of the points (N, 2), pixels of the upright original, lie in the text."""
+        photo, text = self._found
+        inside = in_mask(photo.to_working(points), text)
+        return bool(len(inside) and inside.mean() >= part)
 
 
 def mask_of(regions: TextRegions, shape: tuple[int, ...]) -> NDArray[np.bool_]:

@@ -1,7 +1,9 @@
 """Answers to searches: small objects that can be printed, tabulated and drawn."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -13,6 +15,7 @@ from index.errors import CairnError
 from retrieval.metadata.pages import split_page
 from retrieval.search.homography import homography, may_fix
 from retrieval.search.outlines import found_region
+from retrieval.search.probability import LIKELY
 from retrieval.search.query import Box
 from retrieval.search.ranking import combine
 
@@ -136,6 +139,31 @@ class Shown:
     query: "Query"
     query_images: "Sequence[QueryImage]"  # whose files may last no longer than these
 
+    def text_alone(self, least: float = 0.0) -> tuple[int, ...]:
+        """Numbers of the photos whose matches lie in printed text, in both photos, of those with that probability.
+
+        It reads their files. Photos whose files have changed since they were indexed, or cannot be read, are left out.
+        """
+        from retrieval.features.encoding import decode_geometry
+        from retrieval.features.text import PrintedText
+        from retrieval.photos.thumbnails import refuse_other_content
+
+        texts = {one.path: PrintedText(one.path) for one in self.query_images}
+        numbers = []
+        for query, hit, row in self.found:
+            matches = hit.verification.matches
+            if not hit.verification.inliers or hit.probability < least:
+                continue
+            with suppress(CairnError):
+                is_unchanged = refuse_other_content(Path(row.path), row.sha256)
+                if not is_unchanged or not texts[query.path].holds(query.ellipses(hit.view, matches[:, 0])[:, :2]):
+                    continue
+                frames = decode_geometry(self.searcher.index.images.features(hit.number).columns, matches[:, 1])
+                places = frames.ellipses(max(row.width or 1, row.height or 1))[:, :2]
+                if PrintedText(Path(row.path)).holds(places):
+                    numbers.append(hit.number)
+        return tuple(numbers)
+
 
 class _Drawn:
     """An answer or a match. It can be drawn while its data is in this process; a copy cannot."""
@@ -245,6 +273,13 @@ class Answer(_Drawn, Sequence[Result]):
     def found(self) -> tuple[Result, ...]:
         """The results that are found for sure."""
         return tuple(one for one in self.results if one.found)
+
+    @cached_property
+    def text_alone(self) -> tuple[int, ...]:
+        """Numbers of results, found or likely, whose matches lie in printed text in both photos; reads their files at
+        first access. The same type looks alike on different pages, so they may show nothing else that is the same.
+        """
+        return self._shown.text_alone(LIKELY) if self._shown is not None else ()
 
     def to_pairs(self) -> list[tuple[str, str]]:
         """Return the names of query and result of each result, as lists of pairs for hloc have them.

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.attributes import some_of
-from index.errors import CairnError
 from index.text import likely
 from retrieval.features.encoding import CENTRE_ERROR, decode_geometry
 from retrieval.features.kept import nearest_frames, places_of
@@ -98,19 +97,7 @@ class Match(_Drawn):
 
         False if a file has changed since it was indexed.
         """
-        from retrieval.features.text import lies_in_text
-        from retrieval.photos.thumbnails import refuse_other_content
-
-        if not self.inliers or self._shown is None:
-            return False
-        try:
-            (_, _, row), (query_image,) = self._shown.found[0], self._shown.query_images
-            if not refuse_other_content(Path(row.path), row.sha256):
-                return False
-            places = ((query_image.path, self.query_ellipses), (Path(row.path), self.photo_ellipses))
-            return all(lies_in_text(path, ellipses[:, :2]) for path, ellipses in places)
-        except CairnError:
-            return False
+        return self._shown is not None and bool(self._shown.text_alone())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the match as the server's ``/api/match`` does."""

@@ -168,7 +168,8 @@ class SearchJobs:
     def _search(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         images, answer = self._answer(searches, request)
         uploads = [one.content if one.max_pixels is not None else None for one in images]
-        return answer.to_dict() | ({"uploads": uploads} if any(uploads) else {})
+        more = {"text_alone": answer.text_alone} if request["text"] else {}
+        return answer.to_dict() | more | ({"uploads": uploads} if any(uploads) else {})
 
     def _answer(self, searches: Searches, request: dict[str, Any]) -> tuple[list[QueryImage], FoundPhotos]:
         options = self._options(request)

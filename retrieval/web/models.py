@@ -148,10 +148,14 @@ class HowToSearch(_HowToRank, Filters):  # type: ignore[misc, valid-type]
     top: int = Field(20, ge=1, le=1000, description="Number of results, at most.")
 
 
+TextAlone = Annotated[bool, Field(description="Also say which results match in printed text alone: `text_alone`.")]
+
+
 class SearchRequest(HowToSearch):
     """A search."""
 
     queries: list[QueryPhoto] = Field(min_length=1, max_length=MAX_QUERIES)
+    text: TextAlone = False
 
 
 class MatchRequest(HowToExplain):
@@ -435,6 +439,11 @@ class SearchAnswer(BaseModel):
         [], description="Remarks on uploads that are incomplete, or not exactly one photo."
     )
     uploads: list[str | None] = Field([], description="SHA-256 of each photo of the query, where one was uploaded.")
+    text_alone: list[int] = Field(
+        [],
+        description="Results, found or likely, whose matches lie in printed text in both photos, if that was asked: "
+        "the same type looks alike on different pages.",
+    )
 
 
 class MatchQuery(BaseModel):

@@ -25,6 +25,7 @@ from retrieval.web.models import (
     QueryPhoto,
     SearchAnswer,
     SearchRequest,
+    TextAlone,
 )
 from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
@@ -57,6 +58,7 @@ class SearchParameters(HowToSearch):
     """A search for photos of the collection, as query parameters."""
 
     q: list[Asked]
+    text: TextAlone = False
 
     def request(self) -> SearchRequest:
         """As the body of a request has it."""

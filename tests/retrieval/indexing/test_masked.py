@@ -112,6 +112,14 @@ def test_a_match_of_type_alone_asks_whether_it_is_the_same_text(book, tmp_path):
             assert match.found
         assert reported == {"half": False, "text": True}
         match = plain.match(tmp_path / "p" / "text.png", "text.png")
+        for name in ("half", "text"):  # the same pages once more, in other files
+            Image.open(tmp_path / "p" / f"{name}.png").resize((319, 239)).save(tmp_path / "p" / f"{name}-2.png")
+            (tmp_path / "p" / f"{name}-2.xml").write_bytes((pages / f"{name}.xml").read_bytes())
+        plain.add(tmp_path / "p")
+        for name, expected in (("half", ()), ("text", (plain.photo("text-2.png").number,))):
+            answer = plain.search(tmp_path / "p" / f"{name}.png")
+            assert f"{name}-2.png" in [one.name for one in answer.found]
+            assert answer.text_alone == expected
         (tmp_path / "p" / "text.png").write_bytes((tmp_path / "p" / "half.png").read_bytes())
         assert not match.is_of_text  # its file is no longer what was indexed
 

@@ -14,8 +14,8 @@ import { format, searchAddress, surround } from "./query.js";
 const MOST_REJECTED = 60; // photos called no match that are shown
 const LIKELY = 0.8; // probability from which a photo that is not found is called likely
 
-/** How strongly a result shows what was asked for, in a word. */
-export const strength = ({ found, probability }) => found ? t("Sure") : probability >= LIKELY ? t("Likely") : t("Perhaps");
+/** How strongly a result shows what was asked for, in a word; `ofText`: whether it matches in printed text alone. */
+export const strength = ({ found, probability }, ofText = false) => ofText ? t("The same text?") : found ? t("Sure") : probability >= LIKELY ? t("Likely") : t("Perhaps");
 
 /** Whether a result is shown at once: it is found, or likely. */
 const isShown = ({ found, probability }) => found || probability >= LIKELY;
@@ -25,19 +25,27 @@ const isQuery = (entry, queries) => queries.some(({ photo, upload }) => upload =
 
 /** The answer in a sentence. The photos that are searched with do not count. */
 export function sentence(answer, asked) {
-  const sure = sureSentence(answer, asked);
+  const parts = [sureSentence(answer, asked)];
   const others = answer.results.filter((entry) => isShown(entry) && !isQuery(entry, asked.queries));
-  const likely = others.filter((entry) => !entry.found).length;
-  if (!likely) return sure;
-  const besides = likely < others.length
-    ? tn(likely, "{n} other probably does", "{n} others probably do")
-    : tn(likely, "{n} probably does", "{n} probably do");
-  return `${sure}, ${besides}`;
+  const alike = others.filter(({ number }) => !isOfText(answer, number));
+  const likely = alike.filter((entry) => !entry.found).length;
+  if (likely) {
+    parts.push(likely < alike.length
+      ? tn(likely, "{n} other probably does", "{n} others probably do")
+      : tn(likely, "{n} probably does", "{n} probably do"));
+  }
+  const text = others.length - alike.length;
+  if (text) parts.push(tn(text, "{n} matches in printed text alone", "{n} match in printed text alone"));
+  return parts.join(", ");
 }
 
-function sureSentence({ results, passing }, { queries, top }) {
+/** Whether a result matches in printed text alone, which looks alike on different pages. */
+const isOfText = ({ text_alone: numbers = [] }, number) => numbers.includes(number);
+
+function sureSentence(answer, { queries, top }) {
+  const { results, passing } = answer;
   if (passing === 0) return t("No photo of the collection passes the filters");
-  const found = results.filter((entry) => entry.found);
+  const found = results.filter((entry) => entry.found && !isOfText(answer, entry.number));
   const others = found.filter((entry) => !isQuery(entry, queries)).length;
   const besides = others < found.length; // what is searched with is there too
   if (!others) return besides ? t("No other photo surely shows this") : t("No photo surely shows this");
@@ -54,9 +62,9 @@ function sureSentence({ results, passing }, { queries, top }) {
 // A tile
 
 /** Say what other turns may change of a result: its place, and how strongly it shows what was asked for. */
-function grade(item, entry, own) {
+function grade(item, entry, own, ofText) {
   const word = item.querySelector(".strength");
-  word.textContent = own ? t("The photo you search with") : strength(entry);
+  word.textContent = own ? t("The photo you search with") : strength(entry, ofText);
   item.querySelector(".wrong").hidden = own; // it shows itself
   const likely = percent(entry.probability);
   word.title = t("{percent} likely to show this", { percent: likely });
@@ -163,7 +171,8 @@ function fill(list, items) {
 }
 
 /** Show results in place of those that are shown: what is the same stays where it is, with its picture and the focus. */
-function replace({ results, turned }, asked, completes) {
+function replace(answer, asked, completes) {
+  const { results, turned } = answer;
   const before = shown();
   const known = new Map(before.map((item) => [item.dataset.entry, item]));
   const kept = before.find((item) => item.getBoundingClientRect().bottom > 0); // what is being read
@@ -175,12 +184,12 @@ function replace({ results, turned }, asked, completes) {
     const item = known.get(text) ?? tile(entry, turned, asked);
     item.dataset.entry = text;
     item.querySelector("a.title, a.name").href = address("/photo", { number: entry.number, list, q: asked.queries.map(format) });
-    grade(item, entry, isQuery(entry, asked.queries));
+    grade(item, entry, isQuery(entry, asked.queries), isOfText(answer, entry.number));
     return item;
   });
   fill(at("found"), wanted.filter((_, place) => isShown(results[place])));
   fill(at("perhaps"), wanted.filter((_, place) => !isShown(results[place])));
-  offerChoice(results, completes, results.filter((entry) => entry.found && !isQuery(entry, asked.queries)));
+  offerChoice(results, completes, results.filter((entry) => entry.found && !isQuery(entry, asked.queries) && !isOfText(answer, entry.number)));
   try { // so that the page of a match leads to the next one
     sessionStorage.setItem("cairn.matches", JSON.stringify(shown().map((item) => item.querySelector("a[href*='/match?']")?.getAttribute("href"))));
   } catch {

@@ -308,7 +308,7 @@ async function answer(signal) {
   // Where the server has a learnt similarity it is used, unless we say not to.
   const scored = similarity === DEFAULTS.similarity ? undefined : false;
   const asked = asking();
-  const how = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored, augmented: augmented === DEFAULTS.augmented, mirrored: mirrored === "1" };
+  const how = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored, augmented: augmented === DEFAULTS.augmented, mirrored: mirrored === "1", text: true };
   // Upright comes first, many times as quickly; the same list is completed by what turned views find.
   const upright = await search(asked.queries, { ...how, turns: 1 }, signal);
   show(upright, asked);
