@@ -12,7 +12,7 @@ import typer
 
 from index.errors import CairnError
 from index.options.declaration import build, values_of
-from index.options.panels import IIIF, OUTPUT, VOCABULARY, WATCH
+from index.options.panels import IIIF, OUTPUT, WATCH
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import FAILED, print_json, say, tell_error
 from retrieval.commands.described import FeatureFiles, make_collection
@@ -26,6 +26,8 @@ from retrieval.commands.options import (
     Workers,
 )
 from retrieval.commands.printing import print_environment, print_facts, report_index
+from retrieval.iiif.options import FetchOptions
+from retrieval.indexing.add_options import AddOptions
 
 if TYPE_CHECKING:
     from retrieval.library.reports import Added
@@ -37,17 +39,13 @@ def index(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection; created if it does not exist.")],
     files: FeatureFiles,
     options: Annotated[dict[str, Any], OptionsOf(CollectionOptions)],
+    adding: Annotated[dict[str, Any], OptionsOf(AddOptions, leave=("time_limit",))],
+    fetching: Annotated[dict[str, Any], OptionsOf(FetchOptions)],
     photos: Annotated[
         list[str] | None,
         typer.Argument(
             help="Photos, folders of photos, and addresses (https://…) of IIIF manifests, IIIF collections and IIIF "
             "change streams."
-        ),
-    ] = None,
-    vocabulary: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=VOCABULARY, help="Use the vocabulary of another collection instead of computing one."
         ),
     ] = None,
     workers: Workers = 0,
@@ -57,49 +55,6 @@ def index(
             "--strict", rich_help_panel=OUTPUT, help="Exit with code 1 if any photo failed or was not fetched."
         ),
     ] = False,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Also add photos that were removed for good; without PHOTOS: all of them."),
-    ] = False,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude",
-            metavar="PATTERN",
-            help="Skip files and folders with this name (* and ? are wildcards), or with this path below a folder, in "
-            "this and later runs; may be repeated. Folders of devices and programs, such as @eaDir, are skipped "
-            "anyway.",
-            show_default=False,
-        ),
-    ] = None,
-    include: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--include",
-            metavar="PATTERN",
-            help="Index files and folders with this name or path although they would be skipped, in this and later "
-            "runs; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    films: Annotated[
-        bool | None,
-        typer.Option(
-            "--films/--no-films",
-            help="Index films too, in this and later runs: one frame of each shot, and more where the picture changes "
-            "(default: as in earlier runs; at first, no films).",
-            show_default=False,
-        ),
-    ] = None,
-    frame_every: Annotated[
-        float | None,
-        typer.Option(
-            "--frame-every",
-            metavar="SECONDS",
-            help="Index a frame of each film every so many seconds instead, in this and later runs; 0: by shots.",
-            show_default=False,
-        ),
-    ] = None,
     manifests: Annotated[
         Path | None,
         typer.Option(
@@ -111,46 +66,6 @@ def index(
             show_default=False,
         ),
     ] = None,
-    iiif_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--iiif-folder",
-            rich_help_panel=IIIF,
-            metavar="FOLDER",
-            help="Folder into which pages are fetched, and which is then indexed (default: one inside the collection).",
-            show_default=False,
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            rich_help_panel=IIIF,
-            metavar="HOST",
-            help="Fetch from this host although its address is not on the public Internet; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    ignore_robots: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore-robots",
-            rich_help_panel=IIIF,
-            metavar="HOST",
-            help="Also fetch from this host what its robots.txt forbids to programs: only with the library's "
-            "permission; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    check_pictures: Annotated[
-        bool,
-        typer.Option(
-            "--check-pictures",
-            rich_help_panel=IIIF,
-            help="Fetch pictures that are already here again, in case the library has replaced one at the same "
-            "address.",
-        ),
-    ] = False,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -160,25 +75,6 @@ def index(
             "the same command continues where this one stopped.",
         ),
     ] = None,
-    max_pages: Annotated[
-        int | None,
-        typer.Option(
-            "--max-pages",
-            metavar="N",
-            help="Index only N pages or frames of a file that has several (TIFF, PDF, film). The same command with a "
-            "larger N, or without this option, adds the others.",
-            min=1,
-            show_default=False,
-        ),
-    ] = None,
-    early: Annotated[
-        bool,
-        typer.Option(
-            "--early",
-            help="If 500 photos or more are added to a new collection, make the first 200 searchable while the others "
-            "are read. It takes some seconds longer, and the result is the same.",
-        ),
-    ] = False,
     watch: Annotated[
         bool,
         typer.Option(
@@ -234,6 +130,8 @@ def index(
     from retrieval.photos.listing import list_photos
 
     files.check(context)
+    fetch_options = build(FetchOptions, fetching)
+    again, vocabulary = adding["again"], adding["vocabulary"]
     if again and watch:
         raise CairnError("--again cannot be used with --watch: add the photos first, then watch.")
     if time_limit is not None and watch:
@@ -248,7 +146,7 @@ def index(
         raise CairnError(
             "--watch cannot be used with addresses: to fetch a manifest again, run the same command again."
         )
-    if not addresses and (iiif_folder is not None or allow_host or ignore_robots or check_pictures):
+    if not addresses and fetch_options != FetchOptions():
         raise CairnError(
             "--iiif-folder, --allow-host, --ignore-robots and --check-pictures need the address of a manifest."
         )
@@ -258,7 +156,7 @@ def index(
         raise CairnError("Say what to index: photos, folders of photos, or the address of an IIIF manifest.")
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
-    fetcher = open_fetcher(allow_host or (), ignore_robots or ()) if addresses else None
+    fetcher = open_fetcher(fetch_options) if addresses else None
     if not (collection / OPTIONS).is_file():
         list_photos([path for path in paths if not path.exists()])  # reports missing paths before anything is created
         if fetcher is not None:
@@ -281,20 +179,10 @@ def index(
         def run() -> "Added":
             return made.add(
                 [*paths, *addresses],
-                vocabulary=vocabulary,
-                again=again,
-                exclude=exclude or (),
-                include=include or (),
-                films=films,
-                frame_every=frame_every,
                 workers=workers,
                 time_limit=60 * time_limit if time_limit is not None else None,
-                max_pages=max_pages,
-                early=early,
-                iiif_folder=iiif_folder,
-                allow_hosts=allow_host or (),
-                ignore_robots=ignore_robots or (),
-                check_pictures=check_pictures,
+                **adding,
+                **fetching,
                 progress=not (quiet or json),
             )
 

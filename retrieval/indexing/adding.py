@@ -25,6 +25,7 @@ from retrieval.collection.sealing import changed
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.staging import Staged
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.compaction import TierMerger
 from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
 from retrieval.indexing.preparing import LocalPreparer, Prepared, Preparer
@@ -48,51 +49,40 @@ class _TimeIsUp(Exception):
 def index_photos(
     collection: Collection,
     paths: Sequence[Path],
+    options: AddOptions | None = None,
     *,
-    vocabulary: Path | None = None,
-    again: bool = False,
-    exclude: Sequence[str] = (),
-    include: Sequence[str] = (),
-    films: bool | None = None,
-    frame_every: float | None = None,
     workers: int = 1,
     preparer: Preparer | None = None,
-    time_limit: float | None = None,
-    max_pages: int | None = None,
-    early: bool = False,
     progress: Progress | None = None,
 ) -> IndexReport:
     """Add photos to a collection, and update its records of the photos that it has.
 
     A photo of known content whose old file is gone has moved: it keeps its number. A photo whose file is gone from one
     of the folders is marked as missing, and stays searchable. Photos that cannot be read do not stop the run; the
-    report lists the reasons. No photo is begun later than `time_limit` seconds after discovery; the next run resumes,
-    and every run does at least one more. `vocabulary`: a collection, or the vocabulary folder of one, whose vocabulary
-    is copied instead of training one. `again`: also add photos that were removed for good; each leaves the list of
-    exclusions once it is added or has failed. `exclude`, `include`: patterns of files to skip in folders, or to take
-    all the same, from now on: see `Passing`. `films`, `frame_every`: whether films in folders are taken from now on,
-    and seconds between their frames: see `choose_films`. `early`: of many photos of a new collection, make the first
-    ones searchable before the vocabulary is trained; with the photos of a cluster they are not.
+    report lists the reasons. A run with a time limit does at least one more photo than the one before. Photos that are
+    added `again` leave the list of exclusions once they are added or have failed.
     """
-    if time_limit is not None and not time_limit > 0:
-        raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")
+    options = options or AddOptions()
+    limit = options.time_limit
+    if limit is not None and not limit > 0:
+        raise CairnError(f"A time limit must be more than 0, not {limit:g}.")
     report = IndexReport()
     failed_before = set(collection.catalogue.read(failures_in))
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked(), changed(collection):
-        _pass_over(collection, exclude, include)
-        if films is not None or frame_every is not None:
-            collection.catalogue.write(choose_films, films, frame_every)
+        _pass_over(collection, options.exclude, options.include)
+        if options.films is not None or options.frame_every is not None:
+            collection.catalogue.write(choose_films, options.films, options.frame_every)
         forget_early_vocabulary(collection)
-        _take_vocabulary(collection, vocabulary)
-        early = early and preparer is None and not collection.extractor.reads_files
+        _take_vocabulary(collection, options.vocabulary)
+        early = options.early and preparer is None and not collection.extractor.reads_files
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
-            files = find_new(collection, paths, again, report, tell, preparer.checksums, max_pages)
+            files = find_new(collection, paths, options.again, report, tell, preparer.checksums, options.max_pages)
         _refuse_undescribed(collection, files)
         remove_leftovers(collection)
         # The time limit begins after discovery, which takes equally long in every run: each must get further.
-        steps = _Steps(report, tell, len(files), time_limit)
+        steps = _Steps(report, tell, len(files), limit)
         merger = TierMerger(collection)
         try:
             remaining = _with_vocabulary(collection, preparer, files, report, steps, workers, early=early)

@@ -18,7 +18,7 @@ from index.attributes import shared_by
 from index.errors import CairnError
 from index.extensions import named
 from index.options.arguments import takes_options
-from index.options.declaration import build, whole
+from index.options.declaration import build, chosen, whole
 from index.parallel import one_thread, processes
 from index.progress import Progress
 from retrieval.catalogue.filters import PhotoFilter
@@ -27,6 +27,8 @@ from retrieval.catalogue.schema import FILE, ImageRow
 from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import count_collection, describe_collection
+from retrieval.iiif.options import FetchOptions
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.library.decisions import Decisions
 from retrieval.library.filters import filter_from
@@ -158,25 +160,14 @@ class Collection(Decisions):
             if self._cluster is not None:
                 self._cluster.close()
 
+    @takes_options(AddOptions, FetchOptions)
     def add(
         self,
         photos: Paths,
         *,
-        vocabulary: str | os.PathLike[str] | None = None,
-        again: bool = False,
-        exclude: Iterable[str] = (),
-        include: Iterable[str] = (),
-        films: bool | None = None,
-        frame_every: float | None = None,
         workers: int = 0,
-        time_limit: float | None = None,
-        max_pages: int | None = None,
-        early: bool = False,
-        iiif_folder: str | os.PathLike[str] | None = None,
-        allow_hosts: Iterable[str] = (),
-        ignore_robots: Iterable[str] = (),
-        check_pictures: bool = False,
         progress: Telling = None,
+        **options: Any,
     ) -> Added:
         """Add photos, and update the data on those that are in the collection.
 
@@ -187,37 +178,11 @@ class Collection(Decisions):
         photos : path-like or iterable of them
             Photos, and folders of photos; addresses (``https://…``) of IIIF manifests, of collections of these, and
             of streams of their changes, whose pages are fetched.
-        vocabulary : path-like, optional
-            Another collection, or the vocabulary folder of one, whose vocabulary is copied instead of training one.
-        again : bool
-            Also add photos that were removed for good.
-        exclude, include : iterable of str
-            Patterns of files and folders to skip, or to take all the same, from now on: names with ``*`` and ``?``, or
-            paths. A pattern in one of the lists is removed from the other.
-        films : bool, optional
-            Whether films in folders are taken, too, from now on: each shot becomes a photo, or more where it changes.
-        frame_every : float, optional
-            Seconds between the frames of films, in place of shots, from now on; 0: by their shots.
         workers : int
             Processes, unless a cluster does the work; 0: one for each core. The result does not depend on it.
-        time_limit : float, optional
-            Seconds after which no further photo is begun; the next call resumes with the remaining ones.
-        max_pages : int, optional
-            Pages taken from a multi-page file, in addition to those already indexed; a later call with a larger number
-            takes the others.
-        early : bool
-            If 500 photos or more are added to a new collection, make the first 200 searchable, with words of their
-            own, while the others are read. It takes some seconds longer; the result is the same.
-        iiif_folder : path-like, optional
-            Folder that pages of manifests are fetched into and indexed from; by default inside the collection.
-        allow_hosts : iterable of str
-            Hosts that may be contacted although their addresses are not on the public Internet.
-        ignore_robots : iterable of str
-            Hosts whose ``robots.txt`` is ignored, if you have the library's permission.
-        check_pictures : bool
-            Fetch the pictures of existing pages again: a library may have replaced one at its address.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
+        {options}
 
         Returns
         -------
@@ -235,6 +200,7 @@ class Collection(Decisions):
         from retrieval.indexing.describing import describe_new
         from retrieval.library.books import keep_book_metadata
 
+        how, fetching = chosen(AddOptions, options), chosen(FetchOptions, options)
         paths, addresses = _paths_and_addresses(photos)
         with self._lock:
             with telling(progress, INDEXING) as tell:
@@ -242,24 +208,15 @@ class Collection(Decisions):
                 if addresses:
                     from retrieval.library.manifests import fetch_pages
 
-                    hosts = allow_hosts, ignore_robots
                     kept, self._fetcher = self._fetcher, None  # it is closed by the run that it is for
-                    pages = fetch_pages(self.opened, addresses, iiif_folder, *hosts, tell, check_pictures, kept)
+                    pages = fetch_pages(self.opened, addresses, fetching, tell, kept)
                     paths.append(pages.root)
                 report = index_photos(
                     self.opened,
                     paths,
-                    vocabulary=Path(vocabulary) if vocabulary is not None else None,
-                    again=again,
-                    exclude=_patterns(exclude),
-                    include=_patterns(include),
-                    films=films,
-                    frame_every=frame_every,
+                    how,
                     workers=processes(workers),
                     preparer=self._cluster.preparer(self.opened) if self._cluster is not None else None,
-                    time_limit=time_limit,
-                    max_pages=whole("max_pages", max_pages, 1) if max_pages is not None else None,
-                    early=early,
                     progress=tell,
                 )
                 report.notes += describe_new(self.opened, processes(workers), tell)
@@ -1323,14 +1280,6 @@ def _paths_and_addresses(paths: Paths) -> tuple[list[Path], list[str]]:
 
     some = list(paths)
     return paths_of([one for one in some if not is_address(one)]), [str(one) for one in some if is_address(one)]
-
-
-def _patterns(given: Iterable[str]) -> tuple[str, ...]:
-    """Return one pattern or several."""
-    patterns = (given,) if isinstance(given, str) else tuple(given)
-    if not all(isinstance(one, str) for one in patterns):
-        raise CairnError(f"A pattern is a text, and not {patterns!r:.80}.")
-    return patterns
 
 
 def _name_of(photo: object) -> str | None:

@@ -1,7 +1,7 @@
 """Pages of IIIF manifests, fetched into a folder of photos."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from index.attributes import some_of
 from index.errors import CairnError
 from index.progress import Progress
+from retrieval.iiif.options import FetchOptions
 
 if TYPE_CHECKING:
     from retrieval.collection.collection import Collection
@@ -60,11 +61,8 @@ class FetchedPages:
 def fetch_pages(
     collection: "Collection",
     addresses: Sequence[str],
-    folder: str | os.PathLike[str] | None,
-    allow_hosts: Iterable[str],
-    ignore_robots: Iterable[str],
+    options: FetchOptions,
     tell: Progress,
-    check_pictures: bool = False,
     fetcher: "Fetcher | None" = None,
 ) -> FetchedPages:
     """Fetch the pages of manifests at the size that a collection reads photos at; `fetcher` is from `open_fetcher`.
@@ -77,11 +75,12 @@ def fetch_pages(
     from retrieval.iiif.changes import streams_from
     from retrieval.iiif.downloads import NeededSize, fetch_manifests
 
-    root = Path(folder) if folder is not None else uploads_folder(collection.folder)
+    folder = options.iiif_folder
+    root = folder if folder is not None else uploads_folder(collection.folder)
     image = collection.options.image
-    size = NeededSize(image.max_side, image.working_side, check_pictures)
+    size = NeededSize(image.max_side, image.working_side, options.check_pictures)
     streams = streams_from(collection.catalogue.setting(STREAMS_KEY))
-    with fetcher or open_fetcher(allow_hosts, ignore_robots) as fetcher:
+    with fetcher or open_fetcher(options) as fetcher:
         try:
             top = root if folder is not None else make_folders(root, FOLDER)[0]
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)
@@ -96,11 +95,11 @@ def fetch_pages(
     return FetchedPages(root, downloads, notes, streams)
 
 
-def open_fetcher(allow_hosts: Iterable[str], ignore_robots: Iterable[str]) -> "Fetcher":
+def open_fetcher(options: FetchOptions) -> "Fetcher":
     """Return what asks other hosts, with the access tokens of the environment."""
     from retrieval.iiif.fetching import Fetcher, FetchPolicy
 
-    allowed, free = ((one,) if isinstance(one, str) else tuple(one) for one in (allow_hosts, ignore_robots))
+    allowed, free = options.allow_hosts, options.ignore_robots
     return Fetcher(FetchPolicy(allowed_hosts=allowed, ignore_robots=free, tokens=_tokens()))
 
 

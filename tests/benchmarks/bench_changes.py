@@ -22,6 +22,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.features.extraction import Features
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import adding as indexing
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.discovery import IndexReport
@@ -81,7 +82,7 @@ def add(folder: Path, photos: Path, vocabulary: Path | None = None) -> tuple[Ind
     with Collection.create(
         folder, CollectionOptions(words=20_000, sample=500, iterations=4, signature="none")
     ) as collection:
-        report = index_photos(collection, [photos], vocabulary=vocabulary)
+        report = index_photos(collection, [photos], AddOptions(vocabulary=vocabulary))
     return report, time.perf_counter() - start
 
 

@@ -43,6 +43,7 @@ from index.parallel import one_thread
 from retrieval.catalogue.segment_rows import segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport, find_new
 from retrieval.indexing.on_cluster import ClusterPreparer
@@ -97,7 +98,7 @@ def index(folder: Path, photos: Sequence[Path], vocabulary: Path, options: Colle
     """Index photos by a cluster."""
     with Collection.create(folder, options) as collection:
         preparer = ClusterPreparer(collection, cluster, FolderStorage(folder))
-        report = index_photos(collection, photos, vocabulary=vocabulary, preparer=preparer)
+        report = index_photos(collection, photos, AddOptions(vocabulary=vocabulary), preparer=preparer)
         assert not report.failed, report.failed
 
 

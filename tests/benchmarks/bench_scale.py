@@ -55,6 +55,7 @@ from retrieval.collection.segment_writing import write_photos
 from retrieval.features.encoding import decode_geometry, encode_geometry
 from retrieval.features.extraction import Features
 from retrieval.features.staging import Staging
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.library.answers import make_answer
 from retrieval.library.compiled import compile_all
@@ -132,7 +133,7 @@ def build(folder: Path, arguments: argparse.Namespace) -> None:
             make_vocabulary(collection, [staging.descriptors(key) for key in keys], arguments).save(kept)
         tell(f"indexing {len(planted_photos(root))} real photos")
         copy_planted(root, folder.parent / "real")
-        index_photos(collection, [folder.parent / "real"], vocabulary=kept)
+        index_photos(collection, [folder.parent / "real"], AddOptions(vocabulary=kept))
         tell("giving real features their words")
         if arguments.like:
             words, forms = features_like(arguments.like / "scale.cairn", arguments.pool)

@@ -27,6 +27,7 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor, Features
 from retrieval.features.staging import Staged, Staging
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
 from retrieval.search.options import SearchOptions
@@ -188,7 +189,7 @@ class Album:
         with self.open() as collection:
             paths = [self.photos / name for name in names] if names else [self.photos]
             vocabulary = None if collection.has_vocabulary else self.folder / "words"
-            return index_photos(collection, paths, vocabulary=vocabulary)
+            return index_photos(collection, paths, AddOptions(vocabulary=vocabulary))
 
     def once(self, name: str, make: Callable[["Album"], object]) -> None:
         """Do something to this new album, or copy the stored result of an earlier test with this name.

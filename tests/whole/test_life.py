@@ -21,6 +21,7 @@ from retrieval.catalogue.photos import all_indexed, missing_photos, names_in_ord
 from retrieval.catalogue.segment_rows import segments_in, tombstones_in
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.options import CollectionOptions
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, compact
 from retrieval.indexing.removal import remove_photos
@@ -73,7 +74,7 @@ class Life(RuleBasedStateMachine):
         self.collection = Collection.create(self.folder / "c.cairn", self.options)
         for name, number in zip(NAMES, first, strict=False):
             self.put(name, number)
-        index_photos(self.collection, [self.photos], vocabulary=self.folder / "words")
+        index_photos(self.collection, [self.photos], AddOptions(vocabulary=self.folder / "words"))
         self.held = dict(self.disk)
         self.check()
 
@@ -222,7 +223,7 @@ class Life(RuleBasedStateMachine):
             for name, number in self.held.items():
                 write_photo(fresh_photos / name, number, next(self.clock))
             with Collection.create(Path(place) / "c.cairn", CollectionOptions(signature="none")) as fresh:
-                index_photos(fresh, [fresh_photos], vocabulary=self.folder / "words")
+                index_photos(fresh, [fresh_photos], AddOptions(vocabulary=self.folder / "words"))
                 for options in self._searches():
                     assert rankings(self.collection, QUERIES, options) == rankings(fresh, QUERIES, options)
 
@@ -414,7 +415,7 @@ def test_real_photos_come_and_go(
         assert (report.added, report.unchanged, report.moved) == (2, 2, ["renamed.jpg"])
         queries = [sources[0], sources[3]]
         with Collection.create(tmp_path / "fresh.cairn", options) as fresh:
-            index_photos(fresh, [photos], vocabulary=collection.vocabulary_folder)
+            index_photos(fresh, [photos], AddOptions(vocabulary=collection.vocabulary_folder))
             expected = _rankings(fresh, queries)
         assert _rankings(collection, queries) == expected
         assert compact(collection).segments == (4, 1)

@@ -16,6 +16,7 @@ from retrieval.catalogue.failures import failures_in
 from retrieval.catalogue.segment_rows import tombstones_in
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import adding as indexing
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.discovery import IndexReport
@@ -56,7 +57,7 @@ def remove(album: Album, *names: str) -> None:
 
 def again(album: Album, *paths: Path) -> IndexReport:
     with album.open() as collection:
-        return index_photos(collection, paths, again=True)
+        return index_photos(collection, paths, AddOptions(again=True))
 
 
 def listed(album: Album) -> dict[str, str]:

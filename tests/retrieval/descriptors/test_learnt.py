@@ -26,6 +26,7 @@ from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_mod
 from retrieval.descriptors.pooling import normalised_channels, pool, region_kernels
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.descriptors.sift import Sift
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.patches import resample_patches
@@ -556,7 +557,7 @@ class TestCollection:
             with pytest.raises(CairnError, match="another descriptor"):
                 collection.check_descriptor(vocabulary)
             with pytest.raises(CairnError, match="another descriptor"):
-                index_photos(collection, [photos], vocabulary=folder / "vocabulary")
+                index_photos(collection, [photos], AddOptions(vocabulary=folder / "vocabulary"))
 
     def test_a_damaged_copy_is_told_and_a_swapped_one_refused(self, made, tmp_path):
         folder, _ = made

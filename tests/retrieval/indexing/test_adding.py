@@ -20,6 +20,7 @@ from PIL import Image
 from eval.demo.synthetic import DemoCollection
 from index.arrays import hash_file
 from index.errors import CairnError
+from index.progress import Progress
 from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.failures import failures_in
@@ -28,6 +29,7 @@ from retrieval.catalogue.segment_rows import orphans_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import VOCABULARY
 from retrieval.collection.options import CollectionOptions
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
 from retrieval.integrity.check import check_collection
@@ -49,9 +51,17 @@ from tests.support.searching import answer_to, read_query
 SMALL = CollectionOptions(words=100, iterations=4, batch=4, image=ImageOptions(max_side=200), signature="none")
 
 
-def index(folder: Path, photos: Path, options: CollectionOptions = SMALL, **more: Any) -> IndexReport:
+def index(
+    folder: Path,
+    photos: Path,
+    options: CollectionOptions = SMALL,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    **how: Any,
+) -> IndexReport:
     with Collection.create(folder, options) as collection:
-        return index_photos(collection, [photos], **more)
+        return index_photos(collection, [photos], AddOptions(**how), workers=workers, progress=progress)
 
 
 def contents(folder: Path) -> dict[str, Any]:
@@ -121,7 +131,7 @@ def test_what_is_added_later_is_found_like_what_was_there(photos: Path, whole: P
     with Collection.create(
         tmp_path / "c.cairn", CollectionOptions(batch=3, image=SMALL.image, signature="none")
     ) as collection:
-        first = index_photos(collection, early, vocabulary=whole)
+        first = index_photos(collection, early, AddOptions(vocabulary=whole))
         assert len(collection.index.image_numbers) == first.added == 5  # one is damaged
         second = index_photos(collection, [photos])
         assert (second.added, second.unchanged) == (5, 5)

@@ -16,6 +16,7 @@ from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import PAGES_KEY
 from retrieval.collection.options import CollectionOptions
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.apart import decoding_here
 from retrieval.photos.decoding import other_pages, read_photo
@@ -189,7 +190,7 @@ def test_a_run_that_was_broken_off_goes_on_with_the_other_pages(folder: Path, tm
     left = []
     with Collection.create(tmp_path / "a.cairn", CollectionOptions(words=40, batch=2)) as made:
         while not left or left[-1]:
-            left.append(index_photos(made, [folder], time_limit=0.001).left)
+            left.append(index_photos(made, [folder], AddOptions(time_limit=0.001)).left)
             assert len(left) < 9
     assert len(left) > 1 and names(tmp_path / "a.cairn") == [*NAMES, "single.tif"]
 

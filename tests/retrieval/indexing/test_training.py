@@ -14,6 +14,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.drift import measure_drift
 from retrieval.collection.layout import EARLY
 from retrieval.collection.options import CollectionOptions
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.training import has_early_vocabulary
 from retrieval.integrity.check import check_collection
@@ -37,9 +38,11 @@ def photos(album: Album, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return [album.photos]
 
 
-def index(folder: Path, photos: list[Path], options: CollectionOptions = OPTIONS, **more: Any) -> int:
+def index(
+    folder: Path, photos: list[Path], options: CollectionOptions = OPTIONS, *, early: bool = False, **more: Any
+) -> int:
     with Collection.create(folder, options) as collection:
-        return index_photos(collection, photos, **more).added
+        return index_photos(collection, photos, AddOptions(early=early), **more).added
 
 
 def state(folder: Path) -> dict[str, Any]:
@@ -144,11 +147,11 @@ def test_decisions_outlast_a_run_that_failed_as_words_were_replaced(
 
 def test_a_run_that_runs_out_of_time_counts_the_first_photos(photos: list[Path], tmp_path: Path) -> None:
     with Collection.create(tmp_path / "c.cairn", OPTIONS) as collection:
-        report = index_photos(collection, photos, early=True, time_limit=1e-9)
+        report = index_photos(collection, photos, AddOptions(early=True, time_limit=1e-9))
         assert (report.added, report.left) == (FIRST, len(PHOTOS) - FIRST)
         while report.left:
             before = report.left
-            report = index_photos(collection, photos, early=True, time_limit=1e-9)
+            report = index_photos(collection, photos, AddOptions(early=True, time_limit=1e-9))
             assert report.left == before - report.added == len(PHOTOS) - collection.catalogue.read(count_indexed)
     index(tmp_path / "plain.cairn", photos)
     assert state(tmp_path / "c.cairn") == state(tmp_path / "plain.cairn")

@@ -176,6 +176,7 @@ def test_indexing_tells_of_features_before_words(indexed: object, tmp_path: Path
     """Where the vocabulary is there already too: extracting takes the time, and a batch is assigned at once."""
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
+    from retrieval.indexing.add_options import AddOptions
     from retrieval.indexing.adding import index_photos
 
     photos = indexed.photos  # type: ignore[attr-defined]
@@ -185,7 +186,7 @@ def test_indexing_tells_of_features_before_words(indexed: object, tmp_path: Path
         index_photos(
             made,
             [*sorted(photos.glob("*.jpg"))[:3], tmp_path / "bad.jpg"],
-            vocabulary=indexed.folder,  # type: ignore[attr-defined]
+            AddOptions(vocabulary=indexed.folder),  # type: ignore[attr-defined]
             progress=lambda *step: reported.append(step),
         )
     steps = [step for step in reported if step[0] != "look"]

@@ -10,6 +10,7 @@ import pytest
 
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from tests.conftest import Indexed
 from tests.support.browser import DESKTOP, PHONE, chromium, violations, visiting
@@ -27,7 +28,7 @@ def home(indexed: Indexed, tmp_path: Path) -> Path:
             shutil.copy(path, tmp_path / "disk" / name / path.name)
     with Collection.create(tmp_path / "own.cairn", CollectionOptions(signature="none")) as collection:
         for folder in sorted((tmp_path / "disk").iterdir()):
-            index_photos(collection, [folder], vocabulary=indexed.folder)
+            index_photos(collection, [folder], AddOptions(vocabulary=indexed.folder))
     return tmp_path
 
 

@@ -285,6 +285,7 @@ def test_names_with_markup_are_text(
 ) -> None:
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
+    from retrieval.indexing.add_options import AddOptions
     from retrieval.indexing.adding import index_photos
     from retrieval.photos.options import ImageOptions
 
@@ -295,7 +296,7 @@ def test_names_with_markup_are_text(
     (photos / "<b>broken.jpg").write_bytes(b"no photo")
     small = CollectionOptions(image=ImageOptions(max_side=320), signature="none")
     with Collection.create(tmp_path / "c.cairn", small) as collection:
-        report = index_photos(collection, [photos], vocabulary=indexed.folder)
+        report = index_photos(collection, [photos], AddOptions(vocabulary=indexed.folder))
     assert report.added == 2
     with serving(tmp_path / "c.cairn", tmp_path / "cache") as base, visiting(chromium, base) as visit:
         page = visit.open("/")

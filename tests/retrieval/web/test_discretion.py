@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from retrieval.collection.collection import Collection
+from retrieval.indexing.add_options import AddOptions
 from retrieval.web.discretion import discreet_facts, failures_by_name, names_of_places, without_paths
 from retrieval.web.pool.workers import WorkerPoolOptions
 from tests.conftest import Indexed
@@ -50,7 +51,7 @@ def home(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (photos / "trip to Rome" / "broken one.jpg").write_bytes(b"no photo")
     (photos / "empty.jpg").write_bytes(b"")
     with Collection.create(home / "my own.cairn", CollectionOptions(signature="none")) as collection:
-        report = index_photos(collection, [photos], vocabulary=indexed.folder)
+        report = index_photos(collection, [photos], AddOptions(vocabulary=indexed.folder))
         assert len(report.failed) == 2
         group_photos(collection)
     return home

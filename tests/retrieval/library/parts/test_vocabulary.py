@@ -11,6 +11,7 @@ from index.clustering.sources import ArraySource
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
+from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.library.parts.features import describe, detect, features_fingerprint
 from retrieval.library.parts.scoring import Index
@@ -63,7 +64,7 @@ def test_words_and_scores_are_those_of_a_collection(tmp_path: Path) -> None:
     made = Vocabulary.train(np.concatenate(described), 40, features=features_fingerprint())
     made.save(tmp_path / "words")
     with Collection.create(tmp_path / "one.cairn", CollectionOptions(signature="none")) as collection:
-        report = index_photos(collection, [photos], vocabulary=tmp_path / "words", workers=1)
+        report = index_photos(collection, [photos], AddOptions(vocabulary=tmp_path / "words"), workers=1)
         assert report.added == 3
         index = Index(made.words)
         words = [made.assign(rows) for rows in described]
