@@ -4,14 +4,14 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from index.errors import CairnError
-from index.options.declaration import build, values_of
+from index.options.declaration import build, chosen, values_of
 from index.options.panels import IIIF, OUTPUT, WATCH
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import FAILED, print_json, say, tell_error
@@ -30,31 +30,23 @@ from retrieval.iiif.options import FetchOptions
 from retrieval.indexing.add_options import AddOptions
 
 if TYPE_CHECKING:
+    from retrieval.collection.collection import Collection as Opened
+    from retrieval.iiif.fetching import Fetcher
+    from retrieval.library.cluster import ClusterWork
     from retrieval.library.reports import Added
 
 
-@grouped
-def index(
-    context: typer.Context,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection; created if it does not exist.")],
-    files: FeatureFiles,
-    options: Annotated[dict[str, Any], OptionsOf(CollectionOptions)],
-    adding: Annotated[dict[str, Any], OptionsOf(AddOptions, leave=("time_limit",))],
-    fetching: Annotated[dict[str, Any], OptionsOf(FetchOptions)],
+@dataclass(frozen=True)
+class Sources:
+    """What is indexed, as arguments of the command line."""
+
     photos: Annotated[
         list[str] | None,
         typer.Argument(
             help="Photos, folders of photos, and addresses (https://…) of IIIF manifests, IIIF collections and IIIF "
             "change streams."
         ),
-    ] = None,
-    workers: Workers = 0,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict", rich_help_panel=OUTPUT, help="Exit with code 1 if any photo failed or was not fetched."
-        ),
-    ] = False,
+    ] = None
     manifests: Annotated[
         Path | None,
         typer.Option(
@@ -65,36 +57,7 @@ def index(
             "fetched.",
             show_default=False,
         ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit",
-            metavar="MINUTES",
-            help="Start no further photo after so many minutes, counted from the moment when the new photos are known; "
-            "the same command continues where this one stopped.",
-        ),
-    ] = None,
-    watch: Annotated[
-        bool,
-        typer.Option(
-            "--watch",
-            rich_help_panel=WATCH,
-            help="Keep running until Ctrl-C, and index whenever photos are added, changed or removed.",
-        ),
-    ] = False,
-    every: Annotated[
-        float,
-        typer.Option(
-            rich_help_panel=WATCH,
-            metavar="SECONDS",
-            help="With --watch, also look for changes every so many seconds, because not all drives report them.",
-            min=1,
-        ),
-    ] = 600,
-    cluster: ClusterAddress = None,
-    storage: StoragePlace = None,
-    catalogue: CatalogueAddress = None,
+    ] = None
     below: Annotated[
         list[Path] | None,
         typer.Option(
@@ -104,9 +67,97 @@ def index(
             "repeated (default: all).",
             show_default=False,
         ),
-    ] = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    ] = None
+
+    def sorted_out(self) -> tuple[list[Path], list[str]]:
+        """Paths of photos and folders, and addresses."""
+        from retrieval.iiif.fetching import is_address
+        from retrieval.library.manifests import read_addresses
+
+        addresses = [one for one in self.photos or () if is_address(one)]
+        if self.manifests is not None:
+            addresses += read_addresses(self.manifests)
+        return [Path(one) for one in self.photos or () if not is_address(one)], addresses
+
+
+@dataclass(frozen=True)
+class Watching:
+    """When to index, as options of the command line."""
+
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit",
+            metavar="MINUTES",
+            help="Start no further photo after so many minutes, counted from the moment when the new photos are known; "
+            "the same command continues where this one stopped.",
+        ),
+    ] = None
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            rich_help_panel=WATCH,
+            help="Keep running until Ctrl-C, and index whenever photos are added, changed or removed.",
+        ),
+    ] = False
+    every: Annotated[
+        float,
+        typer.Option(
+            rich_help_panel=WATCH,
+            metavar="SECONDS",
+            help="With --watch, also look for changes every so many seconds, because not all drives report them.",
+            min=1,
+        ),
+    ] = 600
+
+    @property
+    def seconds(self) -> float | None:
+        """The time limit in seconds."""
+        return 60 * self.time_limit if self.time_limit is not None else None
+
+    def check(self, again: bool, addresses: list[str]) -> None:
+        """Raise CairnError for options that do not go together."""
+        if self.watch and again:
+            raise CairnError("--again cannot be used with --watch: add the photos first, then watch.")
+        if self.watch and self.time_limit is not None:
+            raise CairnError("--time-limit cannot be used with --watch, which runs until Ctrl-C.")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise CairnError(f"--time-limit must be more than 0 minutes, not {self.time_limit:g}.")
+        if self.watch and addresses:
+            raise CairnError(
+                "--watch cannot be used with addresses: to fetch a manifest again, run the same command again."
+            )
+
+
+@dataclass(frozen=True)
+class Running:
+    """Where the work is done, and what is printed, as options of the command line."""
+
+    workers: Workers = 0
+    cluster: ClusterAddress = None
+    storage: StoragePlace = None
+    catalogue: CatalogueAddress = None
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", rich_help_panel=OUTPUT, help="Exit with code 1 if any photo failed or was not fetched."
+        ),
+    ] = False
+    quiet: bool = Quiet
+    json: bool = Json
+
+
+@grouped
+def index(
+    context: typer.Context,
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection; created if it does not exist.")],
+    files: FeatureFiles,
+    options: Annotated[dict[str, Any], OptionsOf(CollectionOptions)],
+    adding: Annotated[dict[str, Any], OptionsOf(AddOptions, FetchOptions, leave=("time_limit",))],
+    sources: Sources,
+    when: Watching,
+    running: Running,
 ) -> None:
     """Create a collection from photos, or add photos to an existing one.
 
@@ -121,79 +172,98 @@ def index(
     run only asks for what has changed.
     """
     from index.parallel import keep_memory
-    from retrieval.collection.layout import OPTIONS
-    from retrieval.iiif.fetching import is_address
     from retrieval.library.cluster import joined
     from retrieval.library.collection import Collection
-    from retrieval.library.manifests import check_addresses, open_fetcher, read_addresses
-    from retrieval.library.opening import open_named
-    from retrieval.photos.listing import list_photos
 
     files.check(context)
-    fetch_options = build(FetchOptions, fetching)
-    again, vocabulary = adding["again"], adding["vocabulary"]
-    if again and watch:
-        raise CairnError("--again cannot be used with --watch: add the photos first, then watch.")
-    if time_limit is not None and watch:
-        raise CairnError("--time-limit cannot be used with --watch, which runs until Ctrl-C.")
-    if time_limit is not None and not time_limit > 0:
-        raise CairnError(f"--time-limit must be more than 0 minutes, not {time_limit:g}.")
-    addresses = [one for one in photos or () if is_address(one)]
-    paths = [Path(one) for one in photos or () if not is_address(one)]
-    if manifests is not None:
-        addresses += read_addresses(manifests)
-    if addresses and watch:
-        raise CairnError(
-            "--watch cannot be used with addresses: to fetch a manifest again, run the same command again."
-        )
-    if not addresses and fetch_options != FetchOptions():
-        raise CairnError(
-            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures need the address of a manifest."
-        )
-    if not paths and not addresses:
-        paths = _removed_for_good(collection, catalogue) if again else []
-    if not paths and not addresses:
-        raise CairnError("Say what to index: photos, folders of photos, or the address of an IIIF manifest.")
-    if vocabulary is not None and not vocabulary.exists():
-        raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
-    fetcher = open_fetcher(fetch_options) if addresses else None
-    if not (collection / OPTIONS).is_file():
-        list_photos([path for path in paths if not path.exists()])  # reports missing paths before anything is created
-        if fetcher is not None:
-            check_addresses(addresses, fetcher)
+    fetching = chosen(FetchOptions, adding)
+    paths, addresses = _what_to_add(collection, sources, adding, fetching, running.catalogue)
+    when.check(adding["again"], addresses)
+    fetcher = _fetcher(collection, paths, addresses, fetching)
     keep_memory()
-    wanted = build(CollectionOptions, options)
-    with joined(cluster, storage=storage) as work:
-        if files.features is None and (collection / OPTIONS).is_file() and not given(context, *options):
-            # With its own options, even before its first photo.
-            made = open_named(collection, catalogue=catalogue, cluster=work)
-        else:
-            made = make_collection(collection, wanted, files, paths, catalogue, work)
-            _tell_unused(context, given(context, *options), made.opened, wanted)
-            if given(context, "max_pixels"):  # a limit of this run only, as for workers of a cluster or a server
-                image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
-                made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)), work)
-        opened = made.opened if below is None else replace(made.opened, below=tuple(below))
+    with joined(running.cluster, storage=running.storage) as work:
+        opened = _opened(context, collection, files, options, paths, running.catalogue, work)
+        if sources.below is not None:
+            opened = replace(opened, below=tuple(sources.below))
         made = Collection(opened, work, fetcher)
 
         def run() -> "Added":
             return made.add(
                 [*paths, *addresses],
-                workers=workers,
-                time_limit=60 * time_limit if time_limit is not None else None,
+                workers=running.workers,
+                time_limit=when.seconds,
                 **adding,
-                **fetching,
-                progress=not (quiet or json),
+                progress=not (running.quiet or running.json),
             )
 
-        if watch:
-            _keep_indexing(collection, paths, run, every, json)
+        if when.watch:
+            _keep_indexing(collection, paths, run, when.every, running.json)
             return
         report = run()
-    report_index(collection, report, json)
+    report_index(collection, report, running.json)
     not_fetched = any(one["failed"] or one["reason"] for one in report.manifests)
-    if (report.failed or not_fetched) and (strict or not report.images):
+    if (report.failed or not_fetched) and (running.strict or not report.images):
         raise typer.Exit(FAILED)
+
+
+def _what_to_add(
+    collection: Path, sources: Sources, adding: dict[str, Any], fetching: FetchOptions, catalogue: str | None
+) -> tuple[list[Path], list[str]]:
+    """Paths and addresses of what to add; raises CairnError if there is nothing, or options do not go together."""
+    paths, addresses = sources.sorted_out()
+    if not addresses and fetching != FetchOptions():
+        raise CairnError(
+            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures need the address of a manifest."
+        )
+    if not paths and not addresses:
+        paths = _removed_for_good(collection, catalogue) if adding["again"] else []
+    if not paths and not addresses:
+        raise CairnError("Say what to index: photos, folders of photos, or the address of an IIIF manifest.")
+    vocabulary = adding["vocabulary"]
+    if vocabulary is not None and not vocabulary.exists():
+        raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
+    return paths, addresses
+
+
+def _fetcher(collection: Path, paths: list[Path], addresses: list[str], options: FetchOptions) -> "Fetcher | None":
+    """What asks other hosts, if there are addresses. Before a collection is created, raises CairnError if a path is
+    missing, or no address can be fetched.
+    """
+    from retrieval.collection.layout import OPTIONS
+    from retrieval.library.manifests import check_addresses, open_fetcher
+    from retrieval.photos.listing import list_photos
+
+    fetcher = open_fetcher(options) if addresses else None
+    if not (collection / OPTIONS).is_file():
+        list_photos([path for path in paths if not path.exists()])
+        if fetcher is not None:
+            check_addresses(addresses, fetcher)
+    return fetcher
+
+
+def _opened(
+    context: typer.Context,
+    collection: Path,
+    files: FeatureFiles,
+    options: dict[str, Any],
+    paths: list[Path],
+    catalogue: str | None,
+    work: "ClusterWork | None",
+) -> "Opened":
+    """The collection, which is created if it does not exist; warns about options that have no effect."""
+    from retrieval.collection.layout import OPTIONS
+    from retrieval.library.opening import open_named
+
+    if files.features is None and (collection / OPTIONS).is_file() and not given(context, *options):
+        # With its own options, even before its first photo.
+        return open_named(collection, catalogue=catalogue, cluster=work).opened
+    wanted = build(CollectionOptions, options)
+    opened = make_collection(collection, wanted, files, paths, catalogue, work).opened
+    _tell_unused(context, given(context, *options), opened, wanted)
+    if given(context, "max_pixels"):  # a limit of this run only, as for workers of a cluster or a server
+        image = replace(opened.options.image, max_pixels=wanted.image.max_pixels)
+        return replace(opened, options=replace(opened.options, image=image))
+    return opened
 
 
 def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
