@@ -27,8 +27,9 @@ from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.staging import Staged
 from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.compaction import TierMerger
-from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
+from retrieval.indexing.discovery import find_new
 from retrieval.indexing.preparing import LocalPreparer, Prepared, Preparer
+from retrieval.indexing.report import FoundFile, IndexReport, record_failures
 from retrieval.indexing.retraining import reassign
 from retrieval.indexing.training import (
     FEWEST,

@@ -26,8 +26,9 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEGMENTS, STAGING, is_vocabulary
 from retrieval.collection.segments import published
 from retrieval.features.staging import Staged
-from retrieval.indexing.discovery import FoundFile, checksum
+from retrieval.indexing.discovery import checksum
 from retrieval.indexing.preparing import Prepared
+from retrieval.indexing.report import FoundFile
 from retrieval.indexing.workshop import Plan, forget, prepare, stage, staging_names
 from retrieval.metadata.pages import file_of
 

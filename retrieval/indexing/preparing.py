@@ -16,7 +16,8 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STAGING
 from retrieval.collection.segment_writing import quantise
 from retrieval.features.staging import Staged, Staging, stage_all
-from retrieval.indexing.discovery import FoundFile, checksum
+from retrieval.indexing.discovery import checksum
+from retrieval.indexing.report import FoundFile
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.photo import read_metadata
 

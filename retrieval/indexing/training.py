@@ -21,8 +21,8 @@ from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import EARLY, VOCABULARY, VOCABULARY_KEY
 from retrieval.features.staging import Staged
-from retrieval.indexing.discovery import FoundFile, IndexReport, record_failures
 from retrieval.indexing.preparing import Preparer
+from retrieval.indexing.report import FoundFile, IndexReport, record_failures
 from retrieval.photos.listing import lies_below
 
 FIRST = 200

@@ -56,7 +56,7 @@ from retrieval.search.options import SearchOptions
 # Modules for images and searching are imported lazily, as `cairn info` does not need them.
 if TYPE_CHECKING:
     from retrieval.iiif.fetching import Fetcher
-    from retrieval.indexing.discovery import IndexReport
+    from retrieval.indexing.report import IndexReport
     from retrieval.library.answers import Answer
     from retrieval.library.cluster import ClusterWork
     from retrieval.library.given import Given, InCollection

@@ -25,8 +25,8 @@ from retrieval.indexing import adding as indexing
 from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
-from retrieval.indexing.discovery import IndexReport
 from retrieval.indexing.removal import remove_photos
+from retrieval.indexing.report import IndexReport
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import indexed_view

@@ -45,8 +45,9 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
-from retrieval.indexing.discovery import IndexReport, find_new
+from retrieval.indexing.discovery import find_new
 from retrieval.indexing.on_cluster import ClusterPreparer
+from retrieval.indexing.report import IndexReport
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.listing import list_photos
 

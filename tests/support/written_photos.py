@@ -29,7 +29,7 @@ from retrieval.features.extraction import Extractor, Features
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
-from retrieval.indexing.discovery import IndexReport
+from retrieval.indexing.report import IndexReport
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Query, quantise_views
 from retrieval.search.searcher import Searcher

@@ -31,7 +31,7 @@ from retrieval.collection.layout import VOCABULARY
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
-from retrieval.indexing.discovery import IndexReport
+from retrieval.indexing.report import IndexReport
 from retrieval.integrity.check import check_collection
 from retrieval.photos import apart
 from retrieval.photos.apart import TOO_LONG, is_apart

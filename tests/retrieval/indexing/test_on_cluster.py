@@ -22,8 +22,8 @@ from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, STAGING, STORAGE_KEY, VOCABULARY
 from retrieval.indexing.adding import index_photos
-from retrieval.indexing.discovery import IndexReport
 from retrieval.indexing.on_cluster import ClusterPreparer
+from retrieval.indexing.report import IndexReport
 from retrieval.integrity.check import check_collection
 from tests.conftest import Ran
 from tests.retrieval.indexing.test_adding import SMALL, contents, index

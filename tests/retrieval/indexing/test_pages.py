@@ -83,7 +83,7 @@ def test_the_first_page_may_be_asked_for_by_its_number(collection: Path, folder:
 def test_an_unchanged_book_is_not_read_again(
     collection: Path, folder: Path, cairn: Cairn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retrieval.indexing.discovery.other_pages", lambda path: pytest.fail("it was opened"))
+    monkeypatch.setattr("retrieval.indexing.file_pages.other_pages", lambda path: pytest.fail("it was opened"))
     reported = cairn("index", collection, folder, "--json").json
     assert (reported["added"], reported["unchanged"], reported["vanished"], reported["moved"]) == (0, 5, [], [])
 
@@ -199,7 +199,7 @@ def test_what_an_earlier_version_indexed_keeps_its_name_and_gets_its_other_pages
     folder: Path, tmp_path: Path, cairn: Cairn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("retrieval.indexing.discovery.PAGED_SUFFIXES", frozenset())
+        patch.setattr("retrieval.indexing.file_pages.PAGED_SUFFIXES", frozenset())
         earlier = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--json").json
     assert (earlier["added"], earlier["pages_left"]) == (2, 3)
     with Catalogue.open(tmp_path / "a.cairn") as catalogue:
@@ -214,7 +214,7 @@ def test_what_an_earlier_version_indexed_keeps_its_name_and_gets_its_other_pages
     assert names(tmp_path / "a.cairn") == [*NAMES, "single.tif"]
     assert cairn("metadata", tmp_path / "a.cairn", "--photo", "book.tif", "--json").json["date_added"] == before
     looked: list[Path] = []
-    monkeypatch.setattr("retrieval.indexing.discovery.other_pages", lambda path: looked.append(path) or [2, 3, 4])
+    monkeypatch.setattr("retrieval.indexing.file_pages.other_pages", lambda path: looked.append(path) or [2, 3, 4])
     for _ in range(3):  # once more, to see that all pages are there, and never again
         assert cairn("index", tmp_path / "a.cairn", folder, "--json").json["unchanged"] == 5
     assert looked == [folder / "book.tif"]
@@ -258,7 +258,7 @@ def test_pages_beyond_a_limit_are_passed_over_told_and_taken_later(
     assert index("--max-pages", 1) == (0, 0, 0, [*NAMES[:3], "single.tif"])  # what is there stays
     index("--max-pages", 3)
     with monkeypatch.context() as patch:  # neither as many pages nor fewer are a reason to look again
-        patch.setattr("retrieval.indexing.discovery.other_pages", lambda path: pytest.fail("it was opened"))
+        patch.setattr("retrieval.indexing.file_pages.other_pages", lambda path: pytest.fail("it was opened"))
         assert index("--max-pages", 2)[0] == index("--max-pages", 3)[0] == 0
     assert index() == (1, 0, 0, [*NAMES, "single.tif"])
     with pytest.raises(public.CairnError, match="max_pages"), public.open(tmp_path / "a.cairn") as opened:
