@@ -5,7 +5,7 @@ import { selection } from "./choosing.js";
 import { at, complain, debounce, el } from "./dom.js";
 import { asks, everyFilter, fillFilters, formFilters, inForce, offer } from "./filters.js";
 import { parts, t, tn } from "./language.js";
-import { start } from "./page.js";
+import { recount, start } from "./page.js";
 import { drawer } from "./photos/drawer.js";
 import { headings, timeline } from "./photos/timeline.js";
 import { photoAddress, Wall } from "./photos/wall.js";
@@ -14,11 +14,13 @@ import { isOpen, watch } from "./jobs/jobs.js";
 import { beginning } from "./shelf/beginning.js";
 
 const ORDERS = ["name", "newest", "oldest", "added"];
+const OFTEN = 20000; // milliseconds between two looks for photos that a job adds
 const form = at("filter");
 let request = new AbortController();
 let mark = () => {};
 let wall = null;
 let laid = null; // what the wall shows, as the server said it
+let counted = null; // photos of the collection, when it was shown last
 let albums = new Map(); // names by ids, as texts
 
 function shown() {
@@ -42,7 +44,7 @@ function showState(total, { filters, order }) {
   at("clear").href = to({}, order);
   at("to-map").href = address("/map", filters);
   at("empty").hidden = total > 0 || filtered;
-  if (!at("empty").hidden) beginning(at("empty"), () => location.reload());
+  if (!at("empty").hidden) beginning(at("empty"), showNew);
   at("choose-all").hidden = !total;
   at("chips").replaceChildren(...inForce(filters, albums).map(({ text, rest }) => el("li", {},
     el("a", { class: "wall-chip", href: to(rest, order), "aria-label": t("Remove the filter {text}", { text }) },
@@ -98,14 +100,27 @@ function anew() {
   load();
 }
 
-/** When work that changes what photos there are has ended meanwhile, show them without being asked to. */
+/** Show photos that have been added. Nothing else of the page changes: somebody may be typing. */
+async function showNew() {
+  const images = await recount().catch(() => null);
+  if (images !== null && images === counted) return;
+  counted = images;
+  anew();
+}
+
+/** Show what work that changes photos has added, now and then, and once it has ended, without being asked to. */
 function follow() {
   let over = null; // numbers of the jobs that had ended
+  let looked = Date.now();
   watch((jobs) => {
     const ended = jobs.filter((job) => !isOpen(job));
     const news = over && ended.some(({ id, changes_photos: changes }) => !over.has(id) && changes);
     over = new Set(ended.map(({ id }) => id));
-    if (news) anew();
+    const grows = jobs.some(({ state, changes_photos: changes }) => state === "running" && changes);
+    if (!news && !(grows && Date.now() - looked > OFTEN)) return;
+    looked = Date.now();
+    if (news) counted = null; // also if there are as many as before
+    showNew();
   });
 }
 

@@ -77,6 +77,17 @@ function leave(event) {
   }
 }
 
+function showCollection(name, images) {
+  at("collection").replaceChildren(name, images ? el("span", { class: "count" }, ` · ${tn(images, "{n} photo", "{n} photos")}`) : ""); // or none yet
+}
+
+/** Say above the page how many photos there are now, and return that. */
+export async function recount() {
+  const { collection, images } = await health();
+  showCollection(collection, images);
+  return images;
+}
+
 /** Run a page. */
 export async function start(main) {
   document.addEventListener("click", leave);
@@ -89,7 +100,7 @@ export async function start(main) {
       showUser(user, session);
       if (shelf) leadBack(shelf);
       if (!collection) return;
-      at("collection").replaceChildren(collection, images ? el("span", { class: "count" }, ` · ${tn(images, "{n} photo", "{n} photos")}`) : ""); // or none yet
+      showCollection(collection, images);
       import("./photos/away.js").then(({ tellAway }) => tellAway()).catch(() => {}); // the page does without
       // Not above: pages of no collection do without.
       import("./jobs/jobs.js").then(({ sign }) => sign(at("sign"))).catch(() => {});
