@@ -34,6 +34,8 @@ FOR_ALL = r"/static/|/login|/logout|/metrics|/api/ready"  # the figures: on this
 NEVER = {
     *("GET /api/improve/picture", "GET /api/saved/{search}/photo", "GET /api/jobs/{number}/photos/{place}"),
     "GET /api/photos/{number}/film",
+    "GET /api/like",  # no collection here has global descriptors
+    "POST /api/rejections",  # either a photo or an upload, and another photo: drawn too seldom
 }
 CHANGING = {
     (method, route.path)
