@@ -71,7 +71,7 @@ class Sources:
 
     def sorted_out(self) -> tuple[list[Path], list[str]]:
         """Paths of photos and folders, and addresses."""
-        from retrieval.iiif.fetching import is_address
+        from retrieval.iiif.addresses import is_address
         from retrieval.library.manifests import read_addresses
 
         addresses = [one for one in self.photos or () if is_address(one)]

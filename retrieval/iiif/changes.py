@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from retrieval.iiif.fetching import Fetcher, is_address
+from retrieval.iiif.addresses import is_address
+from retrieval.iiif.fetching import Fetcher
 from retrieval.iiif.manifests import Change, ChangePage, read_document
 from retrieval.iiif.pictures import NotIiifError
 

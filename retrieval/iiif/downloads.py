@@ -30,8 +30,9 @@ from index.files.rights import make_folders
 from index.progress import Progress
 from retrieval.collection.layout import UNFINISHED
 from retrieval.curation.uploads import SPARE
+from retrieval.iiif.addresses import parse_address
 from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT, ChangeStream, read_changes
-from retrieval.iiif.fetching import SIGN_IN, Fetcher, GoneError, WithheldError, parse_address
+from retrieval.iiif.fetching import SIGN_IN, Fetcher, GoneError, WithheldError
 from retrieval.iiif.manifests import ChangePage, IiifManifest, Listing, ManifestPage, read_document
 from retrieval.iiif.pictures import NotIiifError, picture_requests
 

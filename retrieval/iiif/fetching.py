@@ -1,4 +1,4 @@
-"""Requests to other hosts, by one policy: no other module for searching opens such a connection.
+"""Requests to other hosts, by one policy: no other module for searching, with `connections`, opens such a connection.
 
 - ``http`` and ``https`` alone, without user names in addresses; no proxy is asked.
 - A host is contacted only at public addresses, unless it is allowed by name. The connection goes to the address that
@@ -10,24 +10,17 @@
 """
 
 import http.client
-import ipaddress
-import re
 import socket
 import ssl
 import threading
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from functools import cache
 from time import monotonic
-from typing import NamedTuple
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import urljoin
 
-from index.errors import CairnError
+from retrieval.iiif.addresses import FetchError, PageAddress, RefusedError, is_public, parse_address, plain_host
+from retrieval.iiif.connections import PlainConnection, SecureConnection, read_answer, seconds_to_wait
 from retrieval.iiif.robots import RobotRules, read_rules
 
 TOKENS = "CAIRN_IIIF_TOKENS"
@@ -38,20 +31,9 @@ SIGN_IN = (
     f"{TOKENS}={{host}}=TOKEN"
 )
 
-LONGEST_ADDRESS = 4096
-"""Characters of an address."""
-
 _LARGEST_RULES = 1 << 20  # bytes of robots.txt: RFC 9309 asks for half as much at least
-_PIECE = 1 << 16
 _LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # temporary errors
 _MOVED = frozenset((301, 302, 303, 307, 308))
-_ENDS = ((b"\xff\xd8\xff", b"\xff\xd9"), (b"\x89PNG\r\n", b"IEND\xaeB`\x82"), (b"{", b"}"))  # JPEG, PNG, JSON
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_.])?", re.ASCII)
-
-
-class FetchError(CairnError):
-    """An address cannot be fetched."""
 
 
 class WithheldError(FetchError):
@@ -64,10 +46,6 @@ class SignInError(WithheldError):
 
 class GoneError(WithheldError):
     """There is nothing at an address, or no longer."""
-
-
-class RefusedError(FetchError):
-    """The policy forbids a request to an address."""
 
 
 class _LaterError(FetchError):
@@ -106,128 +84,6 @@ class HostAnswer:
     is_same: bool = False  # not modified: there is no content
 
 
-class _Address(NamedTuple):
-    scheme: str
-    host: str
-    port: int
-    target: str  # path and query
-
-    @property
-    def text(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}{self.target}"
-
-
-_KEPT = "/:@!$&'()*+,;=~%-._"  # characters of an address that are not escaped
-_PORTS = {"http": 80, "https": 443}
-
-
-def is_address(text: object) -> bool:
-    """Whether a text is an address to fetch from, not the path of a file.
-
-    >>> is_address("HTTPS://example.org/1"), is_address("https/1.jpg")
-    (True, False)
-    """
-    return isinstance(text, str) and text.lower().startswith(("http://", "https://"))
-
-
-def parse_address(text: str) -> _Address:
-    """Parse an address; raises RefusedError if it is not allowed."""
-    shown = repr(text[:200])
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port
-        with suppress(ValueError):  # an IP address stays the same
-            host = host if ":" in host else host.encode("idna").decode()
-    except ValueError:
-        raise RefusedError(f"{shown} is no address") from None
-    if parts.scheme not in _PORTS:
-        raise RefusedError(f"{shown} is not an address that begins with http:// or https://")
-    if parts.username is not None or parts.password is not None:
-        raise RefusedError(f"{shown} has a user name in it: give an address without")
-    if ":" in host:
-        try:
-            host = str(ipaddress.IPv6Address(host))
-        except ValueError:
-            raise RefusedError(f"{shown} is no address") from None
-    elif not _HOST.fullmatch(host):
-        raise RefusedError(f"{shown} is no address")
-    if len(text) > LONGEST_ADDRESS or port == 0:
-        raise RefusedError(f"{shown} is no address")
-    target = quote(parts.path or "/", safe=_KEPT)
-    if parts.query:
-        target += f"?{quote(parts.query, safe=_KEPT + '?')}"
-    return _Address(parts.scheme, host, port or _PORTS[parts.scheme], target)
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address is on the public Internet; one with an embedded address counts as that.
-
-    >>> is_public("93.184.215.14"), is_public("127.0.0.1"), is_public("::ffff:10.0.0.1"), is_public("64:ff9b::a00:1")
-    (True, False, False, False)
-    """
-    one = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(one, ipaddress.IPv6Address):
-        within = one.ipv4_mapped or one.sixtofour
-        if within is None and one in _NAT64:
-            within = ipaddress.IPv4Address(int(one) & 0xFFFFFFFF)
-        if within is not None:
-            one = within
-    return one.is_global and not (one.is_multicast or one.is_reserved or one.is_unspecified)
-
-
-class _Plain(http.client.HTTPConnection):
-    """A connection to addresses that were checked, which can be cut at any time."""
-
-    def __init__(self, address: _Address, checked: list[str], policy: FetchPolicy) -> None:
-        super().__init__(address.host, address.port, timeout=policy.connect_seconds)
-        self._checked, self._policy = checked, policy
-        self.was_cut = False
-
-    def connect(self) -> None:
-        """Connect to the first of the addresses that answers."""
-        error: OSError | None = None
-        for one in self._checked:
-            try:
-                self.sock = socket.create_connection((one, self.port), self._policy.connect_seconds)
-                break
-            except OSError as refused:
-                error = refused
-        else:
-            raise error or OSError("no address")
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self.was_cut:
-            raise TimeoutError
-        self._secure()
-        self.sock.settimeout(2 * self._policy.seconds)  # not before it is cut
-
-    def _secure(self) -> None:
-        """Do nothing without TLS."""
-
-    def cut(self) -> None:
-        """Interrupt reading and writing in another thread."""
-        self.was_cut = True
-        sock = self.sock
-        if sock is not None:
-            with suppress(OSError):
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)
-
-
-class _Secure(_Plain):
-    """The same with TLS, which verifies the name of the host."""
-
-    def _secure(self) -> None:
-        wrapped = _tls().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
-        self.sock = wrapped
-        wrapped.do_handshake()
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()
-
-
 class Fetcher:
     """Sends requests to other hosts, by one policy. Calls from several threads are safe."""
 
@@ -235,9 +91,9 @@ class Fetcher:
         from importlib.metadata import PackageNotFoundError, version
 
         self.policy = policy or FetchPolicy()
-        self._allowed = {_plain_host(host) for host in self.policy.allowed_hosts}
-        self._tokens = {_plain_host(host): token for host, token in self.policy.tokens.items()}
-        self._free = {_plain_host(host) for host in self.policy.ignore_robots}
+        self._allowed = {plain_host(host) for host in self.policy.allowed_hosts}
+        self._tokens = {plain_host(host): token for host, token in self.policy.tokens.items()}
+        self._free = {plain_host(host) for host in self.policy.ignore_robots}
         try:
             number = version("cairn-search")
         except PackageNotFoundError:  # from a checkout that is not installed
@@ -246,8 +102,8 @@ class Fetcher:
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Semaphore] = {}
         self._not_before: dict[str, float] = {}  # by host
-        self._idle: dict[tuple[str, str, int], list[_Plain]] = {}
-        self._active: set[_Plain] = set()
+        self._idle: dict[tuple[str, str, int], list[PlainConnection]] = {}
+        self._active: set[PlainConnection] = set()
         self._failed: Counter[str] = Counter()  # requests in a row, by host
         self._rules: dict[tuple[str, str, int], RobotRules | str] = {}  # or why no request is allowed
         self._delays: dict[str, float] = {}  # seconds between requests, by host
@@ -291,7 +147,7 @@ class Fetcher:
         self._ahead[address] = answer = self.fetch(address, most, accept=accept)
         return answer
 
-    def _follow(self, target: _Address, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
+    def _follow(self, target: PageAddress, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
         """Send requests until there is an answer, following redirects."""
         redirects = attempts = 0
         while True:
@@ -323,7 +179,7 @@ class Fetcher:
                 raise RefusedError(f"{target.text[:200]} leads from one address to another without end")
             target = answer
 
-    def _keep_to_rules(self, target: _Address) -> None:
+    def _keep_to_rules(self, target: PageAddress) -> None:
         """Raise FetchError if the robots.txt of a host forbids an address, or cannot be fetched."""
         with self._reading_rules:
             rules = self._rules.get(target[:3])
@@ -339,7 +195,7 @@ class Fetcher:
                 path=target.target[:200],
             )
 
-    def _read_rules(self, target: _Address) -> RobotRules | str:
+    def _read_rules(self, target: PageAddress) -> RobotRules | str:
         """Read a robots.txt (RFC 9309, section 2.3.1): without one all is allowed; if it cannot be read, nothing."""
         try:
             headers = {"User-Agent": self.agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
@@ -357,7 +213,7 @@ class Fetcher:
             self._delays[target.host] = max(rules.delay, self._delays.get(target.host, 0.0))
         return rules
 
-    def _ask(self, target: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
+    def _ask(self, target: PageAddress, headers: Mapping[str, str], most: int) -> "HostAnswer | PageAddress":
         """Send one request; return the answer, or the address of a redirect."""
         with self._lock:
             turn = self._turns.setdefault(target.host, threading.Semaphore(self.policy.at_once))
@@ -377,7 +233,7 @@ class Fetcher:
                 if self._not_before.get(host) == until:
                     del self._not_before[host]
 
-    def _request(self, target: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
+    def _request(self, target: PageAddress, headers: Mapping[str, str], most: int) -> "HostAnswer | PageAddress":
         name = target.text[:200]
         if self._stopped.is_set():
             raise FetchError("no more is fetched")
@@ -401,13 +257,13 @@ class Fetcher:
             if status in (404, 410):
                 raise GoneError(f"there is nothing at {name} (status {status})")
             if status in _LATER:
-                raise _LaterError(f"{name} does not answer now (status {status})", _seconds(answer))
+                raise _LaterError(f"{name} does not answer now (status {status})", seconds_to_wait(answer))
             if status == 401:
                 raise SignInError(f"{name} is not given out (status 401): {SIGN_IN}", host=target.host)
             if status != 200:
                 kind = WithheldError if 400 <= status < 500 else FetchError
                 raise kind(f"{name} is not given out (status {status})")
-            content = _read(answer, most, name)
+            content = read_answer(answer, most, name)
             whole = not answer.will_close
             etag, modified = (answer.getheader(one, "")[:500] for one in ("ETag", "Last-Modified"))
             return HostAnswer(target.text, content, etag, modified)
@@ -430,19 +286,23 @@ class Fetcher:
             else:
                 connection.close()
 
-    def _token(self, target: _Address) -> dict[str, str]:
+    def _token(self, target: PageAddress) -> dict[str, str]:
         """The header with the token of a host, which travels by TLS, or to a host that the user names."""
         token = self._tokens.get(target.host) if target.scheme == "https" or target.host in self._allowed else None
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
-    def _connection(self, target: _Address) -> tuple[_Plain, bool]:
+    def _connection(self, target: PageAddress) -> tuple[PlainConnection, bool]:
         """Return a connection, and whether it is left from an earlier request."""
         with self._lock:
             if idle := self._idle.get(target[:3]):
                 return idle.pop(), True
-        return (_Secure if target.scheme == "https" else _Plain)(target, self._check(target), self.policy), False
+        return self._connected(target), False
 
-    def _check(self, target: _Address) -> list[str]:
+    def _connected(self, target: PageAddress) -> PlainConnection:
+        kind = SecureConnection if target.scheme == "https" else PlainConnection
+        return kind(target, self._check(target), self.policy.connect_seconds, self.policy.seconds)
+
+    def _check(self, target: PageAddress) -> list[str]:
         """Return the allowed addresses of a host; raises RefusedError if it has none."""
         try:
             resolved = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -456,58 +316,3 @@ class Fetcher:
                 host=target.host,
             )
         return public[:4]
-
-
-def _plain_host(host: str) -> str:
-    """Normalise the name of a host; raises RefusedError if it is not valid."""
-    bare = host.strip().removeprefix("[").removesuffix("]")
-    try:
-        if not re.search(r"[/?#\\@]", bare):
-            return parse_address(f"http://{f'[{bare}]' if ':' in bare else bare}/").host
-    except RefusedError:
-        pass
-    raise RefusedError(f"{host!r} is not the name of a host: give only the name.")
-
-
-def _seconds(answer: http.client.HTTPResponse) -> float | None:
-    """Seconds that a host asks to wait; None if it does not say."""
-    text = (answer.getheader("Retry-After") or "").strip()
-    if re.fullmatch("[0-9]{1,9}", text):
-        return float(text)
-    try:
-        return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
-
-
-def _read(answer: http.client.HTTPResponse, most: int, name: str) -> bytes:
-    """Read all of an answer; raises FetchError if it is too large, and an HTTPException if it was cut."""
-    too_large = FetchError(f"{name} has more than {most >> 20} MB")
-    length = answer.length
-    if length is not None and length > most:
-        raise too_large
-    packed = (answer.getheader("Content-Encoding") or "identity").strip().lower()
-    if packed not in ("identity", "gzip"):
-        raise FetchError(f"{name} is packed as {packed[:40]!r}, which was not asked for")
-    unpack = zlib.decompressobj(wbits=31) if packed == "gzip" else None
-    content, received = bytearray(), 0
-    while piece := answer.read(_PIECE):
-        received += len(piece)
-        if unpack is not None:
-            try:
-                piece = unpack.decompress(piece, most + 1 - len(content))
-            except zlib.error:
-                raise FetchError(f"{name} is not packed as it says") from None
-        content += piece
-        if len(content) > most or received > most or (unpack is not None and unpack.unconsumed_tail):
-            raise too_large
-    is_cut = received != length if length is not None else _is_cut(content)
-    if is_cut or (unpack is not None and not unpack.eof):
-        raise http.client.IncompleteRead(b"", None)
-    return bytes(content)
-
-
-def _is_cut(content: bytearray) -> bool:
-    """Whether a picture or JSON is truncated: a proxy may end a truncated answer as if it were complete."""
-    end = content[-64:].rstrip(b"\0\t\r\n ")
-    return any(content.startswith(start) and not end.endswith(last) for start, last in _ENDS)

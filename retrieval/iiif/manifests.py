@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from retrieval.iiif.fetching import is_address
+from retrieval.iiif.addresses import is_address
 from retrieval.iiif.pictures import NotIiifError, as_list, image_version, side_of
 from retrieval.metadata.text import clean
 
@@ -182,7 +182,7 @@ def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) ->
 
 
 def _service(body: Mapping[str, Any]) -> tuple[str, int]:
-    """Address of the Image API for a picture, and its version."""
+    """PageAddress of the Image API for a picture, and its version."""
     for one in as_list(body.get("service"))[:_MOST_VALUES]:
         if isinstance(one, str):
             one = {"id": one, "profile": "image"}

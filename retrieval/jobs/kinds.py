@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from index.errors import CairnError
 from index.messages import said
 from retrieval.collection.layout import UPLOADS
-from retrieval.iiif.fetching import parse_address
+from retrieval.iiif.addresses import parse_address
 from retrieval.photos.listing import stays_below
 
 MOST = 10_000

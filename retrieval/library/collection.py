@@ -1276,7 +1276,7 @@ def _paths_and_addresses(paths: Paths) -> tuple[list[Path], list[str]]:
     """Part paths of photos from addresses of manifests."""
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
         paths = [paths]
-    from retrieval.iiif.fetching import is_address
+    from retrieval.iiif.addresses import is_address
 
     some = list(paths)
     return paths_of([one for one in some if not is_address(one)]), [str(one) for one in some if is_address(one)]

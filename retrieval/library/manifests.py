@@ -134,7 +134,7 @@ def _tokens() -> dict[str, str]:
 def read_addresses(path: str | os.PathLike[str]) -> list[str]:
     """Read a list of manifests: one address per line; empty lines, and those that begin with ``#``, are ignored."""
     from index.files.reading import open_regular
-    from retrieval.iiif.fetching import is_address
+    from retrieval.iiif.addresses import is_address
 
     try:
         with open_regular(Path(path)) as file:

@@ -24,6 +24,9 @@ from retrieval.jobs.child import NICE
 from tests.support.paths import ROOT
 from tests.support.patience import patience
 
+QUIET = {"log_level": "warning", "access_log": False, "timeout_graceful_shutdown": 5}
+"""Settings of servers; at their end they wait so many seconds for connections that a browser keeps open."""
+
 
 def until(condition: Callable[[], Any], seconds: float = 30.0, nice: int = 0) -> Any:
     """Wait until a condition holds; return its value. Polls less often over time, to leave the processor to the awaited
@@ -44,7 +47,7 @@ def listening(app: Any, backlog: int = 128, **config: Any) -> Iterator[str]:
     from tests.support.server_processes import started_at_once
 
     with started_at_once(), socket.create_server(("127.0.0.1", 0), backlog=backlog) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, **{"log_level": "warning", "access_log": False, **config}))
+        server = uvicorn.Server(uvicorn.Config(app, **{**QUIET, **config}))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         until(lambda: server.started or not thread.is_alive(), 60)

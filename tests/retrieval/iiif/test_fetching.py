@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from retrieval.iiif import fetching
-from retrieval.iiif.fetching import Fetcher, FetchError, FetchPolicy, GoneError, RefusedError, is_public, parse_address
+from retrieval.iiif import connections, fetching
+from retrieval.iiif.addresses import FetchError, RefusedError, is_public, parse_address
+from retrieval.iiif.fetching import Fetcher, FetchPolicy, GoneError
 from tests.support.iiif_server import IiifServer, Reply
 from tests.support.paths import ROOT
 
@@ -113,7 +114,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest
     assert reached == [("8.8.8.8", 443)] and named == ["rebound.example"] and len(answers) == 1
     with _fetcher(attempts=1) as fetcher, pytest.raises(RefusedError, match="no address on the public Internet"):
         fetcher.fetch("https://rebound.example/1", 100)
-    assert fetching._tls().check_hostname and fetching._tls().verify_mode == ssl.CERT_REQUIRED
+    assert connections._tls().check_hostname and connections._tls().verify_mode == ssl.CERT_REQUIRED
 
 
 @pytest.mark.parametrize("there", ("http://localhost:1/", "file:///etc/passwd", "http://10.0.0.1/", "//[::1]:1/x"))
@@ -255,7 +256,7 @@ def test_a_host_that_is_none_is_said(host: str) -> None:
 
 
 def test_no_other_module_fetches() -> None:
-    """One module of indexing and searching asks other hosts; `eval` gets published sets, when told to."""
+    """Two modules of indexing and searching ask other hosts; `eval` gets published sets, when told to."""
     client = r"http\.client|requests|urllib3|urllib\.request|pooch|httpx|aiohttp|ftplib"
     connects = re.compile(rf"^\s*(?:import|from) (?:{client})\b|create_connection|\burlopen\b", re.MULTILINE)
     found = {
@@ -265,7 +266,7 @@ def test_no_other_module_fetches() -> None:
         if connects.search(path.read_text(encoding="utf-8"))
     }
     here = {"retrieval/web/shelf/instance.py", "retrieval/web/access/peers.py"}  # which ask this machine alone
-    assert found == {"retrieval/iiif/fetching.py", *here}
+    assert found == {"retrieval/iiif/fetching.py", "retrieval/iiif/connections.py", *here}
 
 
 def test_the_web_application_does_not_fetch() -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from retrieval.iiif import fetching
-from retrieval.iiif.fetching import Fetcher, FetchError, FetchPolicy, GoneError, RefusedError
+from retrieval.iiif.addresses import FetchError, RefusedError
+from retrieval.iiif.fetching import Fetcher, FetchPolicy, GoneError
 from retrieval.iiif.robots import RobotRules, read_rules
 from tests.retrieval.iiif.test_downloads import _fetch
 from tests.support.iiif_server import IiifServer, Reply
