@@ -174,8 +174,17 @@ def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noq
         shoot(page, "duplicates")
         page.keyboard.press("f")
         page.locator("#stage").wait_for()
-        page.locator("#stage figure").nth(1).wait_for()
+        seen = page.locator("#stage .zoom-content")
+        seen.nth(1).wait_for()
+        whole = page.locator("#stage figure:not([hidden]) .zoom-view").bounding_box()["width"]
+        page.keyboard.press("+")
+        for place in (0, 1):  # each is seen as large, when its turn comes
+            page.wait_for_function(
+                """([place, least]) => document.querySelectorAll('#stage .zoom-content')[place].clientWidth > least""",
+                arg=[place, 1.4 * whole],
+            )
         page.keyboard.press("f")
+        assert seen.count() == 0
         contents = page.locator(".candidate .zoom-content")
         before = [one.bounding_box()["width"] for one in contents.all()]
         page.locator(".candidate .zoom-view").first.dblclick()  # all of a set are zoomed together

@@ -145,21 +145,27 @@ function stopFlicker() {
   at("stage").hidden = true;
   at("stage").replaceChildren();
   at("candidates").hidden = false;
+  zooms.length = at("candidates").children.length; // without those of the stage
 }
 
-/** Show the photos one after the other at the same place; those who want no motion turn them by the same key. */
+/** Show the photos one after the other at the same place, zoomed alike; those who want no motion see each for longer. */
 function flicker() {
   if (timer) return stopFlicker();
   const pictures = shown.photos.map((photo, index) => el("figure", { hidden: index > 0 },
-    el("img", { src: image(photo.number, SIDE), alt: photo.name }), el("figcaption", {}, `${index + 1}. ${photo.name}`)));
+    zoomable(photo), el("figcaption", {}, `${index + 1}. ${photo.name}`)));
+  const own = zooms.slice(-pictures.length);
   at("stage").replaceChildren(...pictures);
   at("stage").hidden = false;
   at("candidates").hidden = true;
   at("flicker").setAttribute("aria-pressed", "true");
   let current = 0;
   const turn = () => {
+    const last = own[current];
+    if (last.pointers.size) return; // somebody drags it
+    const seen = last.part(...last.middle);
     current = (current + 1) % pictures.length;
     for (const [index, node] of pictures.entries()) node.hidden = index !== current;
+    own[current].to(last.factor, own[current].middle, seen, false);
   };
   timer = setInterval(turn, matchMedia("(prefers-reduced-motion: reduce)").matches ? 4 * FAST : FAST);
 }
@@ -301,7 +307,7 @@ function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog, select, input:not([type=radio])")) return;
   if ([" ", "ArrowLeft", "ArrowRight"].includes(event.key) && event.target.closest("button, a, summary, input")) return; // theirs
   if (!shown && event.key !== "z") return;
-  if (zooms[0]?.key(event, false)) return event.preventDefault();
+  if (zooms.find(({ view }) => view.checkVisibility())?.key(event, false)) return event.preventDefault();
   const index = Number(event.key) - 1;
   if (shown && event.key !== " " && shown.photos[index]) {
     choose(shown.photos[index].number);
