@@ -71,6 +71,10 @@ class Staging:
     def _geometry(self, key: str) -> Path:
         return self.folder / staged_files(key)[1]
 
+    def has(self, key: str) -> bool:
+        """Whether the features of a photo are staged."""
+        return self._geometry(key).is_file() and self.descriptors(key).is_file()
+
     def stage(self, path: Path, key: str) -> Staged:
         """Extract the features of a photo, unless they are staged; the result has the reason if it cannot be read."""
         if not self.extractor.reads_files:  # files of another program may have changed since

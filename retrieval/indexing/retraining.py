@@ -106,7 +106,7 @@ def reassign(
     collection: Collection, vocabulary: Vocabulary, staged: Path, *, following: int = 0, workers: int = 1
 ) -> None:
     """Replace the vocabulary of a collection by another one, and reassign the words of all features, in one
-    transaction. The caller holds the lock. Photos whose files have gone or changed meanwhile are left out.
+    transaction. The caller holds the lock. Raises CairnError if features are neither staged nor can be extracted again.
 
     Parameters
     ----------
@@ -115,15 +115,15 @@ def reassign(
     vocabulary : Vocabulary
         Its new vocabulary.
     staged : Path
-        Folder with staged features of its photos; missing ones are extracted again.
+        Folder with staged features of its photos, whose files need not be there any more.
     following : int
         Number of photos that the vocabulary was trained on as well, and that will be added next.
     workers : int
         Number of processes.
     """
     shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
-    options, report = RetrainOptions(drop_missing=True), RetrainReport()
-    retraining = _Retraining(collection, options, workers, lambda step, done, of: None, report, following)
+    silent, report = (lambda step, done, of: None), RetrainReport()
+    retraining = _Retraining(collection, RetrainOptions(), workers, silent, report, following)
     retraining.run(vocabulary, staged)
     shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
 
@@ -208,6 +208,8 @@ class _Retraining:
         for segment in self.segments:
             if not self._keeps(segment):
                 for number in self._live(segment):
+                    if self._is_staged(number):
+                        continue
                     path = self.images[number].path
                     try:
                         there = file_of(path).is_file()
@@ -300,6 +302,9 @@ class _Retraining:
         photos = []
         for number in numbers:
             row = self.images[number]
+            if self._is_staged(number):
+                photos.append((number, Path(row.path), self._key(number)))
+                continue
             try:
                 same = hash_photo(row.path) == row.sha256
             except OSError as error:
@@ -321,6 +326,10 @@ class _Retraining:
             else:
                 good.append((number, key))
         return good
+
+    def _is_staged(self, number: int) -> bool:
+        """Whether the features of a photo are staged: they are kept by content, whatever its file is now."""
+        return not self.extractor.reads_files and self.staging.has(self._key(number))
 
     def _key(self, number: int) -> str:
         row = self.images[number]

@@ -19,6 +19,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.indexing.training import has_early_vocabulary
 from retrieval.integrity.check import check_collection
 from retrieval.search.options import SearchOptions
+from tests.support.hostile import photo
 from tests.support.written_photos import Album, rankings
 
 PHOTOS = {f"p{i:02}": i for i in range(14)}  # p10 has no features
@@ -155,3 +156,33 @@ def test_a_run_that_runs_out_of_time_counts_the_first_photos(photos: list[Path],
             assert report.left == before - report.added == len(PHOTOS) - collection.catalogue.read(count_indexed)
     index(tmp_path / "plain.cairn", photos)
     assert state(tmp_path / "c.cairn") == state(tmp_path / "plain.cairn")
+
+
+def test_the_files_of_the_first_photos_need_not_be_there_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their features are staged: nothing is lost if the drive is away as the run is resumed with other photos."""
+    monkeypatch.setattr(adding, "FIRST", 2)
+    monkeypatch.setattr(adding, "FEWEST", 3)
+    first, others = tmp_path / "first", tmp_path / "others"
+    for folder, names in ((first, ("coffee", "rocket", "chelsea")), (others, ("astronaut",))):
+        folder.mkdir()
+        for name in names:
+            photo(name, (160, 120)).save(folder / f"{name}.png")
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise _Stopped
+
+    options = CollectionOptions(words=30, iterations=2)
+    with monkeypatch.context() as patch, pytest.raises(_Stopped):
+        patch.setattr(retraining, "replace_segments", fail)
+        index(tmp_path / "c.cairn", [first], options, early=True)
+    first.rename(tmp_path / "away")
+    assert index(tmp_path / "c.cairn", [others], options) == 1
+    with Collection.open(tmp_path / "c.cairn") as collection:
+        assert not has_early_vocabulary(collection)
+        assert [row.name for row in collection.catalogue.read(all_indexed)] == [
+            *("chelsea.png", "coffee.png", "astronaut.png"),
+        ]
+        assert collection.vocabulary.trained_on.startswith("3 photos")
+    assert not check_collection(tmp_path / "c.cairn").damaged
