@@ -3,7 +3,6 @@
 import datetime
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 from index.errors import CairnError
@@ -83,7 +82,7 @@ def index_photos(
         _refuse_undescribed(collection, files)
         remove_leftovers(collection)
         # The time limit begins after discovery, which takes equally long in every run: each must get further.
-        steps = _Steps(report, tell, len(files), limit)
+        steps = _Steps(report, tell, files, limit)
         merger = TierMerger(collection)
         try:
             remaining = _with_vocabulary(collection, preparer, files, report, steps, workers, early=early)
@@ -115,8 +114,11 @@ def _pass_over(collection: Collection, exclude: Sequence[str], include: Sequence
 class _Steps:
     """Progress of a run through its new photos, and its time limit."""
 
-    def __init__(self, report: IndexReport, tell: Progress, all_new: int, time_limit: float | None) -> None:
-        self.all_new = all_new
+    def __init__(
+        self, report: IndexReport, tell: Progress, files: Sequence[FoundFile], time_limit: float | None
+    ) -> None:
+        self.all_new = len(files)
+        self._new = {file.path for file in files}
         self.done = 0  # photos that were added or have failed
         self._report, self.tell = report, tell
         self._end = time.monotonic() + time_limit if time_limit is not None else float("inf")
@@ -124,7 +126,9 @@ class _Steps:
         self._goes_further = False  # whether it did more than earlier runs
 
     def extracted(self, file: FoundFile, one: Staged) -> None:
-        """Report an extracted photo; raises `_TimeIsUp` if it is the last one within the time limit."""
+        """Report an extracted photo, if it is new; raises `_TimeIsUp` if it is the last one within the time limit."""
+        if file.path not in self._new:
+            return
         self._ready.add(file.path)
         self.tell("extract", len(self._ready), self.all_new)
         self._goes_further = self._goes_further or one.is_new or self._report.added > 0
@@ -238,8 +242,11 @@ def _with_vocabulary(
     is_early = has_early_vocabulary(collection)
     if is_early or (files and not collection.has_vocabulary):
         with report.timed("vocabulary"):
-            make = partial(_replace_early, workers=workers) if is_early else _make_vocabulary
-            if not make(collection, preparer, files, report, steps.extracted, steps.tell):
+            if is_early:
+                made = _replace_early(collection, preparer, files, report, steps, workers)
+            else:
+                made = _make_vocabulary(collection, preparer, files, report, steps.extracted, steps.tell)
+            if not made:
                 _take_again(collection, files)
                 steps.all_new -= len(files)
                 return []
@@ -265,25 +272,13 @@ def _add_early(
 
 
 def _replace_early(
-    collection: Collection,
-    preparer: Preparer,
-    files: list[FoundFile],
-    report: IndexReport,
-    extracted: Callable[[FoundFile, Staged], None],
-    tell: Progress,
-    *,
-    workers: int,
+    collection: Collection, preparer: Preparer, files: list[FoundFile], report: IndexReport, steps: _Steps, workers: int
 ) -> bool:
     """Train the vocabulary on the first photos and all others, and give the first ones its words; False if none of the
     others has features.
     """
-    new = {file.path for file in files}
-
-    def report_new(file: FoundFile, one: Staged) -> None:
-        if file.path in new:
-            extracted(file, one)
-
-    trained = train_vocabulary(collection, preparer, [*added_files(collection), *files], report, report_new, tell)
+    files_of_all = [*added_files(collection), *files]
+    trained = train_vocabulary(collection, preparer, files_of_all, report, steps.extracted, steps.tell)
     if trained is None:
         return False
     reassign(collection, trained, collection.folder / STAGING, following=len(files), workers=workers)
