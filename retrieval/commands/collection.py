@@ -177,8 +177,18 @@ def index(
 
     files.check(context)
     fetching = chosen(FetchOptions, adding)
-    paths, addresses = _what_to_add(collection, sources, adding, fetching, running.catalogue)
+    paths, addresses = sources.sorted_out()
     when.check(adding["again"], addresses)
+    if not addresses and fetching != FetchOptions():
+        raise CairnError(
+            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures need the address of a manifest."
+        )
+    if not paths and not addresses:
+        paths = _removed_for_good(collection, running.catalogue) if adding["again"] else []
+    if not paths and not addresses:
+        raise CairnError("Say what to index: photos, folders of photos, or the address of an IIIF manifest.")
+    if adding["vocabulary"] is not None and not adding["vocabulary"].exists():
+        raise CairnError(f"There is no collection or vocabulary {str(adding['vocabulary'])!r}; check the name.")
     fetcher = _fetcher(collection, paths, addresses, fetching)
     keep_memory()
     with joined(running.cluster, storage=running.storage) as work:
@@ -204,25 +214,6 @@ def index(
     not_fetched = any(one["failed"] or one["reason"] for one in report.manifests)
     if (report.failed or not_fetched) and (running.strict or not report.images):
         raise typer.Exit(FAILED)
-
-
-def _what_to_add(
-    collection: Path, sources: Sources, adding: dict[str, Any], fetching: FetchOptions, catalogue: str | None
-) -> tuple[list[Path], list[str]]:
-    """Paths and addresses of what to add; raises CairnError if there is nothing, or options do not go together."""
-    paths, addresses = sources.sorted_out()
-    if not addresses and fetching != FetchOptions():
-        raise CairnError(
-            "--iiif-folder, --allow-host, --ignore-robots and --check-pictures need the address of a manifest."
-        )
-    if not paths and not addresses:
-        paths = _removed_for_good(collection, catalogue) if adding["again"] else []
-    if not paths and not addresses:
-        raise CairnError("Say what to index: photos, folders of photos, or the address of an IIIF manifest.")
-    vocabulary = adding["vocabulary"]
-    if vocabulary is not None and not vocabulary.exists():
-        raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
-    return paths, addresses
 
 
 def _fetcher(collection: Path, paths: list[Path], addresses: list[str], options: FetchOptions) -> "Fetcher | None":

@@ -148,7 +148,7 @@ class Shown:
         from retrieval.features.text import PrintedText
         from retrieval.photos.thumbnails import refuse_other_content
 
-        texts = {one.path: PrintedText(one.path) for one in self.query_images}
+        texts: dict[Path, PrintedText] = {}  # of the query photos
         numbers = []
         for query, hit, row in self.found:
             matches = hit.verification.matches
@@ -156,7 +156,8 @@ class Shown:
                 continue
             with suppress(CairnError):
                 is_unchanged = refuse_other_content(Path(row.path), row.sha256)
-                if not is_unchanged or not texts[query.path].holds(query.ellipses(hit.view, matches[:, 0])[:, :2]):
+                text = texts.setdefault(query.path, PrintedText(query.path))
+                if not is_unchanged or not text.holds(query.ellipses(hit.view, matches[:, 0])[:, :2]):
                     continue
                 frames = decode_geometry(self.searcher.index.images.features(hit.number).columns, matches[:, 1])
                 places = frames.ellipses(max(row.width or 1, row.height or 1))[:, :2]
