@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from index.errors import CairnError
-from index.options.declaration import build, chosen, values_of
+from index.options.declaration import build, chosen, options_of, values_of
 from index.options.panels import IIIF, OUTPUT, WATCH
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import FAILED, print_json, say, tell_error
@@ -190,9 +190,10 @@ def index(
     if adding["vocabulary"] is not None and not adding["vocabulary"].exists():
         raise CairnError(f"There is no collection or vocabulary {str(adding['vocabulary'])!r}; check the name.")
     fetcher = _fetcher(collection, paths, addresses, fetching)
+    wanted = build(CollectionOptions, options)
     keep_memory()
     with joined(running.cluster, storage=running.storage) as work:
-        opened = _opened(context, collection, files, options, paths, running.catalogue, work)
+        opened = _opened(context, collection, files, wanted, paths, running.catalogue, work)
         if sources.below is not None:
             opened = replace(opened, below=tuple(sources.below))
         made = Collection(opened, work, fetcher)
@@ -236,7 +237,7 @@ def _opened(
     context: typer.Context,
     collection: Path,
     files: FeatureFiles,
-    options: dict[str, Any],
+    wanted: CollectionOptions,
     paths: list[Path],
     catalogue: str | None,
     work: "ClusterWork | None",
@@ -245,12 +246,12 @@ def _opened(
     from retrieval.collection.layout import OPTIONS
     from retrieval.library.opening import open_named
 
-    if files.features is None and (collection / OPTIONS).is_file() and not given(context, *options):
+    names = given(context, *options_of(CollectionOptions))
+    if files.features is None and (collection / OPTIONS).is_file() and not names:
         # With its own options, even before its first photo.
         return open_named(collection, catalogue=catalogue, cluster=work).opened
-    wanted = build(CollectionOptions, options)
     opened = make_collection(collection, wanted, files, paths, catalogue, work).opened
-    _tell_unused(context, given(context, *options), opened, wanted)
+    _tell_unused(context, names, opened, wanted)
     if given(context, "max_pixels"):  # a limit of this run only, as for workers of a cluster or a server
         image = replace(opened.options.image, max_pixels=wanted.image.max_pixels)
         return replace(opened, options=replace(opened.options, image=image))

@@ -107,12 +107,12 @@ class Staging:
             np.ascontiguousarray(rows[:, _FACTS:]) if rows.shape[1] > _FACTS else None,
         )
 
-    def take(self, folder: Path, key: str = "*") -> None:
+    def take(self, folder: Path, key: str | None = None) -> None:
         """Link or copy the features of a photo, or of all, from another folder of the same extractor, if there."""
-        # Sorted, the geometry comes last: a photo is staged once both files exist.
-        for path in sorted(folder.glob(f"{key}.*.npy")):
+        # The geometry comes last, also if sorted: a photo is staged once both files exist.
+        for path in sorted(folder.glob("*.npy")) if key is None else [folder / name for name in staged_files(key)]:
             link = self.folder / path.name
-            if link.exists():
+            if link.exists() or not path.exists():
                 continue
             try:
                 os.link(path, link)

@@ -1,4 +1,4 @@
-"""Requests to other hosts, by one policy: no other module for searching, with `connections`, opens such a connection.
+"""Requests to other hosts, by one policy: for searching, only this module opens such connections (`connections`).
 
 - ``http`` and ``https`` alone, without user names in addresses; no proxy is asked.
 - A host is contacted only at public addresses, unless it is allowed by name. The connection goes to the address that

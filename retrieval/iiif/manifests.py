@@ -182,7 +182,7 @@ def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) ->
 
 
 def _service(body: Mapping[str, Any]) -> tuple[str, int]:
-    """PageAddress of the Image API for a picture, and its version."""
+    """Address of the Image API for a picture, and its version."""
     for one in as_list(body.get("service"))[:_MOST_VALUES]:
         if isinstance(one, str):
             one = {"id": one, "profile": "image"}

@@ -14,9 +14,14 @@ class AddOptions:
 
     vocabulary: Annotated[
         Path | None,
-        Option("Use the vocabulary of another collection instead of computing one.", VOCABULARY, local=True),
+        Option(
+            "Use the vocabulary of another collection (or its folder) instead of computing one.", VOCABULARY, local=True
+        ),
     ] = None
-    again: Annotated[bool, Option("Also add photos that were removed for good.", flags=("--again",))] = False
+    again: Annotated[
+        bool,
+        Option("Also add photos that were removed for good; a command without photos adds all.", flags=("--again",)),
+    ] = False
     exclude: Annotated[
         tuple[str, ...],
         Option(
@@ -69,7 +74,8 @@ class AddOptions:
         bool,
         Option(
             "If 500 photos or more are added to a new collection, make the first 200 searchable while the others are "
-            "read. It takes some seconds longer, and the result is the same.",
+            "read. It takes some seconds longer, and the result is the same. Without effect with a cluster, and with "
+            "features of another program.",
             flags=("--early",),
         ),
     ] = False

@@ -19,7 +19,7 @@ from retrieval.catalogue.segment_rows import commit_segment, segments_in
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.catalogue.words import lacks_words, make_words
 from retrieval.collection.collection import Collection, find_vocabulary
-from retrieval.collection.layout import STAGING, TRAINED_KEY
+from retrieval.collection.layout import EARLY, STAGING, TRAINED_KEY
 from retrieval.collection.sealing import changed
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
@@ -34,9 +34,9 @@ from retrieval.indexing.training import (
     FEWEST,
     FIRST,
     added_files,
-    forget_early_vocabulary,
     has_early_vocabulary,
     make_early_vocabulary,
+    remove_early_remains,
     train_vocabulary,
 )
 from retrieval.metadata.fields import Metadata
@@ -73,9 +73,12 @@ def index_photos(
         _pass_over(collection, options.exclude, options.include)
         if options.films is not None or options.frame_every is not None:
             collection.catalogue.write(choose_films, options.films, options.frame_every)
-        forget_early_vocabulary(collection)
+        remove_early_remains(collection)
         _take_vocabulary(collection, options.vocabulary)
         early = options.early and preparer is None and not collection.extractor.reads_files
+        early = (
+            early and collection.options.sample_from is None
+        )  # words of other photos might come to be the early ones
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
             files = find_new(collection, paths, options.again, report, tell, preparer.checksums, options.max_pages)
@@ -166,6 +169,7 @@ def make_vocabulary(
     report = IndexReport()
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
+        remove_early_remains(collection)
         if not collection.has_vocabulary:
             preparer = LocalPreparer(collection, workers)
             files = find_new(collection, paths, False, report, tell, preparer.checksums)
@@ -194,7 +198,13 @@ def _take_again(collection: Collection, files: Sequence[FoundFile]) -> None:
 
 def _adopt_vocabulary(collection: Collection, source: Path) -> None:
     """Copy the vocabulary of another collection."""
-    vocabulary = Vocabulary.load(find_vocabulary(source))
+    folder = find_vocabulary(source)
+    if folder.name == EARLY:
+        raise CairnError(
+            "The words of {source} are those of its first photos: end its indexing first, by {cairn index}.",
+            source=source,
+        )
+    vocabulary = Vocabulary.load(folder)
     collection.check_descriptor(vocabulary)
     if collection.has_vocabulary:
         if collection.vocabulary.fingerprint != vocabulary.fingerprint:
@@ -237,13 +247,16 @@ def _with_vocabulary(
     """Make the vocabulary, unless there is one, and return the photos that are still to be added: all but the first if
     those were added `early`, and none if no photo has features.
     """
+    all_files = files
     if early and len(files) >= FEWEST and not collection.has_vocabulary:
         files = _add_early(collection, preparer, files, report, steps)
     is_early = has_early_vocabulary(collection)
+    if is_early and not steps.done:  # an earlier run added the first ones
+        all_files = [*added_files(collection), *files]
     if is_early or (files and not collection.has_vocabulary):
         with report.timed("vocabulary"):
             if is_early:
-                made = _replace_early(collection, preparer, files, report, steps, workers)
+                made = _replace_early(collection, preparer, all_files, report, steps, workers)
             else:
                 made = _make_vocabulary(collection, preparer, files, report, steps.extracted, steps.tell)
             if not made:
@@ -274,14 +287,14 @@ def _add_early(
 def _replace_early(
     collection: Collection, preparer: Preparer, files: list[FoundFile], report: IndexReport, steps: _Steps, workers: int
 ) -> bool:
-    """Train the vocabulary on the first photos and all others, and give the first ones its words; False if none of the
-    others has features.
+    """Train the vocabulary on the first photos and all others, and give the first ones its words; False if none has
+    features.
     """
-    files_of_all = [*added_files(collection), *files]
-    trained = train_vocabulary(collection, preparer, files_of_all, report, steps.extracted, steps.tell)
+    trained = train_vocabulary(collection, preparer, files, report, steps.extracted, steps.tell)
     if trained is None:
         return False
-    reassign(collection, trained, collection.folder / STAGING, following=len(files), workers=workers)
+    following = steps.all_new - steps.done
+    reassign(collection, trained, collection.folder / STAGING, following=following, workers=workers)
     collection.forget()
     remove_leftovers(collection)
     preparer.publish()

@@ -179,7 +179,8 @@ class _Retraining:
         if vocabulary is not None:
             vocabulary.save(self.folder / VOCABULARY)
         if staged is not None:
-            self.staging.take(staged / self.staging.folder.name)
+            for number in self.images:
+                self.staging.take(staged / self.staging.folder.name, self._key(number))
         check_sound(segment for segment in self.segments if self._keeps(segment))
         if not self.extractor.is_ready and not all(map(self._keeps, self.segments)):
             raise CairnError(

@@ -1,16 +1,19 @@
 """Train the vocabulary of a collection on new photos: the final one, or a small one of the first photos alone.
 
-If many photos are added to a new collection, all of them are extracted before the final vocabulary can be trained. So
+If many photos are added to a new collection, thousands are extracted before the final vocabulary can be trained. So
 that somebody who waits can search, the first of them may be added with a vocabulary of their own: it is in the folder
 `EARLY`, until the final one replaces it, and the words of these photos, in one transaction.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from index.arrays import load_json
 from index.errors import CairnError
 from index.progress import Progress
 from index.text import printable
@@ -19,10 +22,11 @@ from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.segment_rows import segments_in
 from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import EARLY, VOCABULARY, VOCABULARY_KEY
-from retrieval.features.staging import Staged
+from retrieval.collection.layout import EARLY, RETRAINING, STAGING, VOCABULARY, VOCABULARY_KEY
+from retrieval.features.staging import Staged, Staging
 from retrieval.indexing.preparing import Preparer
 from retrieval.indexing.report import FoundFile, IndexReport, record_failures
+from retrieval.metadata.pages import hash_photo
 from retrieval.photos.listing import lies_below
 
 FIRST = 200
@@ -129,19 +133,40 @@ def has_early_vocabulary(collection: Collection) -> bool:
     return collection.catalogue.setting(VOCABULARY_KEY) == EARLY and collection.has_vocabulary
 
 
-def forget_early_vocabulary(collection: Collection) -> None:
-    """Let the final vocabulary take its usual name if a run was killed before the early one was kept."""
-    if (
-        collection.catalogue.setting(VOCABULARY_KEY) == EARLY
-        and not collection.has_vocabulary
-        and not collection.catalogue.read(segments_in)
-    ):
+def remove_early_remains(collection: Collection) -> None:
+    """Remove what a run left that was killed before photos had the early words, or after they had the final ones."""
+    is_early = collection.catalogue.setting(VOCABULARY_KEY) == EARLY
+    if is_early and not collection.catalogue.read(segments_in):
+        shutil.rmtree(collection.vocabulary_folder, ignore_errors=True)
         collection.catalogue.write(keep_setting, VOCABULARY_KEY, VOCABULARY)
+        collection.forget()
+    plan = collection.folder / RETRAINING / "plan.json"
+    with suppress(CairnError, AttributeError):
+        if not is_early and plan.is_file() and load_json(plan).get("before") == EARLY:
+            shutil.rmtree(plan.parent, ignore_errors=True)
 
 
 def added_files(collection: Collection) -> list[FoundFile]:
-    """The files of the photos of a collection, by number."""
-    return [
-        FoundFile(Path(row.path), row.name or "", row.size or 0, row.mtime_ns or 0, row.sha256 or "")
-        for row in collection.catalogue.read(all_indexed)
-    ]
+    """The files of the photos of a collection, by number.
+
+    Raises CairnError if a photo's features are not staged and its file is not what was indexed.
+    """
+    staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
+    files = []
+    for row in collection.catalogue.read(all_indexed):
+        path, content = Path(row.path), row.sha256 or ""
+        if not staging.has(staging.key(path, content)) and not _is_unchanged(path, content):
+            raise CairnError(
+                "The photo {name} was added with provisional words, and its file is gone or has changed: bring it "
+                "back, or run {cairn retrain --drop-missing}.",
+                name=repr(row.name),
+            )
+        files.append(FoundFile(path, row.name or "", row.size or 0, row.mtime_ns or 0, content))
+    return files
+
+
+def _is_unchanged(path: Path, content: str) -> bool:
+    try:
+        return hash_photo(path) == content
+    except (CairnError, OSError):
+        return False

@@ -155,9 +155,10 @@ class Shown:
             if not hit.verification.inliers or hit.probability < least:
                 continue
             with suppress(CairnError):
-                is_unchanged = refuse_other_content(Path(row.path), row.sha256)
                 text = texts.setdefault(query.path, PrintedText(query.path))
-                if not is_unchanged or not text.holds(query.ellipses(hit.view, matches[:, 0])[:, :2]):
+                if not text.holds(query.ellipses(hit.view, matches[:, 0])[:, :2]):
+                    continue
+                if not refuse_other_content(Path(row.path), row.sha256):
                     continue
                 frames = decode_geometry(self.searcher.index.images.features(hit.number).columns, matches[:, 1])
                 places = frames.ellipses(max(row.width or 1, row.height or 1))[:, :2]

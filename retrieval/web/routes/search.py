@@ -58,11 +58,16 @@ class SearchParameters(HowToSearch):
     """A search for photos of the collection, as query parameters."""
 
     q: list[Asked]
-    text: TextAlone = False
 
     def request(self) -> SearchRequest:
         """As the body of a request has it."""
         return SearchRequest(queries=_parse(self.q), **self.model_dump(exclude={"q"}))
+
+
+class SearchAndTextParameters(SearchParameters):
+    """The same, and whether text is looked for."""
+
+    text: TextAlone = False
 
 
 class LikeParameters(Filters):
@@ -90,7 +95,7 @@ def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
 
 
 @router.get("/search", response_model=SearchAnswer, dependencies=SEARCHING, response_model_exclude_unset=True)
-async def search(request: Request, asked: Annotated[SearchParameters, Query()]) -> Any:
+async def search(request: Request, asked: Annotated[SearchAndTextParameters, Query()]) -> Any:
     """Search with photos of the collection, or boxes in them."""
     return await _search(request, asked.request(), None)
 

@@ -1,5 +1,6 @@
 """The first photos of a new collection can be searched early, and in the end all is as if they had not been."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 import retrieval.indexing.adding as adding
 import retrieval.indexing.retraining as retraining
+from index.errors import CairnError
 from retrieval.catalogue.metadata_store import import_values, metadata_of
 from retrieval.catalogue.photos import all_indexed, count_indexed
 from retrieval.collection.collection import Collection
@@ -16,6 +18,7 @@ from retrieval.collection.layout import EARLY
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
+from retrieval.indexing.compaction import compact
 from retrieval.indexing.training import has_early_vocabulary
 from retrieval.integrity.check import check_collection
 from retrieval.search.options import SearchOptions
@@ -186,3 +189,36 @@ def test_the_files_of_the_first_photos_need_not_be_there_any_more(
         ]
         assert collection.vocabulary.trained_on.startswith("3 photos")
     assert not check_collection(tmp_path / "c.cairn").damaged
+
+
+def test_an_early_vocabulary_is_not_taken_for_a_final_one(
+    photos: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise _Stopped
+
+    with monkeypatch.context() as patch, pytest.raises(_Stopped):
+        patch.setattr(retraining, "replace_segments", fail)
+        index(tmp_path / "c.cairn", photos, CollectionOptions(), early=True)
+    with Collection.open(tmp_path / "c.cairn") as collection:
+        drift = measure_drift(collection)
+        assert drift.fit == "unknown" and "first photos" in drift.advice
+        compact(collection)
+        assert (collection.folder / "staging").is_dir()  # their files may be gone by the next run
+    with (
+        Collection.create(tmp_path / "other.cairn", CollectionOptions()) as other,
+        pytest.raises(CairnError, match="first photos"),
+    ):
+        index_photos(other, photos, AddOptions(vocabulary=tmp_path / "c.cairn"))
+    shutil.rmtree(tmp_path / "c.cairn" / "staging")
+    (photos[0] / "p02.jpg").write_bytes(b"photo 7\n")
+    with pytest.raises(CairnError, match=r"p02\.jpg.* was added with provisional words"):
+        index(tmp_path / "c.cairn", photos)
+
+
+def test_what_a_kill_after_the_switch_left_is_removed(photos: list[Path], tmp_path: Path) -> None:
+    index(tmp_path / "c.cairn", photos, early=True)
+    (tmp_path / "c.cairn" / "retrain").mkdir()
+    (tmp_path / "c.cairn" / "retrain" / "plan.json").write_text(f'{{"before": "{EARLY}"}}')
+    index(tmp_path / "c.cairn", photos)
+    assert not (tmp_path / "c.cairn" / "retrain").exists()

@@ -44,7 +44,7 @@ function showState(total, { filters, order }) {
   at("clear").href = to({}, order);
   at("to-map").href = address("/map", filters);
   at("empty").hidden = total > 0 || filtered;
-  if (!at("empty").hidden) beginning(at("empty"), showNew);
+  if (!at("empty").hidden) beginning(at("empty"), () => showNew(true));
   at("choose-all").hidden = !total;
   at("chips").replaceChildren(...inForce(filters, albums).map(({ text, rest }) => el("li", {},
     el("a", { class: "wall-chip", href: to(rest, order), "aria-label": t("Remove the filter {text}", { text }) },
@@ -101,10 +101,10 @@ function anew() {
 }
 
 /** Show photos that have been added. Nothing else of the page changes: somebody may be typing. */
-async function showNew() {
+async function showNew(always = false) {
   const images = await recount().catch(() => null);
-  if (images !== null && images === counted) return;
-  counted = images;
+  if (!always && (images === null || images === counted)) return;
+  counted = images ?? counted;
   anew();
 }
 
@@ -112,6 +112,7 @@ async function showNew() {
 function follow() {
   let over = null; // numbers of the jobs that had ended
   let looked = Date.now();
+  recount().then((images) => { counted = images; }).catch(() => {}); // the next look tells
   watch((jobs) => {
     const ended = jobs.filter((job) => !isOpen(job));
     const news = over && ended.some(({ id, changes_photos: changes }) => !over.has(id) && changes);
@@ -119,8 +120,7 @@ function follow() {
     const grows = jobs.some(({ state, changes_photos: changes }) => state === "running" && changes);
     if (!news && !(grows && Date.now() - looked > OFTEN)) return;
     looked = Date.now();
-    if (news) counted = null; // also if there are as many as before
-    showNew();
+    showNew(news); // also if there are as many as before
   });
 }
 

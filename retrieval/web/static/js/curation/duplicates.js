@@ -161,7 +161,7 @@ function flicker() {
   let current = 0;
   const turn = () => {
     const last = own[current];
-    if (last.pointers.size) return; // somebody drags it
+    if (last.grip) return; // somebody drags it
     const seen = last.part(...last.middle);
     current = (current + 1) % pictures.length;
     for (const [index, node] of pictures.entries()) node.hidden = index !== current;
