@@ -42,7 +42,7 @@ ELSEWHERE = {
     "Use as cover of the collection",  # a photo of a collection of a shelf: test_browser_shelf.py
     "Look for it in photos that are added later",  # a dialog: test_browser_decisions.py
     "Search with this box",  # once there is one: test_newcomer.py
-    *("The same text?", "Play from"),  # of printed pages, and of films
+    *("Sure", "Likely", "The same text?", "Play from"),  # of results, of printed pages, and of films
     *("Keep these decisions", "Take all decisions back"),  # a print clock
     "Likeness of whole photos",  # where a collection has global descriptors
     "Perhaps",  # the command line
