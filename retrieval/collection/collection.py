@@ -24,6 +24,7 @@ from retrieval.collection.global_rows import GlobalRows, read_global, stamp
 from retrieval.collection.identity import keep_identity
 from retrieval.collection.layout import (
     DESCRIPTOR,
+    EARLY,
     IDENTITY,
     LOCK,
     OPTIONS,
@@ -258,6 +259,11 @@ class Collection:
     def has_vocabulary(self) -> bool:
         """Whether there is a vocabulary."""
         return self.vocabulary_folder.is_dir()
+
+    @property
+    def has_early_words(self) -> bool:
+        """Whether the words are those of the first photos, until the indexing of all has ended."""
+        return self.catalogue.setting(VOCABULARY_KEY) == EARLY
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -7,7 +7,7 @@ from index.vocabulary import default_words
 from retrieval.catalogue.changes import quantisation_errors
 from retrieval.catalogue.photos import counts_of_photos
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import EARLY, TRAINED_KEY, VOCABULARY_KEY
+from retrieval.collection.layout import TRAINED_KEY
 
 # Features of new photos lie farther from the words than those of the training photos, the more so the fewer these were.
 # Measured with rootSIFT on photos of landmarks and paintings: 1.17 to 1.21 times as far if the vocabulary serves as
@@ -41,7 +41,7 @@ def measure_drift(collection: Collection) -> Drift:
     base = trained[1] if trained[0] else vocabulary.quantisation_error
     ratio = added[1] / base if added[0] and base > 0 else None
     fit: Fit
-    if catalogue.setting(VOCABULARY_KEY) == EARLY:
+    if collection.has_early_words:
         fit, advice = "unknown", "The words are those of the first photos, until the indexing of all has ended."
     elif ratio is not None and ratio > MOST and added[0] >= FEWEST:
         fit = "poor"

@@ -7,7 +7,7 @@ from index.segments.description import TEMPORARY_SUFFIX
 from retrieval.catalogue.segment_rows import orphans_in, segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import keep_identity
-from retrieval.collection.layout import EARLY, RETRAINING, SEGMENTS, STAGING, UNFINISHED, VOCABULARY_KEY, is_vocabulary
+from retrieval.collection.layout import RETRAINING, SEGMENTS, STAGING, UNFINISHED, is_vocabulary
 from retrieval.collection.segments import has_foreign_photos, is_there
 
 
@@ -35,8 +35,7 @@ def remove_unfinished_work(collection: Collection) -> None:
 
     The features of first photos stay until they have their final words: their files may be gone by then.
     """
-    is_early = collection.catalogue.setting(VOCABULARY_KEY) == EARLY
-    for name in (RETRAINING,) if is_early else (STAGING, RETRAINING):
+    for name in (RETRAINING,) if collection.has_early_words else (STAGING, RETRAINING):
         path = collection.folder / name
         if path.is_symlink():
             path.unlink(missing_ok=True)

@@ -34,7 +34,6 @@ from retrieval.indexing.training import (
     FEWEST,
     FIRST,
     added_files,
-    has_early_vocabulary,
     make_early_vocabulary,
     remove_early_remains,
     train_vocabulary,
@@ -75,10 +74,9 @@ def index_photos(
             collection.catalogue.write(choose_films, options.films, options.frame_every)
         remove_early_remains(collection)
         _take_vocabulary(collection, options.vocabulary)
-        early = options.early and preparer is None and not collection.extractor.reads_files
-        early = (
-            early and collection.options.sample_from is None
-        )  # words of other photos might come to be the early ones
+        # Not if the vocabulary is to be made from certain photos, which may not be among the first.
+        own, reads_files = collection.options.sample_from is None, collection.extractor.reads_files
+        early = options.early and own and preparer is None and not reads_files
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
             files = find_new(collection, paths, options.again, report, tell, preparer.checksums, options.max_pages)
@@ -250,7 +248,7 @@ def _with_vocabulary(
     all_files = files
     if early and len(files) >= FEWEST and not collection.has_vocabulary:
         files = _add_early(collection, preparer, files, report, steps)
-    is_early = has_early_vocabulary(collection)
+    is_early = collection.has_early_words
     if is_early and not steps.done:  # an earlier run added the first ones
         all_files = [*added_files(collection), *files]
     if is_early or (files and not collection.has_vocabulary):

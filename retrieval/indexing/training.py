@@ -15,7 +15,7 @@ import numpy as np
 
 from index.arrays import load_json
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, Step
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.photos import all_indexed
@@ -86,12 +86,9 @@ def train_vocabulary(
         return None
     expected = features * len(among) / len(sample)
     words = options.words or default_words(int(expected))
-    return preparer.train(
-        [file for file, _ in described],
-        [one for _, one in described],
-        VocabularyOptions(words=words, iterations=options.iterations, backend=options.search, seed=options.seed),
-        f"{len(described)} photos of {printable(collection.folder.name)}",
-        lambda done, of: tell("vocabulary", done, of),
+    where = f"{len(described)} photos of {printable(collection.folder.name)}"
+    return _train(
+        collection, preparer, described, words, options.iterations, where, lambda done, of: tell("vocabulary", done, of)
     )
 
 
@@ -109,33 +106,33 @@ def make_early_vocabulary(
             good.append((file, one))
     if not good:
         return False
-    options = collection.options
-    vocabulary = preparer.train(
-        [file for file, _ in good],
-        [one for _, one in good],
-        VocabularyOptions(
-            words=default_words(sum(one.features for _, one in good) // _FEWER_WORDS),
-            iterations=min(_ITERATIONS, options.iterations),
-            backend=options.search,
-            seed=options.seed,
-        ),
-        f"the first {len(good)} photos of {printable(collection.folder.name)}",
-        lambda done, of: None,
-    )
+    words = default_words(sum(one.features for _, one in good) // _FEWER_WORDS)
+    iterations = min(_ITERATIONS, collection.options.iterations)
+    where = f"the first {len(good)} photos of {printable(collection.folder.name)}"
+    vocabulary = _train(collection, preparer, good, words, iterations, where, lambda done, of: None)
     # Named first: without the folder the collection has no vocabulary.
     collection.catalogue.write(keep_setting, VOCABULARY_KEY, EARLY)
     vocabulary.save(collection.vocabulary_folder)
     return True
 
 
-def has_early_vocabulary(collection: Collection) -> bool:
-    """Whether the words of the collection are those of its first photos, which the final ones will replace."""
-    return collection.catalogue.setting(VOCABULARY_KEY) == EARLY and collection.has_vocabulary
+def _train(
+    collection: Collection,
+    preparer: Preparer,
+    described: Sequence[tuple[FoundFile, Staged]],
+    words: int,
+    iterations: int,
+    where: str,
+    tell: Step,
+) -> Vocabulary:
+    made_with = collection.options
+    options = VocabularyOptions(words=words, iterations=iterations, backend=made_with.search, seed=made_with.seed)
+    return preparer.train([file for file, _ in described], [one for _, one in described], options, where, tell)
 
 
 def remove_early_remains(collection: Collection) -> None:
     """Remove what a run left that was killed before photos had the early words, or after they had the final ones."""
-    is_early = collection.catalogue.setting(VOCABULARY_KEY) == EARLY
+    is_early = collection.has_early_words
     if is_early and not collection.catalogue.read(segments_in):
         shutil.rmtree(collection.vocabulary_folder, ignore_errors=True)
         collection.catalogue.write(keep_setting, VOCABULARY_KEY, VOCABULARY)

@@ -47,12 +47,12 @@ def sift(photos: list[Path]) -> float:
     return time.monotonic() - before
 
 
-def searched(client: httpx.Client, place: int = 0) -> bool:
+def searched(client: httpx.Client) -> bool:
     """Whether a search by one of the photos is answered."""
-    photos = client.get("/api/photos", params={"limit": place + 1}).json().get("photos", [])
+    photos = client.get("/api/photos", params={"limit": 1}).json().get("photos", [])
     if not photos:
         return False
-    return client.get("/api/search", params={"q": str(photos[-1]["number"])}).status_code == 200
+    return client.get("/api/search", params={"q": str(photos[0]["number"])}).status_code == 200
 
 
 def measure(folder: Path) -> dict[str, float]:

@@ -19,7 +19,6 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.add_options import AddOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
-from retrieval.indexing.training import has_early_vocabulary
 from retrieval.integrity.check import check_collection
 from retrieval.search.options import SearchOptions
 from tests.support.hostile import photo
@@ -87,7 +86,7 @@ def test_the_result_is_the_same(photos: list[Path], tmp_path: Path, sample: int)
         if step == "extract" and done > FIRST:
             with Collection.open(tmp_path / "early.cairn") as collection:
                 found = rankings(collection, [0], SearchOptions())[0]
-                seen.append((collection.catalogue.read(count_indexed), has_early_vocabulary(collection), len(found)))
+                seen.append((collection.catalogue.read(count_indexed), collection.has_early_words, len(found)))
 
     assert index(tmp_path / "early.cairn", photos, options, early=True, progress=look) == len(PHOTOS)
     count, is_early, found = seen[0]
@@ -118,7 +117,7 @@ def test_a_run_that_was_stopped_anywhere_is_resumed(photos: list[Path], tmp_path
             index(folder, photos, early=True, progress=stopping_at(moment))
         except _Stopped:
             with Collection.open(folder) as collection:
-                early += has_early_vocabulary(collection)
+                early += collection.has_early_words
             index(folder, photos)  # as a command without the option may resume it
             assert state(folder) == whole, moment
         else:
@@ -139,7 +138,7 @@ def test_decisions_outlast_a_run_that_failed_as_words_were_replaced(
         patch.setattr(retraining, place, fail)
         index(folder, photos, early=True)
     with Collection.open(folder) as collection:
-        assert has_early_vocabulary(collection) and collection.catalogue.read(count_indexed) == FIRST
+        assert collection.has_early_words and collection.catalogue.read(count_indexed) == FIRST
         collection.catalogue.write(import_values, {2: {"title": ["Kept"]}})
     assert not check_collection(folder).damaged
     assert index(folder, photos, early=True) == len(PHOTOS) - FIRST
@@ -183,7 +182,7 @@ def test_the_files_of_the_first_photos_need_not_be_there_any_more(
     first.rename(tmp_path / "away")
     assert index(tmp_path / "c.cairn", [others], options) == 1
     with Collection.open(tmp_path / "c.cairn") as collection:
-        assert not has_early_vocabulary(collection)
+        assert not collection.has_early_words
         assert [row.name for row in collection.catalogue.read(all_indexed)] == [
             *("chelsea.png", "coffee.png", "astronaut.png"),
         ]

@@ -20,7 +20,6 @@ let request = new AbortController();
 let mark = () => {};
 let wall = null;
 let laid = null; // what the wall shows, as the server said it
-let counted = null; // photos of the collection, when it was shown last
 let albums = new Map(); // names by ids, as texts
 
 function shown() {
@@ -102,17 +101,14 @@ function anew() {
 
 /** Show photos that have been added. Nothing else of the page changes: somebody may be typing. */
 async function showNew(always = false) {
-  const images = await recount().catch(() => null);
-  if (!always && (images === null || images === counted)) return;
-  counted = images ?? counted;
-  anew();
+  const changed = await recount().catch(() => false); // the next look tells
+  if (always || changed) anew();
 }
 
 /** Show what work that changes photos has added, now and then, and once it has ended, without being asked to. */
 function follow() {
   let over = null; // numbers of the jobs that had ended
   let looked = Date.now();
-  recount().then((images) => { counted = images; }).catch(() => {}); // the next look tells
   watch((jobs) => {
     const ended = jobs.filter((job) => !isOpen(job));
     const news = over && ended.some(({ id, changes_photos: changes }) => !over.has(id) && changes);

@@ -77,15 +77,19 @@ function leave(event) {
   }
 }
 
+let counted = null; // photos, as it is said above the page
+
 function showCollection(name, images) {
+  counted = images;
   at("collection").replaceChildren(name, images ? el("span", { class: "count" }, ` · ${tn(images, "{n} photo", "{n} photos")}`) : ""); // or none yet
 }
 
-/** Say above the page how many photos there are now, and return that. */
+/** Say above the page how many photos there are now; whether that has changed. */
 export async function recount() {
   const { collection, images } = await health();
+  const changed = images !== counted;
   showCollection(collection, images);
-  return images;
+  return changed;
 }
 
 /** Run a page. */
