@@ -59,6 +59,10 @@ class Archive:
             check_text(array)
         return array
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays, by name."""
+        return {name.removesuffix(".npy"): self.array(name.removesuffix(".npy")) for name in self.names}
+
 
 @contextmanager
 def open_archive(path: Path, largest: int | None = None) -> Iterator[Archive]:

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import secrets
 import stat
 import zipfile
@@ -26,6 +27,11 @@ from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
 from index.files.reading import IrregularFile, open_regular, read_regular
 from index.text import printable
 
+# The header of a .npy file of numbers, or of text, as NumPy writes it. Sides of at most 19 digits fit 64 bits.
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|=]?[a-zA-Z][0-9]{0,9})', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:[0-9]{1,19},(?: [0-9]{1,19},)*(?: [0-9]{1,19})?)?)\), \} *\n"
+)
 _REMEDY = "if it is a collection's, run {cairn check}, then {cairn repair}; else restore it from a copy."
 
 # Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
@@ -140,8 +146,10 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
                 # NumPy would open the file, read the header and resolve the path a second time.
                 contents = map_file(file.fileno(), 0, access=ACCESS_READ)
                 return np.ndarray(shape, dtype, contents, file.tell(), order="F" if fortran_order else "C")
-            file.seek(0)
-            return np.lib.format.read_array(file, allow_pickle=False)
+            array = np.empty(shape, dtype, order="F" if fortran_order else "C")
+            if file.readinto(array.reshape(-1, order="A").view(np.uint8).data) != array.nbytes:
+                raise ValueError("the file has grown shorter")
+            return array
     except CairnError:
         raise
     except _PickledObjects as error:
@@ -164,8 +172,8 @@ def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
     # Later versions are for headers beyond 64 KB, which no array of numbers needs, and which may state 4 GB.
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("the array is of another format")
-    length = file.read(2)
-    shape, fortran_order, dtype = _parse_header(length + file.read(int.from_bytes(length, "little")))
+    length = int.from_bytes(file.read(2), "little")
+    shape, fortran_order, dtype = _parse_header(file.read(length))
     # Python's integers: those of NumPy overflow.
     if math.prod(shape) * dtype.itemsize != size - file.tell():
         raise ValueError("the array is not as long as it says")
@@ -174,15 +182,15 @@ def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
 
 @lru_cache(maxsize=1024)  # cached: a collection of many segments repeats the same few
 def _parse_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
-    try:
-        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(io.BytesIO(header))
-    except (MemoryError, RecursionError):  # Python's parser, on deeply nested input
-        raise ValueError("the array has no header that makes sense") from None
+    # NumPy's own reader asks `ast`, which in Python 3.11 fails now and then where two threads ask at once (gh-106905).
+    match = _HEADER.fullmatch(header)
+    if not match:
+        raise ValueError("the array has no header that makes sense")
+    kind, order, sides = (text.decode() for text in match.groups())
+    dtype = np.dtype(kind)
     if dtype.hasobject:
         raise _PickledObjects("the array holds pickled objects")
-    if not all(type(side) is int and side >= 0 for side in shape):
-        raise ValueError("a side of the array is no length")
-    return shape, fortran_order, dtype
+    return tuple(int(side) for side in sides.split(",") if side.strip()), order == "True", dtype
 
 
 def size_of_file(path: Path) -> int:

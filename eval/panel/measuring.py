@@ -19,6 +19,7 @@ from eval.retrieval.kept import code_fingerprint
 from eval.retrieval.photos import ranking_of, stems_of
 from eval.tables.retrieval import Measurement, collect
 from eval.tables.staged import stage_photos
+from index.archive import open_archive
 from index.arrays import fingerprint, load_json, reading, save_arrays, save_json
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as SIGNATURE
@@ -209,8 +210,8 @@ def _full_view(searcher: Searcher, folder: Path, query: PanelQuery, turn: float)
 
 
 def _read_rows(path: Path) -> ViewRows:
-    with reading(path, "views of a query", "describing them again"), np.load(path, allow_pickle=False) as file:
-        return dict(file)
+    with reading(path, "views of a query", "describing them again"), open_archive(path) as archive:
+        return archive.arrays()
 
 
 def measure(

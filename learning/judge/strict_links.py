@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from index.archive import open_archive
 from index.arrays import reading, save_arrays
 from index.errors import CairnError
 from index.inverted import InvertedIndex
@@ -163,9 +164,9 @@ def _open_index(folder: Path, catalogue: str, once: str) -> InvertedIndex:
 
 
 def _read(path: Path) -> dict[Pair, NDArray[np.float32]]:
-    with reading(path, "file of matched pairs", "learning again"), np.load(path, allow_pickle=False) as file:
-        rows = np.split(file["centres"], np.cumsum(file["counts"])[:-1])
-        pairs = [(one, other) for one, other in file["pairs"].tolist()]
+    with reading(path, "file of matched pairs", "learning again"), open_archive(path) as archive:
+        rows = np.split(archive.array("centres"), np.cumsum(archive.array("counts"))[:-1])
+        pairs = [(one, other) for one, other in archive.array("pairs").tolist()]
         return dict(zip(pairs, rows, strict=True))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from index.archive import open_archive
 from index.arrays import save_arrays
 from index.errors import CairnError
 from learning.mining.homographies import MapOptions, PhotoPoints
@@ -49,8 +50,8 @@ class Chunk:
     def read(self) -> Iterator[MinedPair]:
         """Yield the stored pairs; raises CairnError if the file is missing or damaged."""
         try:
-            with np.load(self.file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in _ARRAYS}
+            with open_archive(self.file) as archive:
+                arrays = {name: archive.array(name) for name in _ARRAYS}
         except Exception as error:
             raise CairnError(f"{self.file} is missing or damaged: run the same command again.") from error
         for row, number in enumerate(arrays["numbers"].tolist()):
