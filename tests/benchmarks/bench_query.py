@@ -73,9 +73,9 @@ class CountTurned:
         self._describe = QuerySource.describe
 
     def __enter__(self) -> "CountTurned":
-        def describe(source: QuerySource, turn: float) -> DescribedView:
+        def describe(source: QuerySource, turn: float, full: bool = False) -> DescribedView:
             self.turned += turn != 0
-            return self._describe(source, turn)
+            return self._describe(source, turn, full)
 
         QuerySource.describe = describe  # type: ignore[method-assign]
         return self

@@ -135,16 +135,17 @@ def test_a_tile_that_is_not_there_leaves_the_picture_as_a_whole(server: IiifServ
 def test_tiles_are_decoded_by_other_processes_and_one_that_ends_its_decoder_is_damaged(
     server: IiifServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    picture = _picture(300, 200)
-    info = _prepare(server, picture, 3, (128, 128), (1, 2)) | {"sizes": [{"width": 75, "height": 50}]}
-    server.files["/image/p/full/75,50/0/default.jpg"] = Reply(_encode(picture.reduce(4)))
+    # So large that a tile needs memory from the system, however much the decoder has freed before.
+    picture = _picture(2400, 1600)
+    info = _prepare(server, picture, 3, (1024, 1024), (1, 2)) | {"sizes": [{"width": 600, "height": 400}]}
+    server.files["/image/p/full/600,400/0/default.jpg"] = Reply(_encode(picture.reduce(4)))
     with monkeypatch.context() as patched:
         patched.delattr(Image, "open")
         patched.delattr(decoder, "decode")
-        assert _download(server, tmp_path / "a", info, 150).fetched == 1
+        assert _download(server, tmp_path / "a", info, 1200).fetched == 1
     assert [path.suffix for path in (tmp_path / "a").rglob("0*")] == [".jpg"]
     monkeypatch.setattr(apart, "_memory", lambda: 1)
-    assert _download(server, tmp_path / "b", info, 150).fetched == 1
+    assert _download(server, tmp_path / "b", info, 1200).fetched == 1
     assert [path.suffix for path in (tmp_path / "b").rglob("0*")] == [".png"]
 
 
