@@ -284,7 +284,7 @@ import json, sys, time
 from pathlib import Path
 from index.parallel import one_thread
 from retrieval.library.compiled import compile_all
-from retrieval.web.jobs import Place, SearchJobs
+from retrieval.web.jobs import SearchJobs, ServedCollection
 from retrieval.web.models import QueryPhoto, SearchRequest
 
 compile_all()  # loads them, as the libraries above are loaded
@@ -297,7 +297,7 @@ def memory():
 before = memory()
 with one_thread():
     start = time.process_time()
-    jobs = SearchJobs(Place(Path(sys.argv[1])))
+    jobs = SearchJobs(ServedCollection(Path(sys.argv[1])))
     jobs.do("ready", {})
     opened = time.process_time() - start
     opened_memory = memory()
