@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from sqlalchemy.orm import Session
 
@@ -34,35 +35,19 @@ class PageFacts:
 
 @dataclass(frozen=True)
 class Occurrence(Report):
-    """A photo that a saved search has found.
+    """A photo that a saved search has found."""
 
-    Attributes
-    ----------
-    name : str
-        Of the photo.
-    number : int
-        Of the photo.
-    book, page : str
-        The book, by its IIIF manifest, the column *Item*, its file of several pages, or its folder; and the page in it.
-    date, place : str or None
-        Where they are known.
-    probability : float or None
-        That it shows the same; None if it was added by hand.
-    category : str or None
-        Category that it was put into.
-    region : list of [x, y] or None
-        Corners of where it is, in pixels of the photo.
-    """
-
-    name: str
-    number: int
-    book: str
-    page: str
-    date: str | None
-    place: str | None
-    probability: float | None
-    category: str | None
-    region: list[list[float]] | None = field(hash=False)
+    name: Annotated[str, "Of the photo."]
+    number: Annotated[int, "Of the photo."]
+    book: Annotated[str, "The book: its IIIF manifest, the column *Item*, its file of several pages, or its folder."]
+    page: Annotated[str, "The page in it."]
+    date: Annotated[str | None, "Date, if known."]
+    place: Annotated[str | None, "Place, if known."]
+    probability: Annotated[float | None, "That it shows the same; None if it was added by hand."]
+    category: Annotated[str | None, "Category that it was put into."]
+    region: Annotated[list[list[float]] | None, "Corners (x, y) of where it is, in pixels of the photo."] = field(
+        hash=False
+    )
 
 
 CATEGORIES = ("same block", "copy", "same motif", "not related")
