@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from textwrap import indent
+from textwrap import indent, wrap
 from types import FunctionType, NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
@@ -24,7 +24,7 @@ def documented(kind: C) -> C:
         if not name.startswith("_"):
             *shape, meaning = getattr(annotation, "__metadata__", [""])
             type_text = spoken(annotation).replace("ndarray", ", shape ".join(["ndarray", *shape]))
-            rows.append(f"{name} : {type_text}\n    {meaning}".rstrip())
+            rows += [f"{name} : {type_text}", *wrap(meaning, 116, initial_indent="    ", subsequent_indent="    ")]
     kind.__doc__ = _with_section(kind.__doc__ or "", "Attributes", "\n".join(rows))
     return kind
 

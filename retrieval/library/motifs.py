@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from sqlalchemy.orm import Session
-
-from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.curation.saved import StoredSearch, finds_of, saved_searches
+from retrieval.catalogue.curation.saved import StoredSearch, finds_of
 from retrieval.catalogue.headers import normal_header
 from retrieval.catalogue.photos import numbers_of_names
 from retrieval.collection.collection import Collection
@@ -70,18 +67,6 @@ def occurrences_of(collection: Collection, search: StoredSearch, category: str |
         facts = (page.book, page.page, page.date, page.place, find.probability, find.category, find.region)
         listed.append(Occurrence(photo.name, photo.number, *facts))
     return sorted(listed, key=lambda one: (one.date is None, one.date, one.book, one.number))
-
-
-def named_search(session: Session, search: int | str) -> StoredSearch:
-    """Return a saved search of an id, or of a name that one search alone has; raises CairnError otherwise."""
-    matches = [one for one in saved_searches(session) if search in (one.id, one.name)]
-    if len(matches) != 1:
-        raise CairnError(
-            "{count} saved searches are called {search}: give the id of one.",
-            count=len(matches) or "No",
-            search=repr(search),
-        )
-    return matches[0]
 
 
 def book_pages(catalogue: Catalogue, photos: Sequence[Photo]) -> dict[int, PageFacts]:

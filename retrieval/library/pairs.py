@@ -9,7 +9,7 @@ from typing import Annotated, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from index.docstrings import documented
+from index.docstrings import completed, documented
 from index.extras import require_h5py
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
@@ -17,6 +17,7 @@ from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.features.kept import KeptFeatures
 from retrieval.foreign.exporting import write_colmap, write_hloc, write_pairs
 from retrieval.groups.pairs import CHOOSE, MATCH, PairMatcher
+from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import Telling, telling
 
 TITLES = {CHOOSE: "Choosing (photos)", MATCH: "Matching (pairs)"}
@@ -81,6 +82,7 @@ def make_features(row: ImageRow, kept: KeptFeatures) -> PhotoFeatures:
     )
 
 
+@completed(SHARED)
 class Pairs(Sequence[tuple[str, str]]):
     """Pairs of photos that may show the same: a sequence of two names each, by the numbers of the photos.
 
@@ -118,11 +120,6 @@ class Pairs(Sequence[tuple[str, str]]):
         path : path-like
             Output file; replaced if it exists.
 
-        Returns
-        -------
-        Path
-            The file.
-
         Raises
         ------
         CairnError
@@ -141,13 +138,7 @@ class Pairs(Sequence[tuple[str, str]]):
         ----------
         path : path-like
             New file.
-        progress : bool or callable, optional
-            True shows bars; a callable receives step, done and total.
-
-        Returns
-        -------
-        Path
-            The file.
+        {progress}
 
         Raises
         ------
@@ -170,13 +161,7 @@ class Pairs(Sequence[tuple[str, str]]):
         ----------
         path : path-like
             New file.
-        progress : bool or callable, optional
-            True shows bars; a callable receives step, done and total.
-
-        Returns
-        -------
-        Path
-            The file.
+        {progress}
 
         Raises
         ------

@@ -11,13 +11,7 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Features
-from retrieval.library.parts.arguments import (
-    as_array,
-    checked_count,
-    checked_indices,
-    checked_regions,
-    checked_rows,
-)
+from retrieval.library.parts.arguments import as_array, checked_count, checked_indices, checked_regions, checked_rows
 from retrieval.matching.evidence import probability
 from retrieval.matching.nearest import match_descriptors
 from retrieval.matching.verification import TWO_MATCHES, VerificationOptions
