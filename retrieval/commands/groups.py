@@ -49,7 +49,7 @@ def group(
     """
     from time import perf_counter
 
-    from retrieval.groups.groups import check_table
+    from retrieval.groups.tables import check_table
     from retrieval.library.cluster import joined
 
     began = perf_counter()

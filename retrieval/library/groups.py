@@ -11,7 +11,7 @@ from index.docstrings import documented
 from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import FoundGroups as Found
-from retrieval.groups.groups import groups_table, write_table
+from retrieval.groups.tables import groups_table, write_table
 from retrieval.library.photos import Photo, cache_of, photos_of
 
 _ROWS = 1_000  # photos that are read at a time

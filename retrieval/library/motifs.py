@@ -12,7 +12,7 @@ from retrieval.catalogue.curation.saved import StoredSearch, finds_of
 from retrieval.catalogue.headers import normal_header
 from retrieval.catalogue.photos import numbers_of_names
 from retrieval.collection.collection import Collection
-from retrieval.groups.groups import write_table
+from retrieval.groups.tables import write_table
 from retrieval.library.photos import Photo, cache_of, photos_there
 from retrieval.library.reports import Report
 from retrieval.metadata.columns import ITEM, MANIFEST, PAGE, PLACES

@@ -175,7 +175,7 @@ class SearchDecisions(OpenCollection):
         CairnError
             There is no such search, several have this name, or the table cannot be written.
         """
-        from retrieval.groups.groups import write_table
+        from retrieval.groups.tables import write_table
         from retrieval.library.motifs import occurrence_rows, occurrences_of, save_rows
         from retrieval.library.tei import occurrences_tei
 
