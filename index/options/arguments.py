@@ -5,10 +5,10 @@ import inspect
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from textwrap import indent
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from index.docstrings import with_paragraphs
 from index.options.declaration import Declared, options_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,6 +27,7 @@ def takes_options(
     TypeError.
     """
     declared = {name: one for name, one in options_of(*kinds).items() if name not in leave}
+    described = "\n".join(f"{one.name} : {one.spoken}\n    {one.option.help}" for one in declared.values())
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
@@ -48,7 +49,7 @@ def takes_options(
             "return": signature.return_annotation
         }
         if function.__doc__ is not None:
-            taken.__doc__ = _docstring(function.__doc__, declared.values(), said)
+            taken.__doc__ = with_paragraphs(function.__doc__, {**said, MARK: described})
         return taken  # type: ignore[return-value]
 
     return decorate
@@ -69,15 +70,3 @@ def _annotation(one: Declared) -> Any:
     if one.option.parse is not None and one.item is int:
         kind = kind | str
     return kind | None if one.optional else kind
-
-
-def _docstring(text: str, options: Collection[Declared], said: Mapping[str, str]) -> str:
-    """Replace the line `MARK` by a paragraph for each option, and lines that name shared paragraphs by these."""
-    paragraphs = {**said, MARK: "\n".join(f"{one.name} : {one.spoken}\n    {one.option.help}" for one in options)}
-    lines = []
-    for line in text.splitlines():
-        if (name := line.strip()) in paragraphs:
-            lines += indent(paragraphs[name], line[: line.index(name)]).splitlines()
-        else:
-            lines.append(line)
-    return "\n".join(lines)

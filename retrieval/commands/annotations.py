@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.console import print_json, say
-from retrieval.commands.options import CatalogueAddress, Json, Quiet
+from retrieval.commands.console import say
+from retrieval.commands.option_groups import grouped
+from retrieval.commands.options import Folder, WorkOptions
 
 
+@grouped
 def annotations(
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     out: Annotated[Path, typer.Option(metavar="FILE", help="File to write (.jsonld or .json; .xml: TEI).")],
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Write the matches within groups as W3C Web Annotations, for the viewers of libraries.
 
@@ -23,11 +23,8 @@ def annotations(
     that was fetched by IIIF is identified by its canvas, any other photo by its name in the collection. A file that
     ends in .xml is written as TEI: a zone for each region, and links between zones.
     """
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
-        count = opened.save_annotations(out, progress=not (quiet or json))
-    if json:
-        print_json({"collection": str(collection), "out": str(out), "annotations": count})
+    with run.open(collection) as opened:
+        count = opened.save_annotations(out, progress=run.progress)
+    if run.print_json(collection, out=str(out), annotations=count):
         return
     say(f"{out}: {count} annotations.")

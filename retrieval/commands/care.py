@@ -6,13 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from index.text import printable_name
-from retrieval.commands.console import print_json, say
+from retrieval.commands.console import say
 from retrieval.commands.described import FeaturesAgain
 from retrieval.commands.option_groups import OptionsOf, grouped
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, ReadOptions, Workers
+from retrieval.commands.options import Folder, ReadOptions, Workers, WorkOptions
 from retrieval.indexing.retrain_options import RetrainOptions
-
-Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 
 
 @grouped
@@ -54,15 +52,13 @@ def remove(
     collection, nothing is removed.
     """
     from retrieval.catalogue.photos import missing_photos
-    from retrieval.library.opening import open_named
 
-    with open_named(collection, catalogue=run.catalogue) as opened:
+    with run.open(collection) as opened:
         report = opened.remove(
             names or (), missing=missing, gone=gone or (), folder=folder, for_good=for_good, dry_run=dry_run
         )
         back = len(opened.opened.catalogue.read(missing_photos)) if missing and not dry_run else 0
-    if run.json:
-        print_json({"collection": str(collection), **report.to_dict()})
+    if run.print_json(collection, **report.to_dict()):
         return
     removed, images = report.names, report.images
     if dry_run:
@@ -77,11 +73,10 @@ def remove(
     say(f"{collection}: {len(removed)} removed{' for good' if for_good else ''}, {images} photos left.")
 
 
+@grouped
 def compact(
     collection: Folder,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Merge what was added bit by bit, and free the space of what was removed.
 
@@ -89,12 +84,9 @@ def compact(
     free space as the largest part that it writes. It first removes the unfinished work of interrupted runs of cairn
     index and cairn retrain, which then cannot be continued.
     """
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
-        report = opened.compact(progress=not (quiet or json))
-    if json:
-        print_json({"collection": str(collection), **report.to_dict()})
+    with run.open(collection) as opened:
+        report = opened.compact(progress=run.progress)
+    if run.print_json(collection, **report.to_dict()):
         return
     segments, size = report.segments, report.bytes
     say(
@@ -106,14 +98,14 @@ def compact(
 
 
 @grouped
+@grouped
 def retrain(
+    *,
     collection: Folder,
     options: Annotated[dict[str, Any], OptionsOf(RetrainOptions)],
     features: FeaturesAgain = None,
     workers: Workers = 0,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Compute a new vocabulary from the photos that are in the collection now.
 
@@ -122,12 +114,9 @@ def retrain(
     collection holds descriptors and these do not change. Searches use the old vocabulary and descriptor until the new
     ones replace them, all at once. To continue an interrupted run, run the same command again.
     """
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
-        report = opened.retrain(**options, features=features, workers=workers, progress=not (quiet or json))
-    if json:
-        print_json({"collection": str(collection), **report.to_dict()})
+    with run.open(collection) as opened:
+        report = opened.retrain(**options, features=features, workers=workers, progress=run.progress)
+    if run.print_json(collection, **report.to_dict()):
         return
     changed, error = report.words, report.quantisation_error
     say(

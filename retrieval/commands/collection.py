@@ -17,14 +17,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import FAILED, print_json, say, tell_error
 from retrieval.commands.described import FeatureFiles, make_collection
 from retrieval.commands.option_groups import OptionsOf, given, grouped, option_flag
-from retrieval.commands.options import (
-    CatalogueAddress,
-    ClusterAddress,
-    Json,
-    Quiet,
-    StoragePlace,
-    Workers,
-)
+from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet, ReadOptions, StoragePlace, Workers
 from retrieval.commands.printing import print_environment, print_facts, report_index
 from retrieval.iiif.options import FetchOptions
 from retrieval.indexing.add_options import AddOptions
@@ -334,7 +327,9 @@ def _when_free(run: "Callable[[], Added]") -> "Added":
             time.sleep(1)
 
 
+@grouped
 def info(
+    *,
     context: typer.Context,
     collection: Annotated[Path | None, typer.Argument(help="Folder of the collection.")] = None,
     environment: Annotated[
@@ -344,8 +339,7 @@ def info(
             help="Describe the installation and the machine instead, for a bug report; COLLECTION may be left out.",
         ),
     ] = False,
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
+    run: ReadOptions,
 ) -> None:
     """Show what a collection contains, and how many bytes each feature takes.
 
@@ -357,18 +351,17 @@ def info(
         from retrieval.library.environment import describe_environment
 
         described = describe_environment(collection).to_dict()
-        if json:
+        if run.json:
             print_json(described)
         else:
             print_environment(described)
         return
-    from retrieval.library.opening import open_named
 
     if collection is None:
         context.fail("Missing argument 'COLLECTION'")
-    with open_named(collection, catalogue=catalogue) as opened:
+    with run.open(collection) as opened:
         facts = opened.info().to_dict()
-    if json:
+    if run.json:
         print_json(facts)
         return
     print_facts(collection, facts)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import typer
@@ -117,6 +117,13 @@ def note(text: str) -> None:
 def say(text: str) -> None:
     """Print a line for people on standard output."""
     print(printable_name(text), flush=True)
+
+
+def first_of(lines: Sequence[str], most: int, indent: str = "") -> Sequence[str]:
+    """Return the first lines for people, and how many more there are."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[:most], f"{indent}… and {len(lines) - most} more; --json lists them all."]
 
 
 def print_failures(failed: list[dict[str, str]]) -> None:

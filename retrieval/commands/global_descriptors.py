@@ -1,15 +1,14 @@
 """The command global."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from index.errors import CairnError
 from index.text import printable_name
-from retrieval.commands.console import print_json, say
+from retrieval.commands.console import say
 from retrieval.commands.option_groups import grouped
-from retrieval.commands.options import Workers, WorkOptions
+from retrieval.commands.options import Folder, Workers, WorkOptions
 
 _LISTED = 5  # names that are printed
 
@@ -17,7 +16,7 @@ _LISTED = 5  # names that are printed
 @grouped
 def describe(
     *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     source: Annotated[
         str | None,
         typer.Argument(
@@ -46,29 +45,23 @@ def describe(
     new photos, and files, uploads and boxes can be searched for with them too. Descriptors from a file replace all
     others, and only cover the photos that they name. To continue an interrupted run, run the same command again.
     """
-    from retrieval.library.opening import open_named
-
     if (source is not None) + (find is not None) + remove != 1:
         raise CairnError("Name a global descriptor or a file, or give {--find} or {--remove}.")
-    with open_named(collection, catalogue=run.catalogue) as opened:
+    with run.open(collection) as opened:
         if find is not None:
             found = [(photo.name, likeness) for photo, likeness in opened.photos_like(find, top=top)]
-            if run.json:
-                results = [{"name": name, "likeness": likeness} for name, likeness in found]
-                print_json({"collection": str(collection), "words": find, "results": results})
-            for name, likeness in () if run.json else found:
-                say(f"{likeness:7.4f}  {printable_name(name)}")
+            results = [{"name": name, "likeness": likeness} for name, likeness in found]
+            if not run.print_json(collection, words=find, results=results):
+                for name, likeness in found:
+                    say(f"{likeness:7.4f}  {printable_name(name)}")
             return
         if source is None:
             opened.remove_global_descriptors()
-            if run.json:
-                print_json({"collection": str(collection), "removed": True})
-            else:
+            if not run.print_json(collection, removed=True):
                 say(f"{collection}: global descriptors are removed.")
             return
         done = opened.add_global_descriptors(source, workers=workers, progress=run.progress)
-    if run.json:
-        print_json({"collection": str(collection), **done.to_dict()})
+    if run.print_json(collection, **done.to_dict()):
         return
     say(f"{collection}: {done.described} photos described, {done.photos} of {done.images} photos have a row.")
     for one in done.failed:

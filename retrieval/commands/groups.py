@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.console import print_json, say
+from retrieval.commands.console import say
 from retrieval.commands.option_groups import grouped
-from retrieval.commands.options import ClusterAddress, Workers, WorkOptions
+from retrieval.commands.options import ClusterAddress, Folder, Workers, WorkOptions
 
 
 @grouped
 def group(
     *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     inliers: Annotated[
         int, typer.Option(help="Smallest number of verified matches that links two photos.", min=1)
     ] = 20,
@@ -49,25 +49,22 @@ def group(
     """
     from time import perf_counter
 
-    from retrieval.groups.groups import check_table
+    from retrieval.groups.tables import check_table
     from retrieval.library.cluster import joined
-    from retrieval.library.opening import open_named
 
     began = perf_counter()
     if out is not None:
         check_table(out)
-    with joined(cluster) as work, open_named(collection, catalogue=run.catalogue, cluster=work) as opened:
+    with joined(cluster) as work, run.open(collection, work) as opened:
         result = opened.group(inliers, augment=augment, workers=workers, progress=run.progress)
         if out is not None:
             result.save_table(out)
     summary = {
-        "collection": str(collection),
         **result.to_dict(),
         "out": str(out) if out is not None else None,
         "seconds": round(perf_counter() - began, 3),
     }
-    if run.json:
-        print_json(summary)
+    if run.print_json(collection, **summary):
         return
     if not result:
         say(f"{collection}: no two of {result.photos} photos are linked by {inliers} verified matches.")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from index.errors import CairnError
-from retrieval.commands.console import print_json, say
+from retrieval.commands.console import say
 from retrieval.commands.option_groups import grouped
-from retrieval.commands.options import QueryBox, WorkOptions
+from retrieval.commands.options import Folder, QueryBox, WorkOptions
 
 if TYPE_CHECKING:
     from retrieval.library.impressions import Impressions
@@ -75,7 +75,7 @@ class ClockOptions:
 @grouped
 def impressions(
     *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     photos: Annotated[
         list[str],
         typer.Argument(metavar="PHOTO...", help="Photos of one block or plate: names in the collection."),
@@ -113,12 +113,11 @@ def impressions(
     """
     from time import perf_counter
 
-    from retrieval.library.opening import open_named
     from retrieval.library.print_clock import PrintClock
 
     began = perf_counter()
     result: Impressions | PrintClock
-    with open_named(collection, catalogue=run.catalogue) as opened:
+    with run.open(collection) as opened:
         if read.clock is not None:
             result = opened.print_clock(
                 photos,
@@ -134,10 +133,8 @@ def impressions(
         else:
             result = opened.impressions(photos, reference, box, tolerance=tolerance, progress=run.progress)
     files = result.save(out) if out is not None else []
-    if run.json:
-        summary = {"collection": str(collection)} | result.to_dict()
-        summary |= {"files": [str(path) for path in files], "seconds": round(perf_counter() - began, 3)}
-        print_json(summary)
+    facts = {"files": [str(path) for path in files], "seconds": round(perf_counter() - began, 3)}
+    if run.print_json(collection, **(result.to_dict() | facts)):
         return
     _tell_clock(result) if isinstance(result, PrintClock) else _tell(result)
     if files:

@@ -1,22 +1,25 @@
 """Commands: check, repair, backup."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from index.text import printable_name
-from retrieval.commands.care import Folder
-from retrieval.commands.console import FAILED, print_json, say
+from retrieval.commands.console import FAILED, say
 from retrieval.commands.described import FeaturesAgain
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers
+from retrieval.commands.option_groups import grouped
+from retrieval.commands.options import Folder, Workers, WorkOptions
+
+if TYPE_CHECKING:
+    from retrieval.library.reports import Damage
 
 
+@grouped
 def check(
     collection: Folder,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Read all files of a collection, and report what is damaged and how to repair it.
 
@@ -25,21 +28,18 @@ def check(
     """
     from retrieval.library.health import check as check_collection
 
-    report = check_collection(collection, catalogue=catalogue, progress=not (quiet or json))
-    if json:
-        print_json({"collection": str(collection), **report.to_dict()})
-    else:
-        for one in report.damaged:
-            say(f"damaged: {printable_name(one.file)}: {one.what} {one.remedy}")
-        for note in report.notes:
-            say(f"note: {note}")
+    report = check_collection(collection, catalogue=run.catalogue, progress=run.progress)
+    if not run.print_json(collection, **report.to_dict()):
+        _say_damage(report.damaged, report.notes)
         size = f"{report.files} files, {report.bytes / 1e6:.1f} MB in {report.seconds:.1f} s"
         say(f"{collection}: {'sound' if report.ok else f'{len(report.damaged)} damaged'}; {size}.")
     if not report.ok:
         raise typer.Exit(FAILED)
 
 
+@grouped
 def repair(
+    *,
     collection: Folder,
     photos: Annotated[
         list[Path] | None,
@@ -54,9 +54,7 @@ def repair(
     ] = False,
     features: FeaturesAgain = None,
     workers: Workers = 0,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Repair what cairn check finds damaged.
 
@@ -74,22 +72,17 @@ def repair(
         drop_missing=drop_missing,
         features=features,
         workers=workers,
-        catalogue=catalogue,
-        progress=not (quiet or json),
+        catalogue=run.catalogue,
+        progress=run.progress,
     )
-    if json:
-        print_json({"collection": str(collection), **report.to_dict()})
-    else:
+    if not run.print_json(collection, **report.to_dict()):
         for entry in report.repaired:
             say(f"repaired: {printable_name(entry['file'])}: {entry['how']}")
         for entry in report.lost:
             say(f"lost: {printable_name(entry['name'])}: {entry['reason']}")
         for sentence in report.lapses:
             say(f"lost: {sentence}")
-        for one in report.damaged:
-            say(f"damaged: {printable_name(one.file)}: {one.what} {one.remedy}")
-        for note in report.notes:
-            say(f"note: {note}")
+        _say_damage(report.damaged, report.notes)
         state = "the rest is sound" if report.lapses else "sound"
         state = state if not report.damaged else f"{len(report.damaged)} still damaged"
         say(f"{collection}: {len(report.repaired)} repaired, {len(report.lost)} photos lost; {state}.")
@@ -97,7 +90,9 @@ def repair(
         raise typer.Exit(FAILED)
 
 
+@grouped
 def backup(
+    *,
     collection: Folder,
     target: Annotated[
         Path, typer.Argument(help="A new folder, or an earlier backup of the collection, which is brought up to date.")
@@ -110,9 +105,7 @@ def backup(
             "space, but damage to one is damage to both.",
         ),
     ] = False,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Copy a collection to another folder, even while it is in use, and check the whole copy.
 
@@ -122,15 +115,10 @@ def backup(
     work of interrupted runs are left out. A catalogue in PostgreSQL is copied to an SQLite file. The exit code is 1 if
     anything in the copy is damaged.
     """
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
-        report = opened.backup(target, link=link, progress=not (quiet or json))
-    if json:
-        print_json({"collection": str(collection), "target": str(target), **report.to_dict()})
-    else:
-        for one in report.damaged:
-            say(f"damaged: {printable_name(one.file)}: {one.what} {one.remedy}")
+    with run.open(collection) as opened:
+        report = opened.backup(target, link=link, progress=run.progress)
+    if not run.print_json(collection, target=str(target), **report.to_dict()):
+        _say_damage(report.damaged)
         size = (
             f"{report.copied} files, {report.bytes / 1e6:.1f} MB copied, {report.kept} kept, {report.removed} removed"
         )
@@ -138,3 +126,10 @@ def backup(
         say(f"{target}: {report.images} photos, {state}; {size} in {report.seconds:.1f} s.")
     if not report.ok:
         raise typer.Exit(FAILED)
+
+
+def _say_damage(damaged: "Sequence[Damage]", notes: Sequence[str] = ()) -> None:
+    for one in damaged:
+        say(f"damaged: {printable_name(one.file)}: {one.what} {one.remedy}")
+    for note in notes:
+        say(f"note: {note}")

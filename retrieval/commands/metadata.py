@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from retrieval.commands.console import FAILED, print_json, say
+from retrieval.commands.console import FAILED, first_of, print_json, say
 from retrieval.commands.option_groups import grouped
-from retrieval.commands.options import WorkOptions
+from retrieval.commands.options import Folder, WorkOptions
 from retrieval.metadata.fields import FIELDS, WORDS
 
 _LISTED = 20  # rows and warnings that are printed for people
@@ -76,7 +76,7 @@ class MetadataFiles:
 @grouped
 def metadata(
     *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     table: Annotated[
         Path | None, typer.Argument(metavar="[FILE.csv]", help="Table to import; its first line names the columns.")
     ] = None,
@@ -103,13 +103,12 @@ def metadata(
     cairn serve can filter by all of it.
     """
     from retrieval.library.collection import Collection
-    from retrieval.library.opening import open_named
 
     changes = table is not None or refresh or files.write_sidecars
     _check(table, photo, reading, files, changes=changes)
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
-    with open_named(collection, catalogue=run.catalogue) as opened:
+    with run.open(collection) as opened:
         if refresh:
             read = opened.refresh_metadata(progress=run.progress)
             summary |= read.to_dict()
@@ -124,9 +123,7 @@ def metadata(
             done = opened.write_sidecars(progress=run.progress)
             summary |= {"sidecars": done.to_dict()}
             lines.append(f"{done.written} sidecars written, {done.unchanged} as they were, {done.missing} missing.")
-            lines += [f"{one['path']}: {one['reason']}" for one in done.failed[:_LISTED]]
-            if len(done.failed) > _LISTED:
-                lines.append(f"… and {len(done.failed) - _LISTED} more; --json lists them all.")
+            lines += first_of([f"{one['path']}: {one['reason']}" for one in done.failed], _LISTED)
         if not changes:
             lines += _tell(opened.opened.catalogue, photo, files.export, summary)
     if run.json:
@@ -210,14 +207,14 @@ def _report_import(summary: dict[str, Any]) -> list[str]:
     lines = [*summary["notes"], *column_sentences(summary["columns"])]
     lines.append(f"{summary['rows']} rows, {summary['matched']} of them about {summary['photos']} photos.")
     for name, label in (("unmatched", "not imported"), ("warnings", "note")):
-        entries = summary[name]
-        for entry in entries[:_LISTED]:
-            column = entry.get("column") or ""
-            what = entry.get("name") or (FIELDS[column].word if column in FIELDS else column)
-            lines.append(f"line {entry['line']}, {label}: {f'{what}: ' if what else ''}{entry['reason']}")
-        if len(entries) > _LISTED:
-            lines.append(f"… and {len(entries) - _LISTED} more; --json lists them all.")
+        lines += first_of([_report_entry(entry, label) for entry in summary[name]], _LISTED)
     return lines
+
+
+def _report_entry(entry: dict[str, Any], label: str) -> str:
+    column = entry.get("column") or ""
+    what = entry.get("name") or (FIELDS[column].word if column in FIELDS else column)
+    return f"line {entry['line']}, {label}: {f'{what}: ' if what else ''}{entry['reason']}"
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """Options that several commands have."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,9 +10,15 @@ from index.options.panels import CLUSTER, OUTPUT, RUNNING, SEARCH
 from index.parallel import WORKERS
 from index.parallel import cores as cores
 from retrieval.collection.options import CollectionOptions
+from retrieval.commands.console import print_json
 from retrieval.commands.option_groups import shown, shown_option
 from retrieval.indexing.retrain_options import RetrainOptions
 
+if TYPE_CHECKING:
+    from retrieval.library.cluster import ClusterWork
+    from retrieval.library.collection import Collection
+
+Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 Workers = Annotated[int, shown(WORKERS, int)]
 DropMissing = Annotated[bool, shown_option(RetrainOptions, "drop_missing")]
 ClusterAddress = Annotated[
@@ -85,8 +92,27 @@ MatchAll = Annotated[
 Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")
 
 
+class _RunOptions:
+    """What commands do with these options."""
+
+    catalogue: str | None
+    json: bool
+
+    def open(self, collection: Path, cluster: "ClusterWork | None" = None) -> "Collection":
+        """Open a collection, optionally with the cluster that does the work."""
+        from retrieval.library.opening import open_named
+
+        return open_named(collection, catalogue=self.catalogue, cluster=cluster)
+
+    def print_json(self, collection: Path, **facts: Any) -> bool:
+        """Print facts of a collection as JSON, if that is wanted; return whether."""
+        if self.json:
+            print_json({"collection": str(collection), **facts})
+        return self.json
+
+
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(_RunOptions):
     """Where the catalogue is, and how the answer is printed."""
 
     catalogue: CatalogueAddress = None
@@ -94,7 +120,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
-class WorkOptions:
+class WorkOptions(_RunOptions):
     """Where the catalogue is, and how work and its report are shown."""
 
     catalogue: CatalogueAddress = None

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.console import print_json, say
+from retrieval.commands.console import say
 from retrieval.commands.option_groups import grouped
-from retrieval.commands.options import ClusterAddress, Workers, WorkOptions
+from retrieval.commands.options import ClusterAddress, Folder, Workers, WorkOptions
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class PairFiles:
 @grouped
 def pairs(
     *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     top: Annotated[int, typer.Option(help="Largest number of photos that each photo is paired with.", min=1)] = 20,
     verified: Annotated[
         bool,
@@ -60,7 +60,6 @@ def pairs(
     from index.extras import require_h5py
     from retrieval.foreign.exporting import check_file
     from retrieval.library.cluster import joined
-    from retrieval.library.opening import open_named
 
     began = perf_counter()
     for path, new in ((files.out, False), (files.colmap, True), (files.h5, True)):
@@ -68,7 +67,7 @@ def pairs(
             check_file(path, new)
     if files.h5 is not None:
         require_h5py()
-    with joined(cluster) as work, open_named(collection, catalogue=run.catalogue, cluster=work) as opened:
+    with joined(cluster) as work, run.open(collection, work) as opened:
         result = opened.pairs(top, verified=verified, inliers=inliers, workers=workers, progress=run.progress)
         if files.out is not None:
             result.save(files.out)
@@ -77,16 +76,13 @@ def pairs(
         if files.h5 is not None:
             result.save_h5(files.h5, progress=run.progress)
     written = vars(files)
-    if run.json:
-        print_json(
-            {
-                "collection": str(collection),
-                "verified": verified,
-                "pairs": [list(pair) for pair in result],
-                **{name: str(path) if path is not None else None for name, path in written.items()},
-                "seconds": round(perf_counter() - began, 3),
-            }
-        )
+    if run.print_json(
+        collection,
+        verified=verified,
+        pairs=[list(pair) for pair in result],
+        **{name: str(path) if path is not None else None for name, path in written.items()},
+        seconds=round(perf_counter() - began, 3),
+    ):
         return
     if not any(written.values()):
         for pair in result:

@@ -10,14 +10,7 @@ from index.options.declaration import build
 from index.options.panels import FILTERS, OUTPUT, SEARCH
 from retrieval.commands.described import QueryFeatures
 from retrieval.commands.option_groups import OptionsOf, grouped
-from retrieval.commands.options import (
-    CatalogueAddress,
-    Json,
-    MatchAll,
-    QueryBox,
-    SearchCluster,
-    ShardNumber,
-)
+from retrieval.commands.options import CatalogueAddress, Folder, Json, MatchAll, QueryBox, SearchCluster, ShardNumber
 from retrieval.commands.printing import print_answer
 from retrieval.metadata.fields import FieldFilter
 from retrieval.search.options import SearchOptions
@@ -95,7 +88,7 @@ class SearchPlace:
 @grouped
 def query(
     *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     asked: Queries,
     options: Annotated[dict[str, Any], OptionsOf(SearchOptions)],
     sources: QuerySources,

@@ -7,14 +7,16 @@ import typer
 
 from index.errors import CairnError
 from index.text import printable_name
-from retrieval.commands.care import Folder
-from retrieval.commands.console import print_json, say
-from retrieval.commands.options import CatalogueAddress, Json, Quiet
+from retrieval.commands.console import say
+from retrieval.commands.option_groups import grouped
+from retrieval.commands.options import Folder, WorkOptions
 
 _SHOWN = 20
 
 
+@grouped
 def roots(
+    *,
     collection: Folder,
     moved: Annotated[
         tuple[Path, Path] | None,
@@ -31,9 +33,7 @@ def roots(
             "--names-from", metavar="FOLDER", help="Name photos below this folder by their paths from this folder."
         ),
     ] = None,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """List the folders that photos were indexed from, or say where such a folder is now.
 
@@ -41,19 +41,16 @@ def roots(
     file is read and compared. Photos that are not found stay as they are. With --names-from, photos that were indexed
     from several folders are named by their paths from a common one, such as 2020/cat.jpg instead of cat.jpg.
     """
-    from retrieval.library.opening import open_named
-
     if moved and names_from:
         raise CairnError("Give either {--moved} or {--names-from}.")
-    with open_named(collection, catalogue=catalogue) as opened:
+    with run.open(collection) as opened:
         if moved:
-            report = opened.move_root(*moved, progress=not (quiet or json))
+            report = opened.move_root(*moved, progress=run.progress)
         renamed = opened.name_from(names_from) if names_from else {}
         folders = opened.roots()
     listed = [one.to_dict() for one in folders]
-    if json:
-        summary = {**(report.to_dict() if moved else {}), **({"renamed": renamed} if names_from else {})}
-        print_json({"collection": str(collection), **summary, "roots": listed})
+    summary = {**(report.to_dict() if moved else {}), **({"renamed": renamed} if names_from else {})}
+    if run.print_json(collection, **summary, roots=listed):
         return
     if moved:
         for name in report.left if len(report.left) <= _SHOWN else []:

@@ -9,14 +9,15 @@ import typer
 from index.errors import CairnError
 from index.options.declaration import build, options_of
 from index.text import likely
-from retrieval.commands.console import DONE, FAILED, print_json, say
+from retrieval.commands.console import DONE, FAILED, say
 from retrieval.commands.option_groups import OptionsOf, grouped
-from retrieval.commands.options import CatalogueAddress, Json, MatchAll, QueryBox, Quiet, ReadOptions
+from retrieval.commands.options import Folder, MatchAll, QueryBox, ReadOptions, WorkOptions
 from retrieval.metadata.fields import FieldFilter
 from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from retrieval.library.collection import Collection
+    from retrieval.library.reports import SavedSearch
 
 LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)
 """Options that name files, which saved searches do not have."""
@@ -24,19 +25,18 @@ LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.opt
 searches = typer.Typer(help="Save searches, and repeat them on new photos or on all photos.", no_args_is_help=True)
 
 
-Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 Search = Annotated[str, typer.Argument(help="Name of the search, or its id, as listed by cairn searches list --json.")]
 
 
 @searches.command()
+@grouped
 def ask(
+    *,
     collection: Folder,
     search: Annotated[
         str | None, typer.Argument(metavar="[SEARCH]", help="Name or id of a search, which then runs on all photos.")
     ] = None,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Run the standing searches on the photos that were added since they last ran, or run one search on all photos.
 
@@ -47,13 +47,9 @@ def ask(
     A search that is named runs on all photos, and its results include likely ones, at most 1,000: see cairn searches
     found.
     """
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
-        runs = opened.ask_searches(_meant(opened, search), progress=not (quiet or json))
-    if json:
-        print_json({"collection": str(collection), "searches": [one.to_dict() for one in runs]})
-    else:
+    with run.open(collection) as opened:
+        runs = opened.ask_searches(_meant(opened, search), progress=run.progress)
+    if not run.print_json(collection, searches=[one.to_dict() for one in runs]):
         if not runs:
             say(f"{collection}: there are no standing searches.")
         for asking in runs:
@@ -68,7 +64,9 @@ def ask(
 
 
 @searches.command()
+@grouped
 def found(
+    *,
     collection: Folder,
     search: Search,
     category: Annotated[
@@ -81,21 +79,17 @@ def found(
             help="Write a table (CSV): book, page, date, place, probability, category, region, photo; or TEI (.xml).",
         ),
     ] = None,
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
+    run: ReadOptions,
 ) -> None:
     """List the results of a search: book and page, date and place, probability, and category.
 
     The book comes from the IIIF manifest or METS file, the column Item of an imported table, the file with several
     pages, or the folder. To run a search on all photos first, use cairn searches ask.
     """
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
+    with run.open(collection) as opened:
         listed = opened.occurrences(_meant(opened, search), category=category, out=out)
-    if json:
-        summary = {"search": search, "occurrences": [one.to_dict() for one in listed], "out": str(out) if out else None}
-        print_json({"collection": str(collection), **summary})
+    occurrences = [one.to_dict() for one in listed]
+    if run.print_json(collection, search=search, occurrences=occurrences, out=str(out) if out else None):
         return
     for one in listed:
         probability = "–" if one.probability is None else likely(one.probability)
@@ -107,6 +101,7 @@ def found(
 
 
 @searches.command()
+@grouped
 def categorise(
     collection: Folder,
     search: Search,
@@ -114,33 +109,25 @@ def categorise(
         str, typer.Argument(help='Such as "same block", copy, "same motif", "not related", or any other; "": none.')
     ],
     photos: Annotated[list[str], typer.Argument(metavar="PHOTO...", help="Names of photos in the collection.")],
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
+    run: ReadOptions,
 ) -> None:
     """Put results of a search into a category; photos that it has not found are added to its results."""
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
+    with run.open(collection) as opened:
         opened.categorise(_meant(opened, search), photos, category)
-    if json:
-        print_json({"collection": str(collection), "search": search, "category": category, "photos": photos})
-    else:
+    if not run.print_json(collection, search=search, category=category, photos=photos):
         say(f"{search}: {len(photos)} photos are in {category!r}." if category else f"{search}: no category.")
 
 
 @searches.command("list")
+@grouped
 def list_searches(
     collection: Folder,
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
+    run: ReadOptions,
 ) -> None:
     """List the saved searches, favourites first."""
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
+    with run.open(collection) as opened:
         saved = opened.saved_searches()
-    if json:
-        print_json({"collection": str(collection), "searches": [one.to_dict() for one in saved]})
+    if run.print_json(collection, searches=[one.to_dict() for one in saved]):
         return
     if not saved:
         say(f"{collection}: there are no saved searches.")
@@ -182,18 +169,19 @@ def save(
     ask.
     """
     from retrieval.catalogue.filters import PhotoFilter
-    from retrieval.library.opening import open_named
 
     where, purpose = build(PhotoFilter, filters), {"standing": use.standing, "favourite": use.first}
-    with open_named(collection, catalogue=run.catalogue) as opened:
+    with run.open(collection) as opened:
         saved = opened.save_search(
             called, photos, use.box, where=where, match_all=match_all, tag=use.give_tag, **purpose, **options
         )
-    _tell(collection, "is kept", saved, run.json)
+    _tell(run, collection, "is kept", saved)
 
 
 @searches.command()
+@grouped
 def change(
+    *,
     collection: Folder,
     search: Search,
     name: Annotated[str | None, typer.Option(help="New name.")] = None,
@@ -207,26 +195,22 @@ def change(
         str | None,
         typer.Option(metavar="TAG", help='Tag that is added to the photos that a standing search finds; "": none.'),
     ] = None,
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
+    run: ReadOptions,
 ) -> None:
     """Rename a saved search, make it a standing one or a favourite, or change its tag."""
-    from retrieval.library.opening import open_named
-
     values: dict[str, Any] = {"name": name, "standing": standing, "favourite": first, "tag": give_tag}
     if all(value is None for value in values.values()):
         raise CairnError("Say what to change: give {--name}, {--standing}, {--first} or {--give-tag}.")
-    with open_named(collection, catalogue=catalogue) as opened:
-        _tell(collection, "is changed", opened.change_search(_meant(opened, search), **values), json)
+    with run.open(collection) as opened:
+        _tell(run, collection, "is changed", opened.change_search(_meant(opened, search), **values))
 
 
 @searches.command()
-def delete(collection: Folder, search: Search, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
+@grouped
+def delete(collection: Folder, search: Search, run: ReadOptions) -> None:
     """Delete a saved search and its results."""
-    from retrieval.library.opening import open_named
-
-    with open_named(collection, catalogue=catalogue) as opened:
-        _tell(collection, "is forgotten", opened.delete_search(_meant(opened, search)), json)
+    with run.open(collection) as opened:
+        _tell(run, collection, "is forgotten", opened.delete_search(_meant(opened, search)))
 
 
 def _meant(opened: "Collection", search: Any) -> Any:
@@ -235,8 +219,6 @@ def _meant(opened: "Collection", search: Any) -> Any:
     return int(search) if is_number and all(one.name != search for one in opened.saved_searches()) else search
 
 
-def _tell(collection: Path, what: str, one: Any, json: bool) -> None:
-    if json:
-        print_json({"collection": str(collection), "search": one.to_dict()})
-    else:
+def _tell(run: ReadOptions, collection: Path, what: str, one: "SavedSearch") -> None:
+    if not run.print_json(collection, search=one.to_dict()):
         say(f"{collection}: the search {one.name!r} {what}.")

@@ -1,7 +1,5 @@
 """Groups: photos of a collection that verified matches link, and near duplicates among them."""
 
-import csv
-import io
 import itertools
 import json
 from collections import Counter, defaultdict, deque
@@ -14,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
+from index.arrays import check_format, fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
 from index.progress import Progress
@@ -38,7 +36,6 @@ from retrieval.groups.registration import (
     shown_shares,
 )
 from retrieval.groups.sightings import see_photos
-from retrieval.metadata.pages import file_of
 from retrieval.photos.listing import CACHE
 
 FILE = "groups.json"
@@ -265,24 +262,6 @@ def is_near_duplicate(link: Link, query: ImageRow, found: ImageRow, options: Dup
     return min(shown_shares(link, query, found, options)) >= options.overlap
 
 
-def groups_table(collection: Collection, groups: Iterable[FoundGroup]) -> str:
-    """Groups as CSV: group, name, path, original of a near duplicate, relation, and first of its similar shots."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["group", "name", "path", "duplicate_of", "kind", "similar_to"])
-    for group in groups:
-        rows = {row.number: row for row in collection.catalogue.read(rows_of, group.photos)}
-        names = {number: row.name for number, row in rows.items()}
-        similar_to = {number: names[first] for first, *others in group.similar for number in others}
-        for number in group.photos:
-            original = group.duplicates.get(number)
-            duplicate_of = "" if original is None else names[original]
-            kind = group.kinds.get(number, "")
-            shot = similar_to.get(number, "")
-            table.writerow([group.number, names[number], str(file_of(rows[number].path)), duplicate_of, kind, shot])
-    return text.getvalue()
-
-
 def _rows(collection: Collection, numbers: Sequence[int]) -> Iterator[ImageRow]:
     """Yield the rows of photos in the order of their numbers, read in batches to save memory."""
     for start in range(0, len(numbers), _ROWS):
@@ -465,15 +444,3 @@ def _state(numbers: NDArray[np.int64], rejected: Several[tuple[int, int]]) -> st
     """Fingerprint of a collection's photos, by their unique numbers, and of the rules of grouping."""
     apart = {"rejected": np.array(sorted(rejected), np.int64)} if rejected else {}
     return fingerprint({"numbers": numbers, **apart}, {"rules": _RULES})
-
-
-def check_table(path: Path) -> None:
-    """Raise CairnError if a table cannot be written: better before hours of work than after."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise CairnError(f"{path} is a folder, or in a folder that does not exist: choose another file for the table.")
-
-
-def write_table(path: Path, text: str) -> None:
-    """Write a table to a file."""
-    check_table(path)
-    save_bytes(path, text.encode("utf-8"))

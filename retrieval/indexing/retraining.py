@@ -106,20 +106,9 @@ def reassign(
     collection: Collection, vocabulary: Vocabulary, staged: Path, *, following: int = 0, workers: int = 1
 ) -> None:
     """Replace the vocabulary of a collection by another one, and reassign the words of all features, in one
-    transaction. The caller holds the lock. Raises CairnError if features are neither staged nor can be extracted again.
-
-    Parameters
-    ----------
-    collection : Collection
-        The collection.
-    vocabulary : Vocabulary
-        Its new vocabulary.
-    staged : Path
-        Folder with staged features of its photos, whose files need not be there any more.
-    following : int
-        Number of photos that the vocabulary was trained on as well, and that will be added next.
-    workers : int
-        Number of processes.
+    transaction. The caller holds the lock. `staged` is a folder with features of its photos, whose files may be gone;
+    `following` photos that the vocabulary was trained on are added next. Raises CairnError if features are neither
+    staged nor can be extracted again.
     """
     shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
     silent, report = (lambda step, done, of: None), RetrainReport()

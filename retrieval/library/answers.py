@@ -5,12 +5,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Annotated, Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.attributes import some_of
+from index.docstrings import documented
 from index.errors import CairnError
 from retrieval.metadata.pages import split_page
 from retrieval.search.homography import homography, may_fix
@@ -32,97 +33,63 @@ if TYPE_CHECKING:
     from retrieval.search.searcher import Searcher
 
 
+@documented
 @dataclass(frozen=True)
 class QueryPhoto:
-    """A photo that was searched for, or a box in one.
+    """A photo that was searched for, or a box in one."""
 
-    Attributes
-    ----------
-    name : str
-        A name in the collection, or a file.
-    path : str
-        Its file.
-    width, height : int
-        Pixels of the upright original.
-    box : tuple of four floats or None
-        x0, y0, x1, y1 in pixels of the upright original, clipped to it; None for the whole photo.
-    remarks : tuple of str
-        Remarks on how a file that is not in the collection was read, such as "the lowest 3% are missing".
-    """
-
-    name: str
-    path: str
-    width: int
-    height: int
-    box: Box | None
-    remarks: tuple[str, ...] = ()
+    name: Annotated[str, "A name in the collection, or a file."]
+    path: Annotated[str, "Its file."]
+    width: Annotated[int, "Pixels of the upright original."]
+    height: Annotated[int, "Pixels of the upright original."]
+    box: Annotated[
+        Box | None, "x0, y0, x1, y1 in pixels of the upright original, clipped to it; None for the whole photo."
+    ]
+    remarks: Annotated[
+        tuple[str, ...],
+        'Remarks on how a file that is not in the collection was read, such as "the lowest 3% are missing".',
+    ] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return name, width, height and box, as ``/api/match`` does."""
         return {"name": self.name, "width": self.width, "height": self.height, "box": _rounded(self.box)}
 
 
+@documented
 @dataclass(frozen=True)
 class Result:
-    """One photo of an answer.
+    """One photo of an answer."""
 
-    Attributes
-    ----------
-    rank : int
-        Place in the answer, from 1.
-    name : str
-        Name of the photo in the collection.
-    title : str or None
-        Title, if known.
-    path : str
-        Its file.
-    score : float
-        Similarity by the engine: 0 for nothing in common.
-    inliers : int
-        Matches that agree on one map between the photos; 0 if geometry does not confirm the photo.
-    probability : float
-        That it shows the same, 0 to 1: calibrated, see the page on verification.
-    found : bool
-        Whether it is sure.
-    homography : ndarray, shape (3, 3), float64, or None
-        Maps pixels of the query photo to pixels of this one.
-    number : int
-        Number of the photo in the collection.
-    width, height : int or None
-        Pixels of the upright original.
-    query_index : int
-        Number of the query that it matches, if there are several.
-    turn : float
-        Angle in radians, clockwise, at which the query was found.
-    region : list of [x, y] or None
-        Corners of the query's box, or of all of it, in the photo, clipped to it.
-    page : int or None
-        Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has the name of the
-        file.
-    mirrored : bool
-        Whether it shows the mirror image of the query.
-    full : bool
-        Whether all features of the query were looked up at that turn, as they are upright.
-    """
-
-    rank: int
-    name: str
-    title: str | None
-    path: str
-    score: float
-    inliers: int
-    probability: float
-    found: bool
-    homography: NDArray[np.float64] | None = field(compare=False)
-    number: int
-    width: int | None
-    height: int | None
-    query_index: int
-    turn: float
-    region: list[list[float]] | None = field(hash=False)
-    page: int | None = None
-    mirrored: bool = False
-    full: bool = True
+    rank: Annotated[int, "Place in the answer, from 1."]
+    name: Annotated[str, "Name of the photo in the collection."]
+    title: Annotated[str | None, "Title, if known."]
+    path: Annotated[str, "Its file."]
+    score: Annotated[float, "Similarity by the engine: 0 for nothing in common."]
+    inliers: Annotated[
+        int, "Matches that agree on one map between the photos; 0 if geometry does not confirm the photo."
+    ]
+    probability: Annotated[float, "That it shows the same, 0 to 1: calibrated, see the page on verification."]
+    found: Annotated[bool, "Whether it is sure."]
+    homography: Annotated[
+        NDArray[np.float64] | None,
+        "(3, 3)",
+        "Maps pixels of the query photo to pixels of this one.",
+    ] = field(compare=False)
+    number: Annotated[int, "Number of the photo in the collection."]
+    width: Annotated[int | None, "Pixels of the upright original."]
+    height: Annotated[int | None, "Pixels of the upright original."]
+    query_index: Annotated[int, "Number of the query that it matches, if there are several."]
+    turn: Annotated[float, "Angle in radians, clockwise, at which the query was found."]
+    region: Annotated[
+        list[list[float]] | None, "Corners (x, y) of the query's box, or of all of it, in the photo, clipped to it."
+    ] = field(hash=False)
+    page: Annotated[
+        int | None,
+        "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has "
+        "the name of the file.",
+    ] = None
+    mirrored: Annotated[bool, "Whether it shows the mirror image of the query."] = False
+    full: Annotated[bool, "Whether all features of the query were looked up at that turn, as they are upright."] = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes, as ``cairn query --json`` prints them."""
@@ -188,6 +155,7 @@ class _Drawn:
         return path
 
 
+@documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(_Drawn, Sequence[Result]):
     """The photos that show what a query shows, the best first: a sequence of `Result`.
@@ -196,35 +164,6 @@ class Answer(_Drawn, Sequence[Result]):
     `save_picture` it holds the features of its query, about a megabyte, and the searched collection; a pickle or a copy
     does not: to store many, use ``copy.copy(answer)`` or ``answer.to_dict()``.
 
-    Attributes
-    ----------
-    queries : tuple of QueryPhoto
-        The query photos, one or several.
-    results : tuple of Result
-        The photos, the best first.
-    engine, expand : str
-        Methods of ranking and of query expansion.
-    global_descriptors : str
-        Use of global descriptors: none, shortlist, fused or alone.
-    augmented : bool
-        Whether photos were scored with features borrowed from linked ones.
-    similarity : dict or None
-        The learnt similarity of words that they were scored by.
-    filter : dict or None
-        The conditions of the filter that were set.
-    passing : int or None
-        Number of photos that pass the filter.
-    turned : bool
-        Whether the query was tried at other turns than upright.
-    sure : bool
-        Whether other turns can hardly change the answer.
-    missing_shards : tuple of int
-        Parts of the collection that were not searched, as no worker of the cluster held them.
-    seconds : dict of str to float
-        Time of the steps: extract, search, verify, total.
-    rejected : tuple of int
-        Numbers of photos that are left out, as they were marked as no match of the query.
-
     Examples
     --------
     >>> answer = collection.search("church.jpg")  # doctest: +SKIP
@@ -232,20 +171,24 @@ class Answer(_Drawn, Sequence[Result]):
     ['rome/042.jpg', 'rome/044.jpg']
     """
 
-    queries: tuple[QueryPhoto, ...]
-    results: tuple[Result, ...]
-    engine: str
-    expand: str
-    global_descriptors: str
-    augmented: bool
-    similarity: dict[str, Any] | None
-    filter: dict[str, Any] | None
-    passing: int | None
-    turned: bool
-    sure: bool
-    missing_shards: tuple[int, ...]
-    seconds: dict[str, float]
-    rejected: tuple[int, ...] = ()
+    queries: Annotated[tuple[QueryPhoto, ...], "The query photos, one or several."]
+    results: Annotated[tuple[Result, ...], "The photos, the best first."]
+    engine: Annotated[str, "Method of ranking."]
+    expand: Annotated[str, "Method of query expansion."]
+    global_descriptors: Annotated[str, "Use of global descriptors: none, shortlist, fused or alone."]
+    augmented: Annotated[bool, "Whether photos were scored with features borrowed from linked ones."]
+    similarity: Annotated[dict[str, Any] | None, "The learnt similarity of words that they were scored by."]
+    filter: Annotated[dict[str, Any] | None, "The conditions of the filter that were set."]
+    passing: Annotated[int | None, "Number of photos that pass the filter."]
+    turned: Annotated[bool, "Whether the query was tried at other turns than upright."]
+    sure: Annotated[bool, "Whether other turns can hardly change the answer."]
+    missing_shards: Annotated[
+        tuple[int, ...], "Parts of the collection that were not searched, as no worker of the cluster held them."
+    ]
+    seconds: Annotated[dict[str, float], "Time of the steps: extract, search, verify, total."]
+    rejected: Annotated[
+        tuple[int, ...], "Numbers of photos that are left out, as they were marked as no match of the query."
+    ] = ()
 
     def __repr__(self) -> str:
         return f"<Answer to {self.query!r}: {len(self.found)} found, {len(self) - len(self.found)} perhaps>"

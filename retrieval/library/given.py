@@ -136,6 +136,16 @@ def as_box(box: Iterable[float] | None) -> Box | None:
     return x0, y0, x1, y1
 
 
+def queries_of(photo: Given | Iterable[Given], box: Iterable[float] | None) -> tuple[list[Given], Box | None]:
+    """Return the photos of a query, and the box in the only one; raises CairnError if they do not go together."""
+    queries, within = several(photo), as_box(box)
+    if not queries:
+        raise CairnError("A query needs at least one photo.")
+    if within is not None and len(queries) > 1:
+        raise CairnError("A box can only be used with one photo: give one photo, or leave the box out.")
+    return queries, within
+
+
 def _from_memory(collection: Collection, content: bytes | bytearray | memoryview, box: Box | None) -> QueryImage:
     """Query with the content of a file, which is written to disk while the returned object is in use."""
     folder = mkdtemp(prefix="cairn-")

@@ -4,46 +4,39 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
 from index.attributes import some_of
+from index.docstrings import documented
 from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import FoundGroups as Found
-from retrieval.groups.groups import groups_table, write_table
+from retrieval.groups.tables import groups_table, write_table
 from retrieval.library.photos import Photo, cache_of, photos_of
 
 _ROWS = 1_000  # photos that are read at a time
 
 
+@documented
 @dataclass(frozen=True, repr=False)
 class Group(Sequence[Photo]):
-    """Photos that show the same object or landmark: a sequence of `Photo`.
+    """Photos that show the same object or landmark: a sequence of `Photo`."""
 
-    Attributes
-    ----------
-    number : int
-        From 1, the group of most photos first.
-    photos : tuple of Photo
-        At least two.
-    links : int
-        Number of their pairs that are verified by geometry.
-    duplicates : mapping of str to str
-        From the name of a near duplicate to that of its original.
-    kinds : mapping of str to str
-        From the name of a near duplicate to its relation to the original: "copy" for all of it, "part", "framed" for
-        all of it with a frame or bars, "negative", "turned" if rotated or mirrored, "grey" for all of it without
-        colours.
-    similar : tuple of tuple of str
-        Names of photos that are similar shots: different photos of nearly the same view.
-    """
-
-    number: int
-    photos: tuple[Photo, ...]
-    links: int
-    duplicates: Mapping[str, str] = field(repr=False, hash=False)
-    kinds: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    similar: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
+    number: Annotated[int, "From 1, the group of most photos first."]
+    photos: Annotated[tuple[Photo, ...], "At least two."]
+    links: Annotated[int, "Number of their pairs that are verified by geometry."]
+    duplicates: Annotated[Mapping[str, str], "From the name of a near duplicate to that of its original."] = field(
+        repr=False, hash=False
+    )
+    kinds: Annotated[
+        Mapping[str, str],
+        'From the name of a near duplicate to its relation to the original: "copy" for all of it, "part", '
+        '"framed" for all of it with a frame or bars, "negative", "turned" if rotated or mirrored, "grey" '
+        "for all of it without colours.",
+    ] = field(default_factory=dict, repr=False, hash=False)
+    similar: Annotated[
+        tuple[tuple[str, ...], ...], "Names of photos that are similar shots: different photos of nearly the same view."
+    ] = field(default=(), repr=False)
 
     @property
     def cover(self) -> Photo:
@@ -81,31 +74,19 @@ class Group(Sequence[Photo]):
         return photos_html(self)
 
 
+@documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Groups(Sequence[Group]):
     """All groups of a collection: a sequence of `Group`, the largest first.
 
     ``pandas.DataFrame(group.to_dict() for group in groups)`` has a row for each.
-
-    Attributes
-    ----------
-    groups : tuple of Group
-        The groups.
-    inliers : int
-        Smallest number of verified matches that links two photos.
-    photos : int
-        Photos that were used as queries.
-    out_of_date : bool
-        Whether photos were added or removed since grouping.
-    augmented : int or None
-        Photos whose borrowed features were renewed; None without augmentation.
     """
 
-    groups: tuple[Group, ...]
-    inliers: int
-    photos: int
-    out_of_date: bool = False
-    augmented: int | None = None
+    groups: Annotated[tuple[Group, ...], "The groups."]
+    inliers: Annotated[int, "Smallest number of verified matches that links two photos."]
+    photos: Annotated[int, "Photos that were used as queries."]
+    out_of_date: Annotated[bool, "Whether photos were added or removed since grouping."] = False
+    augmented: Annotated[int | None, "Photos whose borrowed features were renewed; None without augmentation."] = None
     _table: str = field(default="", repr=False)
 
     def __repr__(self) -> str:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.attributes import shared_by
+from index.docstrings import completed
 from index.parallel import processes
+from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import Telling, telling
 from retrieval.library.reports import BackedUp, Check, Damage, Repaired
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from retrieval.collection.collection import Collection as Opened
 
 
+@completed(SHARED)
 def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> Check:
     """Verify every file of a collection, even if it cannot be opened; changes nothing.
 
@@ -23,12 +26,7 @@ def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progr
         Its folder.
     catalogue : str, optional
         SQLAlchemy address of its catalogue.
-    progress : bool or callable, optional
-        True shows bars; a callable receives step, done and total.
-
-    Returns
-    -------
-    Check
+    {progress}
 
     Raises
     ------
@@ -42,6 +40,7 @@ def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progr
     return Check(**_fields_of(Check, report))
 
 
+@completed(SHARED)
 def repair(
     folder: str | os.PathLike[str],
     *,
@@ -62,18 +61,11 @@ def repair(
         Folders to search for photos that were moved.
     drop_missing : bool
         Drop photos of damaged segments that cannot be found.
-    features : path-like, optional
-        Features of the photos, of a collection of features of another program.
-    workers : int
-        Processes; 0: one for each core.
+    {features}
+    {workers}
     catalogue : str, optional
         SQLAlchemy address of the catalogue.
-    progress : bool or callable, optional
-        True shows bars; a callable receives step, done and total.
-
-    Returns
-    -------
-    Repaired
+    {progress}
 
     Raises
     ------

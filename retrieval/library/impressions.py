@@ -6,13 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import save_bytes, save_json
 from index.attributes import some_of
+from index.docstrings import documented
 from index.errors import CairnError
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
@@ -49,35 +50,22 @@ _TOLD = 50  # breaks whose places `to_dict` has, of each direction
 _LIKELY = 0.5  # least probability of a match
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class Impression:
-    """A photo of a block or plate, in the frame that all are compared in.
+    """A photo of a block or plate, in the frame that all are compared in."""
 
-    Attributes
-    ----------
-    name : str
-        Of the photo.
-    path : str
-        Its file.
-    number : int or None
-        Its number in the collection; None of a file that is not in it.
-    inliers : int or None
-        Matches with the reference that agree on one map; None of the reference itself.
-    homography : ndarray, shape (3, 3), float64
-        Takes pixels of the frame to pixels of the upright original.
-    bend : float
-        Pixels of the frame by which stretched or curved paper is shifted beyond that, at most.
-    pixels : ndarray, shape (H, W, 3), uint8
-        The photo in the frame, RGB.
-    """
-
-    name: str
-    path: str
-    number: int | None
-    inliers: int | None
-    homography: NDArray[np.float64] = field(repr=False)
-    bend: float
-    pixels: NDArray[np.uint8] = field(repr=False)
+    name: Annotated[str, "Of the photo."]
+    path: Annotated[str, "Its file."]
+    number: Annotated[int | None, "Its number in the collection; None of a file that is not in it."]
+    inliers: Annotated[int | None, "Matches with the reference that agree on one map; None of the reference itself."]
+    homography: Annotated[
+        NDArray[np.float64],
+        "(3, 3)",
+        "Takes pixels of the frame to pixels of the upright original.",
+    ] = field(repr=False)
+    bend: Annotated[float, "Pixels of the frame by which stretched or curved paper is shifted beyond that, at most."]
+    pixels: Annotated[NDArray[np.uint8], "(H, W, 3)", "The photo in the frame, RGB."] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the command prints it, without its pixels."""
@@ -85,41 +73,33 @@ class Impression:
         return {**some_of(self, "name", "path", "number", "inliers"), "homography": rows, "bend": round(self.bend, 2)}
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class ImpressionPair:
-    """What differs between two impressions.
+    """What differs between two impressions."""
 
-    Attributes
-    ----------
-    first, second : str
-        Names of the photos.
-    verdict : str
-        ``one block``, ``cut alike`` (two blocks, one cut after the other) or ``unsure``: by `displacement`.
-    displacement : float or None
-        Widths of a line that a quarter of the lines is displaced by at least, once the paper's stretch is taken out;
-        None where there are too few lines.
-    missing : (float, float)
-        Share of the ink of the first that the second lacks, and of the ink of the second that the first lacks.
-    line_widths : (float, float)
-        Mean width of the lines of each, pixels of the frame.
-    tolerance : float
-        Pixels of the frame within which ink counts as there.
-    correlation : float
-        Of the ink of both, -1 to 1.
-    breaks : tuple of two lists of Break
-        Places where the first alone has ink, and where the second alone has, the largest first: x, y, width, height and
-        area in pixels of the frame.
-    """
-
-    first: str
-    second: str
-    verdict: str
-    displacement: float | None
-    missing: tuple[float, float]
-    line_widths: tuple[float, float]
-    tolerance: float
-    correlation: float
-    breaks: tuple[list[Break], list[Break]] = field(repr=False)
+    first: Annotated[str, "Name of a photo."]
+    second: Annotated[str, "Name of another photo."]
+    verdict: Annotated[
+        str, "``one block``, ``cut alike`` (two blocks, one cut after the other) or ``unsure``: by `displacement`."
+    ]
+    displacement: Annotated[
+        float | None,
+        "Widths of a line that a quarter of the lines is displaced by at least, once the paper's stretch "
+        "is taken out; None where there are too few lines.",
+    ]
+    missing: Annotated[
+        tuple[float, float],
+        "Share of the ink of the first that the second lacks, and of the ink of the second that the first lacks.",
+    ]
+    line_widths: Annotated[tuple[float, float], "Mean width of the lines of each, pixels of the frame."]
+    tolerance: Annotated[float, "Pixels of the frame within which ink counts as there."]
+    correlation: Annotated[float, "Of the ink of both, -1 to 1."]
+    breaks: Annotated[
+        tuple[list[Break], list[Break]],
+        "Places where the first alone has ink, and where the second alone has, the largest first: x, y, "
+        "width, height and area in pixels of the frame.",
+    ] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the command prints it."""
@@ -134,29 +114,16 @@ class ImpressionPair:
         }
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class Impressions:
-    """Impressions of one block or plate in one frame.
+    """Impressions of one block or plate in one frame."""
 
-    Attributes
-    ----------
-    box : tuple of four floats
-        The frame: x0, y0, x1, y1 in pixels of the reference, upright.
-    size : (int, int)
-        Its width and height in pixels.
-    photos : list of Impression
-        The reference first.
-    pairs : list of ImpressionPair
-        Each two of them.
-    left_out : list of dict
-        Name and reason of photos that cannot be compared.
-    """
-
-    box: tuple[float, float, float, float]
-    size: tuple[int, int]
-    photos: list[Impression]
-    pairs: list[ImpressionPair]
-    left_out: list[dict[str, str]]
+    box: Annotated[tuple[float, float, float, float], "The frame: x0, y0, x1, y1 in pixels of the reference, upright."]
+    size: Annotated[tuple[int, int], "Its width and height in pixels."]
+    photos: Annotated[list[Impression], "The reference first."]
+    pairs: Annotated[list[ImpressionPair], "Each two of them."]
+    left_out: Annotated[list[dict[str, str]], "Name and reason of photos that cannot be compared."]
     _drawn: Callable[[int, int], tuple[AlignedImpression, AlignedImpression, ImpressionResidual]] = field(repr=False)
 
     def __repr__(self) -> str:

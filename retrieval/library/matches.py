@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.attributes import some_of
+from index.docstrings import documented
 from index.text import likely
 from retrieval.features.encoding import CENTRE_ERROR, decode_geometry
 from retrieval.features.kept import nearest_frames, places_of
@@ -30,63 +31,48 @@ if TYPE_CHECKING:
     from retrieval.search.searcher import Searcher
 
 
+@documented
 @dataclass(frozen=True, eq=False, repr=False)
 class Match(_Drawn):
-    """The match of a query with one photo of a collection.
+    """The match of a query with one photo of a collection."""
 
-    Attributes
-    ----------
-    query : QueryPhoto
-        The query photo.
-    name : str
-        Name of the other in the collection.
-    path : str
-        Its file.
-    number : int
-        Its number.
-    width, height : int or None
-        Pixels of its upright original.
-    score : float
-        Similarity by the engine.
-    inliers : int
-        Matches that agree on one map; 0 without a map.
-    probability : float
-        That both show the same, 0 to 1.
-    found : bool
-        Whether that is sure.
-    homography : ndarray, shape (3, 3), float64, or None
-        Maps pixels of the query photo to pixels of the other.
-    region : list of [x, y] or None
-        Outline of the query in the other, clipped to it.
-    turn : float
-        Angle in radians, clockwise, at which the query was found.
-    query_ellipses, photo_ellipses : ndarray, shape (N, 5), float32
-        Matched regions: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the upright originals.
-    page : int or None
-        Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has the name of the
-        file.
-    indices : ndarray, shape (N, 2), int32
-        Matched features: row of the query's, row of the photo's, in the order of `Collection.features`. The query's are
-        -1 if it is no photo of the collection.
-    """
-
-    query: QueryPhoto
-    name: str
-    path: str
-    number: int
-    width: int | None
-    height: int | None
-    score: float
-    inliers: int
-    probability: float
-    found: bool
-    homography: NDArray[np.float64] | None
-    region: list[list[float]] | None
-    turn: float
-    query_ellipses: NDArray[np.float32] = field(repr=False)
-    photo_ellipses: NDArray[np.float32] = field(repr=False)
-    page: int | None = None
-    indices: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32), repr=False)
+    query: Annotated[QueryPhoto, "The query photo."]
+    name: Annotated[str, "Name of the other in the collection."]
+    path: Annotated[str, "Its file."]
+    number: Annotated[int, "Its number."]
+    width: Annotated[int | None, "Pixels of its upright original."]
+    height: Annotated[int | None, "Pixels of its upright original."]
+    score: Annotated[float, "Similarity by the engine."]
+    inliers: Annotated[int, "Matches that agree on one map; 0 without a map."]
+    probability: Annotated[float, "That both show the same, 0 to 1."]
+    found: Annotated[bool, "Whether that is sure."]
+    homography: Annotated[
+        NDArray[np.float64] | None,
+        "(3, 3)",
+        "Maps pixels of the query photo to pixels of the other.",
+    ]
+    region: Annotated[list[list[float]] | None, "Outline (x, y) of the query in the other, clipped to it."]
+    turn: Annotated[float, "Angle in radians, clockwise, at which the query was found."]
+    query_ellipses: Annotated[
+        NDArray[np.float32],
+        "(N, 5)",
+        "Matched regions of the query: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of "
+        "the upright original.",
+    ] = field(repr=False)
+    photo_ellipses: Annotated[NDArray[np.float32], "(N, 5)", "Matched regions of the photo, likewise."] = field(
+        repr=False
+    )
+    page: Annotated[
+        int | None,
+        "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has "
+        "the name of the file.",
+    ] = None
+    indices: Annotated[
+        NDArray[np.int32],
+        "(N, 2)",
+        "Matched features: row of the query's, row of the photo's, in the order of `Collection.features`. "
+        "The query's are -1 if it is no photo of the collection.",
+    ] = field(default_factory=lambda: np.zeros((0, 2), np.int32), repr=False)
 
     def __repr__(self) -> str:
         return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {likely(self.probability)}>"

@@ -5,16 +5,14 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
-from sqlalchemy.orm import Session
-
-from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.curation.saved import StoredSearch, finds_of, saved_searches
+from retrieval.catalogue.curation.saved import StoredSearch, finds_of
 from retrieval.catalogue.headers import normal_header
 from retrieval.catalogue.photos import numbers_of_names
 from retrieval.collection.collection import Collection
-from retrieval.groups.groups import write_table
+from retrieval.groups.tables import write_table
 from retrieval.library.photos import Photo, cache_of, photos_there
 from retrieval.library.reports import Report
 from retrieval.metadata.columns import ITEM, MANIFEST, PAGE, PLACES
@@ -34,35 +32,19 @@ class PageFacts:
 
 @dataclass(frozen=True)
 class Occurrence(Report):
-    """A photo that a saved search has found.
+    """A photo that a saved search has found."""
 
-    Attributes
-    ----------
-    name : str
-        Of the photo.
-    number : int
-        Of the photo.
-    book, page : str
-        The book, by its IIIF manifest, the column *Item*, its file of several pages, or its folder; and the page in it.
-    date, place : str or None
-        Where they are known.
-    probability : float or None
-        That it shows the same; None if it was added by hand.
-    category : str or None
-        Category that it was put into.
-    region : list of [x, y] or None
-        Corners of where it is, in pixels of the photo.
-    """
-
-    name: str
-    number: int
-    book: str
-    page: str
-    date: str | None
-    place: str | None
-    probability: float | None
-    category: str | None
-    region: list[list[float]] | None = field(hash=False)
+    name: Annotated[str, "Of the photo."]
+    number: Annotated[int, "Of the photo."]
+    book: Annotated[str, "The book: its IIIF manifest, the column *Item*, its file of several pages, or its folder."]
+    page: Annotated[str, "The page in it."]
+    date: Annotated[str | None, "Date, if known."]
+    place: Annotated[str | None, "Place, if known."]
+    probability: Annotated[float | None, "That it shows the same; None if it was added by hand."]
+    category: Annotated[str | None, "Category that it was put into."]
+    region: Annotated[list[list[float]] | None, "Corners (x, y) of where it is, in pixels of the photo."] = field(
+        hash=False
+    )
 
 
 CATEGORIES = ("same block", "copy", "same motif", "not related")
@@ -85,18 +67,6 @@ def occurrences_of(collection: Collection, search: StoredSearch, category: str |
         facts = (page.book, page.page, page.date, page.place, find.probability, find.category, find.region)
         listed.append(Occurrence(photo.name, photo.number, *facts))
     return sorted(listed, key=lambda one: (one.date is None, one.date, one.book, one.number))
-
-
-def named_search(session: Session, search: int | str) -> StoredSearch:
-    """Return a saved search of an id, or of a name that one search alone has; raises CairnError otherwise."""
-    matches = [one for one in saved_searches(session) if search in (one.id, one.name)]
-    if len(matches) != 1:
-        raise CairnError(
-            "{count} saved searches are called {search}: give the id of one.",
-            count=len(matches) or "No",
-            search=repr(search),
-        )
-    return matches[0]
 
 
 def book_pages(catalogue: Catalogue, photos: Sequence[Photo]) -> dict[int, PageFacts]:

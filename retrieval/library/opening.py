@@ -13,7 +13,8 @@ from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.layout import OPTIONS
 from retrieval.collection.options import CollectionOptions
 from retrieval.library.cluster import join_cluster
-from retrieval.library.collection import Collection, paths_of
+from retrieval.library.collection import Collection
+from retrieval.library.opened import paths_of
 
 if TYPE_CHECKING:
     from retrieval.library.cluster import ClusterWork

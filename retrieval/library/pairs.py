@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import Annotated, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from index.docstrings import completed, documented
 from index.extras import require_h5py
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
@@ -16,47 +17,48 @@ from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.features.kept import KeptFeatures
 from retrieval.foreign.exporting import write_colmap, write_hloc, write_pairs
 from retrieval.groups.pairs import CHOOSE, MATCH, PairMatcher
+from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import Telling, telling
 
 TITLES = {CHOOSE: "Choosing (photos)", MATCH: "Matching (pairs)"}
 """Titles of the steps of the progress."""
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class PhotoFeatures:
     """The stored features of a photo of a collection.
 
     Their order is constant until the collection is retrained; `Match.indices` refers to it. Features of another program
     are in the order of its file, those of Cairn ordered by word.
-
-    Attributes
-    ----------
-    name : str
-        Of the photo.
-    width, height : int
-        Pixels of the upright original.
-    keypoints : ndarray, shape (N, 2), float32
-        Places, pixels of the upright original, the centre of the top-left one at (0, 0). Those of another program are
-        exact if the photo is stored upright and has the size of the described image; those of Cairn are stored to half
-        of 1/2047 of the longer side.
-    regions : ndarray, shape (N, 5), float32
-        Ellipses: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1; circles if only places are known.
-    words : ndarray, shape (N,), int32
-        Visual words.
-    descriptors : ndarray, shape (N, D), float16, or None
-        In the form used for comparison; None if the collection does not store them (``keep_descriptors``).
-    rows : ndarray, shape (N,), int64, or None
-        Rows in the file of the other program, if it made the features: 0, 1, 2 ..., unless only the best were taken.
     """
 
-    name: str
-    width: int
-    height: int
-    keypoints: NDArray[np.float32]
-    regions: NDArray[np.float32]
-    words: NDArray[np.int32]
-    descriptors: NDArray[np.float16] | None
-    rows: NDArray[np.int64] | None
+    name: Annotated[str, "Of the photo."]
+    width: Annotated[int, "Pixels of the upright original."]
+    height: Annotated[int, "Pixels of the upright original."]
+    keypoints: Annotated[
+        NDArray[np.float32],
+        "(N, 2)",
+        "Places, pixels of the upright original, the centre of the top-left one at (0, 0). Those of "
+        "another program are exact if the photo is stored upright and has the size of the described "
+        "image; those of Cairn are stored to half of 1/2047 of the longer side.",
+    ]
+    regions: Annotated[
+        NDArray[np.float32],
+        "(N, 5)",
+        "Ellipses: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1; circles if only places are known.",
+    ]
+    words: Annotated[NDArray[np.int32], "(N,)", "Visual words."]
+    descriptors: Annotated[
+        NDArray[np.float16] | None,
+        "(N, D)",
+        "In the form used for comparison; None if the collection does not store them (``keep_descriptors``).",
+    ]
+    rows: Annotated[
+        NDArray[np.int64] | None,
+        "(N,)",
+        "Rows in the file of the other program, if it made the features: 0, 1, 2 ..., unless only the best were taken.",
+    ]
 
     def __len__(self) -> int:
         return len(self.keypoints)
@@ -80,6 +82,7 @@ def make_features(row: ImageRow, kept: KeptFeatures) -> PhotoFeatures:
     )
 
 
+@completed(SHARED)
 class Pairs(Sequence[tuple[str, str]]):
     """Pairs of photos that may show the same: a sequence of two names each, by the numbers of the photos.
 
@@ -117,11 +120,6 @@ class Pairs(Sequence[tuple[str, str]]):
         path : path-like
             Output file; replaced if it exists.
 
-        Returns
-        -------
-        Path
-            The file.
-
         Raises
         ------
         CairnError
@@ -140,13 +138,7 @@ class Pairs(Sequence[tuple[str, str]]):
         ----------
         path : path-like
             New file.
-        progress : bool or callable, optional
-            True shows bars; a callable receives step, done and total.
-
-        Returns
-        -------
-        Path
-            The file.
+        {progress}
 
         Raises
         ------
@@ -169,13 +161,7 @@ class Pairs(Sequence[tuple[str, str]]):
         ----------
         path : path-like
             New file.
-        progress : bool or callable, optional
-            True shows bars; a callable receives step, done and total.
-
-        Returns
-        -------
-        Path
-            The file.
+        {progress}
 
         Raises
         ------

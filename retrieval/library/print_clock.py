@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.attributes import some_of
+from index.docstrings import documented
 from index.errors import CairnError
 from retrieval.catalogue.metadata_store import values_by_number
 from retrieval.catalogue.schema import FROM_FILE, Setting
@@ -52,32 +53,22 @@ _TAKEN = "taken"
 _MOST_SAID = 500  # most regions, pairs and photos in decisions
 
 
+@documented
 @dataclass(frozen=True)
 class ClockDecisions:
-    """Decisions about the print clock of some impressions, given by number or name.
+    """Decisions about the print clock of some impressions, given by number or name."""
 
-    Attributes
-    ----------
-    clock : str
-        ``breaks``, of woodcuts, or ``widths`` of lines, of engravings.
-    leave_out : sequence of int or str
-        Impressions that are not read.
-    undated : sequence of int or str
-        Impressions whose imported date does not count.
-    dated : sequence of int or str
-        Impressions whose date counts although it comes from the photo's file.
-    regions : sequence of four floats each
-        Boxes that are not read: x0, y0, x1, y1 in pixels of the upright reference.
-    before : sequence of pairs of int or str
-        Pairs of impressions; the first was printed before the second, whatever the clock says.
-    """
-
-    clock: str = CLOCKS[0]
-    leave_out: Sequence[int | str] = ()
-    undated: Sequence[int | str] = ()
-    dated: Sequence[int | str] = ()
-    regions: Sequence[Sequence[float]] = ()
-    before: Sequence[Sequence[int | str]] = ()
+    clock: Annotated[str, "``breaks``, of woodcuts, or ``widths`` of lines, of engravings."] = CLOCKS[0]
+    leave_out: Annotated[Sequence[int | str], "Impressions that are not read."] = ()
+    undated: Annotated[Sequence[int | str], "Impressions whose imported date does not count."] = ()
+    dated: Annotated[Sequence[int | str], "Impressions whose date counts although it comes from the photo's file."] = ()
+    regions: Annotated[
+        Sequence[Sequence[float]], "Boxes that are not read: x0, y0, x1, y1 in pixels of the upright reference."
+    ] = ()
+    before: Annotated[
+        Sequence[Sequence[int | str]],
+        "Pairs of impressions; the first was printed before the second, whatever the clock says.",
+    ] = ()
 
     def __post_init__(self) -> None:
         if self.clock not in CLOCKS:
@@ -94,71 +85,41 @@ class ClockDecisions:
 
 @dataclass(frozen=True)
 class ClockReading(Report):
-    """The print clock's result for an impression.
+    """The print clock's result for an impression."""
 
-    Attributes
-    ----------
-    name : str
-        Of the photo.
-    number : int or None
-        Its number in the collection.
-    breaks : int
-        Of the lines that all impressions have.
-    line_width : float
-        Their mean width, pixels of the frame.
-    place : int
-        In the order of printing, from 1.
-    places : (int, int)
-        Interval that holds its place with a probability of 90%.
-    year : float or None
-        Of its date in the catalogue.
-    counts : bool
-        Whether that date calibrates the clock.
-    from_file : bool
-        Whether it comes from the photo's file: such dates count only by `ClockDecisions.dated`.
-    read : float or None
-        Year that the clock says: None where no two impressions of different years are dated, or they contradict it.
-    years : (float, float) or None
-        Interval that holds it with a probability of 90%.
-    """
-
-    name: str
-    number: int | None
-    breaks: int
-    line_width: float
-    place: int
-    places: tuple[int, int]
-    year: float | None
-    counts: bool
-    from_file: bool
-    read: float | None
-    years: tuple[float, float] | None
+    name: Annotated[str, "Of the photo."]
+    number: Annotated[int | None, "Its number in the collection."]
+    breaks: Annotated[int, "Of the lines that all impressions have."]
+    line_width: Annotated[float, "Their mean width, pixels of the frame."]
+    place: Annotated[int, "In the order of printing, from 1."]
+    places: Annotated[tuple[int, int], "Interval that holds its place with a probability of 90%."]
+    year: Annotated[float | None, "Of its date in the catalogue."]
+    counts: Annotated[bool, "Whether that date calibrates the clock."]
+    from_file: Annotated[
+        bool, "Whether it comes from the photo's file: such dates count only by `ClockDecisions.dated`."
+    ]
+    read: Annotated[
+        float | None,
+        "Year that the clock says: None where no two impressions of different years are dated, or they contradict it.",
+    ]
+    years: Annotated[tuple[float, float] | None, "Interval that holds it with a probability of 90%."]
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class PrintClock:
-    """The order in which impressions of one block or plate were printed, estimated from their wear.
+    """The order in which impressions of one block or plate were printed, estimated from their wear."""
 
-    Attributes
-    ----------
-    photos : list of ClockReading
-        The earliest first.
-    earlier : ndarray, shape (N, N), float64
-        Probability that the photo of a row was printed before that of a column.
-    decisions : ClockDecisions
-        That were followed.
-    left_out : list of dict
-        Name and reason of photos that were not read.
-    box, size : tuple
-        Of the frame, see `Impressions`.
-    """
-
-    photos: list[ClockReading]
-    earlier: NDArray[np.float64] = field(repr=False)
-    decisions: ClockDecisions
-    left_out: list[dict[str, str]]
-    box: tuple[float, float, float, float]
-    size: tuple[int, int]
+    photos: Annotated[list[ClockReading], "The earliest first."]
+    earlier: Annotated[
+        NDArray[np.float64],
+        "(N, N)",
+        "Probability that the photo of a row was printed before that of a column.",
+    ] = field(repr=False)
+    decisions: Annotated[ClockDecisions, "That were followed."]
+    left_out: Annotated[list[dict[str, str]], "Name and reason of photos that were not read."]
+    box: Annotated[tuple[float, float, float, float], "Of the frame, see `Impressions`."]
+    size: Annotated[tuple[int, int], "Its width and height in pixels."]
     _readings: LineReadings = field(repr=False)
     _region: NDArray[np.bool_] = field(repr=False)
     _aligned: list[AlignedImpression] = field(repr=False)

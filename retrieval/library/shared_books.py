@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, permutations
+from typing import Annotated
 
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.curation.saved import Find, StoredSearch, finds_of, saved_searches
@@ -21,69 +22,41 @@ _Matches = dict[tuple[int, int], list[int]]  # photos that match, and the ids of
 
 @dataclass(frozen=True)
 class SharedPage(Report):
-    """A page of one book and one of another that show the same picture.
+    """A page of one book and one of another that show the same picture."""
 
-    Attributes
-    ----------
-    first, second : str
-        Names of the photos.
-    first_page, second_page : str
-        Labels of the pages in their books.
-    numbers : tuple of two int
-        Of the photos.
-    searches : tuple of str
-        Saved searches with finds on both; empty if only a group links them.
-    box : tuple of four floats or None
-        x0, y0, x1, y1 of the find of the first of these on the first page, in pixels.
-    """
-
-    first: str
-    second: str
-    first_page: str
-    second_page: str
-    numbers: tuple[int, int]
-    searches: tuple[str, ...]
-    box: tuple[float, float, float, float] | None
+    first: Annotated[str, "Name of the photo of one book."]
+    second: Annotated[str, "Name of the photo of the other."]
+    first_page: Annotated[str, "Label of the page in the one book."]
+    second_page: Annotated[str, "Label of the page in the other."]
+    numbers: Annotated[tuple[int, int], "Of the photos."]
+    searches: Annotated[tuple[str, ...], "Saved searches with finds on both; empty if only a group links them."]
+    box: Annotated[
+        tuple[float, float, float, float] | None,
+        "x0, y0, x1, y1 of the find of the first of these on the first page, in pixels.",
+    ]
 
 
 @dataclass(frozen=True)
 class BookPair(Report):
-    """Two books that share pictures.
+    """Two books that share pictures."""
 
-    Attributes
-    ----------
-    first, second : str
-        Names of the books.
-    pictures : int
-        Number of shared pictures: pages that match each other, directly or through others of the two books, count once,
-        or as often as different saved searches have finds on them.
-    pages : tuple of SharedPage
-        Pairs of matching pages.
-    """
-
-    first: str
-    second: str
-    pictures: int
-    pages: tuple[SharedPage, ...]
+    first: Annotated[str, "Name of a book."]
+    second: Annotated[str, "Name of another book."]
+    pictures: Annotated[
+        int,
+        "Number of shared pictures: pages that match each other, directly or through others of the two "
+        "books, count once, or as often as different saved searches have finds on them.",
+    ]
+    pages: Annotated[tuple[SharedPage, ...], "Pairs of matching pages."]
 
 
 @dataclass(frozen=True)
 class SharedBooks(Report):
-    """Which books share pictures.
+    """Which books share pictures."""
 
-    Attributes
-    ----------
-    books : tuple of str
-        Those that share any, by date.
-    pairs : tuple of BookPair
-        Those with most pictures first.
-    grouped : bool
-        Whether the collection was grouped; otherwise only saved searches count.
-    """
-
-    books: tuple[str, ...]
-    pairs: tuple[BookPair, ...]
-    grouped: bool
+    books: Annotated[tuple[str, ...], "Those that share any, by date."]
+    pairs: Annotated[tuple[BookPair, ...], "Those with most pictures first."]
+    grouped: Annotated[bool, "Whether the collection was grouped; otherwise only saved searches count."]
 
     def matrix(self) -> list[Sequence[str]]:
         """Return a table of texts: a row and a column for each book, and how many pictures each two share."""

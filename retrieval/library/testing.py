@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from index.docstrings import completed
 from index.errors import CairnError
 from index.extensions import check_contract, register
 
@@ -30,7 +31,16 @@ __all__ = [
     "check_verifier",
 ]
 
+_SHARED = {
+    "{raises_broken}": """\
+Raises
+------
+AssertionError
+    The contract is not kept; the message says in what.""",
+}
 
+
+@completed(_SHARED)
 def check_descriptor(descriptor: Any, *, rough: bool = False) -> None:
     """Check that an object fulfils the contract of descriptors.
 
@@ -46,10 +56,7 @@ def check_descriptor(descriptor: Any, *, rough: bool = False) -> None:
     rough : bool
         Rows are decoded from codes: a few may differ between batches, and a small change of a patch may change much.
 
-    Raises
-    ------
-    AssertionError
-        The contract is not kept; the message says in what.
+    {raises_broken}
 
     Examples
     --------
@@ -96,6 +103,7 @@ def check_descriptor(descriptor: Any, *, rough: bool = False) -> None:
     _check_fingerprint(descriptor)
 
 
+@completed(_SHARED)
 def check_detector(detector: Any) -> None:
     """Check that a detector's regions follow the image.
 
@@ -106,10 +114,7 @@ def check_detector(detector: Any) -> None:
     ----------
     detector : object
 
-    Raises
-    ------
-    AssertionError
-        The contract is not kept; the message says in what.
+    {raises_broken}
 
     Examples
     --------
@@ -151,6 +156,7 @@ def check_detector(detector: Any) -> None:
             _expect(not len(detect_regions(flat, options)), "it finds regions in an image that shows nothing")
 
 
+@completed(_SHARED)
 def check_engine(engine: Any, collection: "Collection", photo: Any, **options: Any) -> None:
     """Check that an engine fulfils the contract of engines on a collection.
 
@@ -169,10 +175,7 @@ def check_engine(engine: Any, collection: "Collection", photo: Any, **options: A
     **options
         Of searches, as for `Collection.search`.
 
-    Raises
-    ------
-    AssertionError
-        The contract is not kept; the message says in what.
+    {raises_broken}
     """
     from dataclasses import replace
 
@@ -221,6 +224,7 @@ def check_engine(engine: Any, collection: "Collection", photo: Any, **options: A
         _refuses(lambda: made.verify(first, max(numbers) + 1), "a photo that there is not is verified", KeyError)
 
 
+@completed(_SHARED)
 def check_extractor(extractor: Any) -> None:
     """Check that an object fulfils the contract of extractors.
 
@@ -235,10 +239,7 @@ def check_extractor(extractor: Any) -> None:
     ----------
     extractor : object
 
-    Raises
-    ------
-    AssertionError
-        The contract is not kept; the message says in what.
+    {raises_broken}
     """
     from retrieval.foreign.computed import extracted, extracted_by
     from retrieval.foreign.converting import features_of, placed
@@ -280,6 +281,7 @@ def check_extractor(extractor: Any) -> None:
     features(np.full((64, 64), 128.0))
 
 
+@completed(_SHARED)
 def check_global_descriptor(descriptor: Any) -> None:
     """Check that an object describes images as a whole as Cairn asks of a global descriptor.
 
@@ -291,10 +293,7 @@ def check_global_descriptor(descriptor: Any) -> None:
     ----------
     descriptor : object
 
-    Raises
-    ------
-    AssertionError
-        The contract is not kept; the message says in what.
+    {raises_broken}
     """
     from retrieval.foreign.global_descriptors import KIND, row_by
 
@@ -331,6 +330,7 @@ def _check_recognises(kind: str, form: Any, path: Path) -> None:
     _expect(not form.recognises(path.with_name("no such file")), "what is not there is recognised")
 
 
+@completed(_SHARED)
 def check_features(form: Any, path: Path, photo: Path) -> None:
     """Check that a format of features reads those of a photo.
 
@@ -347,10 +347,7 @@ def check_features(form: Any, path: Path, photo: Path) -> None:
     photo : Path
         The end of its path is its name in the file.
 
-    Raises
-    ------
-    AssertionError
-        The contract is not kept; the message says in what.
+    {raises_broken}
     """
     from retrieval.foreign.contract import GEOMETRIES, names_of
 
@@ -367,6 +364,7 @@ def check_features(form: Any, path: Path, photo: Path) -> None:
     _expect(bool(np.isfinite(entry.centres).all()), "centres are not finite")
 
 
+@completed(_SHARED)
 def check_protocol(protocol: Any, path: Path) -> None:
     """Check that an evaluation protocol reads a ground truth.
 
@@ -380,10 +378,7 @@ def check_protocol(protocol: Any, path: Path) -> None:
     path : Path
         A ground truth of its form.
 
-    Raises
-    ------
-    AssertionError
-        The contract is not kept; the message says in what.
+    {raises_broken}
     """
     _check_recognises("protocol", protocol, Path(path))
     queries = protocol.read(Path(path))
@@ -396,6 +391,7 @@ def check_protocol(protocol: Any, path: Path) -> None:
         _expect(not (sets[0] | sets[1]) & sets[2], f"a photo is junk of {name!r} and to be found by it")
 
 
+@completed(_SHARED)
 def check_verifier(verifier: Any, photos: Any = None) -> None:
     """Check that an object fulfils the contract of verifiers.
 
@@ -411,10 +407,7 @@ def check_verifier(verifier: Any, photos: Any = None) -> None:
         Inputs of a verifier: features of a query, of a photo that shows the same, and of another photo. By default they
         are synthetic, with random descriptors, which a trained network may reject.
 
-    Raises
-    ------
-    AssertionError
-        The contract is not kept; the message says in what.
+    {raises_broken}
     """
     from retrieval.matching.verification import VerificationOptions
     from retrieval.matching.verifiers import VerifierInput, verification_of

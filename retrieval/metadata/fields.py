@@ -12,6 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args
 
+from index.docstrings import with_paragraphs
 from index.messages import said
 from index.options.declaration import Option, options_of
 from index.options.panels import FIELD_FILTERS, FILTERS
@@ -319,18 +320,13 @@ def describing(kind: T) -> T:
 
     ``{fields}`` stands for the fields of `Metadata`, ``{filters}`` for those of `FieldFilter`.
     """
-    filters = {one.path[0]: (one.spoken, one.option.help) for one in options_of(FieldFilter).values()}
     described = {
-        "{fields}": {row.name: (row.kind.spoken, row.help) for row in FIELDS.values()},
-        "{filters}": filters,
+        "{fields}": [(row.name, row.kind.spoken, row.help) for row in FIELDS.values()],
+        "{filters}": [(one.path[0], one.spoken, one.option.help) for one in options_of(FieldFilter).values()],
     }
-    lines = []
-    for line in (kind.__doc__ or "").splitlines():
-        indent = line[: len(line) - len(line.lstrip())]
-        if line.strip() in described:
-            for name, (spoken, help) in described[line.strip()].items():
-                lines += [f"{indent}{name} : {spoken}", f"{indent}    {help}"]
-        else:
-            lines.append(line)
-    kind.__doc__ = "\n".join(lines)
+    paragraphs = {
+        mark: "\n".join(f"{name} : {spoken}\n    {help}" for name, spoken, help in rows)
+        for mark, rows in described.items()
+    }
+    kind.__doc__ = with_paragraphs(kind.__doc__ or "", paragraphs)
     return kind

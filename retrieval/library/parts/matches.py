@@ -1,22 +1,17 @@
 """Matches between the features of two images, and the map of the plane that they agree on."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from index.docstrings import documented
 from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Features
-from retrieval.library.parts.arguments import (
-    as_array,
-    checked_count,
-    checked_indices,
-    checked_regions,
-    checked_rows,
-)
+from retrieval.library.parts.arguments import as_array, checked_count, checked_indices, checked_regions, checked_rows
 from retrieval.matching.evidence import probability
 from retrieval.matching.nearest import match_descriptors
 from retrieval.matching.verification import TWO_MATCHES, VerificationOptions
@@ -30,30 +25,29 @@ _MOST_TRIED = VerificationOptions().max_counted
 _KEPT = 0.95  # of the inliers that a map fitted to them explains, at least
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class Verified:
-    """Result of verifying two images.
+    """Result of verifying two images."""
 
-    Attributes
-    ----------
-    inliers : ndarray, shape (M, 2), int32
-        Matches that agree on one map, each feature at most once: number of the region in the first image, and in the
-        second. Empty if the images are not verified.
-    transform : ndarray, shape (2, 3), float64, or None
-        Affine map of the first image's pixels to the second's; None: not verified.
-    homography : ndarray, shape (3, 3), float64, or None
-        The same as a homography, which fits a plane at a slant more closely, if the inliers determine one.
-    log_odds : float
-        Log odds that both images show the same, only by the matches; -inf without evidence.
-    unsure : int
-        Matches that agree on a map, perhaps by chance or as a line of text; 0 if verified.
-    """
-
-    inliers: NDArray[np.int32]
-    transform: NDArray[np.float64] | None
-    homography: NDArray[np.float64] | None
-    log_odds: float
-    unsure: int
+    inliers: Annotated[
+        NDArray[np.int32],
+        "(M, 2)",
+        "Matches that agree on one map, each feature at most once: number of the region in the first "
+        "image, and in the second. Empty if the images are not verified.",
+    ]
+    transform: Annotated[
+        NDArray[np.float64] | None,
+        "(2, 3)",
+        "Affine map of the first image's pixels to the second's; None: not verified.",
+    ]
+    homography: Annotated[
+        NDArray[np.float64] | None,
+        "(3, 3)",
+        "The same as a homography, which fits a plane at a slant more closely, if the inliers determine one.",
+    ]
+    log_odds: Annotated[float, "Log odds that both images show the same, only by the matches; -inf without evidence."]
+    unsure: Annotated[int, "Matches that agree on a map, perhaps by chance or as a line of text; 0 if verified."]
 
     @property
     def verified(self) -> bool:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from retrieval.groups.groups import FoundGroup, groups_table, read_groups
+from retrieval.groups.groups import FoundGroup, read_groups
+from retrieval.groups.tables import groups_table
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes.exports import attached

@@ -29,13 +29,13 @@ from retrieval.groups.groups import (
     NotGrouped,
     form_groups,
     group_photos,
-    groups_table,
     is_near_duplicate,
     read_groups,
 )
 from retrieval.groups.links import Link
 from retrieval.groups.looks import Copy
 from retrieval.groups.registration import Registered
+from retrieval.groups.tables import groups_table
 
 DUPLICATES = DuplicateOptions()
 SAME = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
