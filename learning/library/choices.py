@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from retrieval.descriptors.learnt import Pooling
     from retrieval.descriptors.pooling import ChannelOptions
 
+AS_PUBLISHED = Option(
+    "Take all of the paper's choices, where Cairn's own differ; other options take precedence.",
+    MODEL,
+    flags=("--as-published",),
+)
+
 
 @dataclass(frozen=True)
 class ModelChoices:
@@ -305,6 +311,7 @@ class LearningRunOptions:
     ] = None
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
 @dataclass(frozen=True)

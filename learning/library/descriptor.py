@@ -44,7 +44,6 @@ def learn_descriptor(
     source: "Paths | Collection | Mined | Sequence[ArrayLike]",
     out: AnyPath | None = None,
     *,
-    as_published: bool = False,
     catalogue: str | None = None,
     progress: Telling = None,
     **options: Any,
@@ -68,7 +67,6 @@ def learn_descriptor(
           (M,) bool. A fifth of the pairs is for validation.
     out : path, optional
         File (.npz) to write, which `cairn.create` and `cairn index --descriptor` take.
-    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     {progress}
@@ -124,7 +122,7 @@ def learn_descriptor(
             running.hours,
             running.workers or cores(),
             running.seed,
-            as_published,
+            running.as_published,
         )
         if unlabelled:
             return from_photos.learn_from_photos(

@@ -9,7 +9,7 @@ from index.options.declaration import Option, option_of
 from index.options.panels import CORRESPONDENCES, MODEL, OUTPUT, REGIONS, RUNNING, TUNING
 from index.parallel import WORKERS
 from index.text import one_of
-from learning.library.choices import PatchChoices
+from learning.library.choices import AS_PUBLISHED, PatchChoices
 from retrieval.collection.options import CollectionOptions
 from retrieval.regions.detectors.registry import DETECTORS
 
@@ -127,6 +127,7 @@ class BoostedChoices:
     epochs: Annotated[int, Option("Epochs of learning the similarity, at most.", TUNING, least=0)] = 60
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,7 @@ class BlockChoices:
     ] = None
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,7 @@ class EmbeddingChoices:
     pairs: Annotated[int, option_of(PatchChoices, "pairs")] = 0
     pair_file: Annotated[str | None, option_of(PatchChoices, "pair_file")] = None
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
 @dataclass(frozen=True)
