@@ -42,7 +42,7 @@ def similarity(
 
     study_options = build(SimilarityStudy, study)
     how = build(SimilarityChoices, choices)
-    options = similarity_options(how, neighbours=2, seed=study_options.seed)
+    options = similarity_options(how, neighbours=2, seed=study_options.split.seed)
     titles = {"splits": "Splits", "gradients": "Image pairs", "iterations": "Iterations"}
     with progress_bars(quiet or json, titles) as tell:
         report = evaluate_similarity(collection, gt, options, study_options, tell)
