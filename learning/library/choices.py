@@ -314,17 +314,13 @@ class LearningRunOptions:
     as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
-@dataclass(frozen=True)
-class RunChoices:
-    """Settings of the run."""
+@dataclass(frozen=True, kw_only=True)
+class RunChoices(LearningRunOptions):
+    """Settings of the run, with the number of processes."""
 
     folder: Path  # folder of intermediate results
     keeps: bool  # whether to keep all of them
     goes: bool  # whether to keep nothing
-    hours: float = 0.0
-    workers: int = 1
-    seed: int = 0
-    as_published: bool = False
 
     def named(self, name: str) -> str | None:
         """Path of a file in the folder, for reports; None if the folder is temporary."""
