@@ -15,7 +15,7 @@ import numpy as np
 from eval.benchmark import run_queries
 from eval.retrieval.photos import named_photos, stems_of
 from eval.similarity_options import SimilarityStudy
-from eval.similarity_splits import Lesson, SimilaritySplitOptions, lessons
+from eval.similarity_splits import Lesson, lessons
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.parallel import processes, run
@@ -151,7 +151,7 @@ def evaluate_similarity(
     """Learn from random splits of a collection, and compare with tf-idf by its queries. Query photos in no answer take
     no rank. A stopped run can be resumed. `options`: of learning, except `neighbours` and `seed`, which the study sets.
     """
-    splits = SimilaritySplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
+    splits = study.split
     ways = study.way or tuple(WAYS)
     tell: Progress = progress or (lambda step, done, of: None)
     queries = [query for query in read_ground_truth(ground_truth) if query.positives]
@@ -159,7 +159,7 @@ def evaluate_similarity(
         raise CairnError(f"No query of {ground_truth} has a positive.")
     if unknown := [way for way in ways if way not in WAYS]:
         raise CairnError(f"There is no way of searching {unknown[0]!r}; choose of {', '.join(WAYS)}.")
-    bench = _Bench((folder, ground_truth), queries, splits, ways, study, tell)
+    bench = _Bench((folder, ground_truth), queries, ways, study, tell)
     counts = [*dict.fromkeys(study.neighbours)] or [options.neighbours]
     about = {
         "collection": str(folder),
@@ -183,15 +183,14 @@ class _Bench:
         self,
         places: tuple[Path, Path],
         all_queries: list[GroundTruthQuery],
-        splits: SimilaritySplitOptions,
         ways: Sequence[str],
         study: SimilarityStudy,
         tell: Progress,
     ) -> None:
-        (self.folder, self.ground_truth), self.asked, self.splits = places, all_queries, splits
+        (self.folder, self.ground_truth), self.asked, self.splits = places, all_queries, study.split
         self.ways, self.workers, self.tell = [way for way in ways if way != UNSEEN], processes(study.workers), tell
         folder = self.folder
-        self.told_unseen = UNSEEN in ways and splits.by == "photos"
+        self.told_unseen = UNSEEN in ways and study.split.by == "photos"
         self.places = {str(path): path for path in (folder, *study.searched)}
         self.rows: list[ImageRow] = []
         self.keys: dict[str, str] = {}

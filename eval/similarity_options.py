@@ -1,10 +1,11 @@
 """Options of a study of learnt similarities."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from index.errors import CairnError
 from index.options.declaration import Option, option_of
 from index.options.panels import MEASURED, MODEL, RUNNING
 from index.parallel import WORKERS
@@ -12,8 +13,8 @@ from retrieval.collection.options import CollectionOptions
 
 
 @dataclass(frozen=True)
-class SimilarityStudy:
-    """Options of training data, measurements and work folder. See `eval.similarity.evaluate_similarity`."""
+class SimilaritySplitOptions:
+    """Options of splits."""
 
     splits: Annotated[int, Option("Random splits; the mean is printed.", MEASURED, least=1)] = 10
     by: Annotated[
@@ -36,6 +37,20 @@ class SimilarityStudy:
             least=2,
         ),
     ] = 5
+    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0  # of the first split; plus one for each next split
+
+    def __post_init__(self) -> None:
+        if self.by not in ("photos", "objects"):
+            raise CairnError(f"Splits are by photos or by objects, not by {self.by!r}.")
+        if self.splits < 1 or self.parts < 2 or not 0 < self.share < 1:
+            raise CairnError("It takes a split, two parts, and a share that is more than 0 and less than 1.")
+
+
+@dataclass(frozen=True)
+class SimilarityStudy:
+    """Options of training data, measurements and work folder. See `eval.similarity.evaluate_similarity`."""
+
+    split: SimilaritySplitOptions = field(default_factory=SimilaritySplitOptions)
     searched: Annotated[
         Sequence[Path],
         Option(
@@ -63,5 +78,4 @@ class SimilarityStudy:
         Path,
         Option("Folder of what is learnt and measured: the same command goes on where a run was stopped.", RUNNING),
     ] = Path("cairn-similarity")
-    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
     workers: Annotated[int, WORKERS] = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from eval.similarity_options import SimilaritySplitOptions
 from index.errors import CairnError
 from learning.labels.files import read_labels
 from learning.labels.ground_truth import GroundTruthQuery
@@ -15,23 +16,6 @@ from learning.labels.labels import Labels, ObjectLabels, split
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.links import components
 from retrieval.metadata.pages import stem_of
-
-
-@dataclass(frozen=True)
-class SimilaritySplitOptions:
-    """Options of splits."""
-
-    splits: int = 10  # number of random splits
-    by: str = "photos"  # photos, as in the paper; or objects: the object of a query is excluded from learning
-    share: float = 0.8  # training share of the photos, for splits by photos
-    parts: int = 5  # parts of the objects: each is measured with a similarity learnt from the others
-    seed: int = 0  # of the first split; plus one for each next split
-
-    def __post_init__(self) -> None:
-        if self.by not in ("photos", "objects"):
-            raise CairnError(f"Splits are by photos or by objects, not by {self.by!r}.")
-        if self.splits < 1 or self.parts < 2 or not 0 < self.share < 1:
-            raise CairnError("It takes a split, two parts, and a share that is more than 0 and less than 1.")
 
 
 @dataclass(frozen=True)

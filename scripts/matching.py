@@ -6,21 +6,18 @@ the same measurement regions, cropped at their own patch size: 64x64 for OpenCV'
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
-from peers import PEERS, Peer
+from peers import add_descriptor_options, chosen, find, print_json
 from rich.console import Console
 from rich.table import Table
 
 from eval.matching import MatchingOptions, MatchingReport, evaluate_matching, find_pairs
 from index.errors import CairnError
-from retrieval.descriptors.contract import Descriptor
-from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.options import FeatureOptions
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.options import RegionOptions
@@ -50,9 +47,7 @@ def main() -> None:
     """Match the pairs of every folder named, and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, help="folders with img1, img2, … and H1to2p, …, or 1, 2 and h")
-    parser.add_argument("--descriptor", action="append", default=[], help="ours, by name or file; may be repeated")
-    parser.add_argument("--peer", action="append", default=[], choices=PEERS, help="only these peers; may be repeated")
-    parser.add_argument("--no-peers", action="store_true", help="measure the descriptors of --descriptor alone")
+    add_descriptor_options(parser)
     parser.add_argument("--detector", default="dog-affine", help="dog-affine or hessian-affine")
     parser.add_argument("--measurement-scale", type=float, help="measurement region over detected region")
     parser.add_argument("--rotated", action="store_true", help="turn patches to their dominant orientation")
@@ -62,12 +57,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    names = [] if arguments.no_peers else list(arguments.peer or PEERS)
-    names += arguments.descriptor or ["sift", "rootsift"]
+    names = chosen(arguments)
     regions = RegionOptions(detector=arguments.detector, max_regions=arguments.regions)
     results: dict[str, list[MatchingReport]] = {}
     try:
-        descriptors: list[Descriptor] = [Peer(name) if name in PEERS else find_descriptor(name) for name in names]
+        descriptors = [find(name) for name in names]
         for folder in arguments.folders:
             print(f"{folder} ...", file=sys.stderr, flush=True)
             name = folder.resolve().name
@@ -82,11 +76,7 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(2)
     if arguments.json:
-        sets = {
-            folder: [report.as_json() | {"descriptor": name} for name, report in zip(names, reports, strict=True)]
-            for folder, reports in results.items()
-        }
-        print(json.dumps({"detector": arguments.detector, "rotated": arguments.rotated, "sets": sets}))
+        print_json(results, names, detector=arguments.detector, rotated=arguments.rotated)
     else:
         _print(results, names)
 

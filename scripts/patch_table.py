@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from peers import PEERS, Peer
+from peers import PEERS, find
 
 from eval.patches import evaluate_patches
 from learning.measures.roc import fpr95
-from retrieval.descriptors.contract import Descriptor
-from retrieval.descriptors.registry import find_descriptor
 
 ROOT = Path(__file__).resolve().parent.parent
 # Points of two photos; a wide pair sees a point from directions at least 60 degrees apart.
@@ -126,12 +124,8 @@ def main() -> None:
     dims: dict[str, list[str]] = {}
     for split in SPLITS:
         for name in wanted:
-            if name in PEERS:
-                descriptor: Descriptor = Peer(name)
-            elif name in {**LEARNT, **COMPRESSED, **BLOCKS, **BOOSTED}:
-                descriptor = find_descriptor(str(learn(name, split, sets, models, arguments.learning)))
-            else:
-                descriptor = find_descriptor(name)
+            is_learnt = name in {**LEARNT, **COMPRESSED, **BLOCKS, **BOOSTED}
+            descriptor = find(str(learn(name, split, sets, models, arguments.learning)) if is_learnt else name)
             dims.setdefault(name, []).append(f"{descriptor.dim}")
             for test, folders in split.tests.items():
                 reports = [evaluate_patches(sets / folder, descriptor, "test") for folder in folders]

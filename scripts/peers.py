@@ -9,7 +9,7 @@ They are references for tables and tests only.
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,33 @@ def _extractor(name: str) -> Any:
     return opencv.SIFT_create()
 
 
+def find(name: str) -> Descriptor:
+    """Find a descriptor, a peer or ours, by its name or file."""
+    return Peer(name) if name in PEERS else find_descriptor(name)
+
+
+def add_descriptor_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose descriptors: see `chosen`."""
+    parser.add_argument("--descriptor", action="append", default=[], help="ours, by name or file; may be repeated")
+    parser.add_argument("--peer", action="append", default=[], choices=PEERS, help="only these peers; may be repeated")
+    parser.add_argument("--no-peers", action="store_true", help="measure the descriptors of --descriptor alone")
+
+
+def chosen(arguments: argparse.Namespace) -> list[str]:
+    """Names of the chosen descriptors; all peers, and SIFT and rootSIFT of ours, by default."""
+    names = [] if arguments.no_peers else list(arguments.peer or PEERS)
+    return names + (arguments.descriptor or ["sift", "rootsift"])
+
+
+def print_json(results: Mapping[str, Sequence[Any]], names: Sequence[str], **about: object) -> None:
+    """Print the reports of each folder, of the descriptors of these names, as one JSON object."""
+    sets = {
+        folder: [report.as_json() | {"descriptor": name} for name, report in zip(names, reports, strict=True)]
+        for folder, reports in results.items()
+    }
+    print(json.dumps({**about, "sets": sets}))
+
+
 def describe(name: str, patches: NDArray[np.number]) -> NDArray[np.float32]:
     """Describe patches (N, 64, 64) uint8 by one of `PEERS`, as rows (N, D) float32; see `Peer.describe`."""
     return Peer(name).describe(patches)
@@ -111,8 +138,7 @@ def measure(
     pairs = some_pairs(patches.pairs(default_pair_file(patches)), each, seed)
     reports = []
     for name in names:
-        descriptor: Descriptor = Peer(name) if name in PEERS else find_descriptor(name)
-        report = evaluate_patches(patches, descriptor, pairs)
+        report = evaluate_patches(patches, find(name), pairs)
         reports.append(report)
         tell(f"{folder.name}  {name}: FPR95 {100 * report.fpr95:.2f}%, {report.ms_per_patch:.3f} ms a patch")
     return reports
@@ -138,16 +164,13 @@ def main() -> None:
     """Measure on every folder named, and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, help="folders in the layout of PhotoTour, with a test part")
-    parser.add_argument("--descriptor", action="append", default=[], help="ours, by name or file; may be repeated")
-    parser.add_argument("--peer", action="append", default=[], choices=PEERS, help="only these peers; may be repeated")
-    parser.add_argument("--no-peers", action="store_true", help="measure the descriptors of --descriptor alone")
+    add_descriptor_options(parser)
     parser.add_argument("--pairs", type=int, default=3000, help="matching, and other, pairs of a folder; 0: all")
     parser.add_argument("--seed", type=int, default=0, help="seed of the pairs drawn")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    names = [] if arguments.no_peers else list(arguments.peer or PEERS)
-    names += arguments.descriptor or ["sift", "rootsift"]
+    names = chosen(arguments)
     try:
         results = {}
         for folder in arguments.folders:
@@ -158,11 +181,7 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(2)
     if arguments.json:
-        sets = {
-            folder: [report.as_json() | {"descriptor": name} for name, report in zip(names, reports, strict=True)]
-            for folder, reports in results.items()
-        }
-        print(json.dumps({"pairs": arguments.pairs, "seed": arguments.seed, "sets": sets}))
+        print_json(results, names, pairs=arguments.pairs, seed=arguments.seed)
     else:
         _print(results, names)
 

@@ -1,25 +1,25 @@
 """Commands: plot weights, plot projections."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from eval.commands.options import Csv, Picture, write_figures
 from retrieval.commands.console import print_json, say
 from retrieval.commands.options import Json
-
-Out = Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")]
-Csv = Annotated[Path | None, typer.Option(help="Write the figures as a table (CSV) here, too.")]
 
 
 def weights(
     descriptor: Annotated[list[Path], typer.Argument(help="Descriptor files (.npz) of cairn learn boosted.")],
-    out: Out,
+    out: Picture,
     csv: Csv = None,
     json: bool = Json,
 ) -> None:
     """Draw where in a patch boosted learners look: the sum of their weights at each sample."""
-    from eval.csv_table import write_table
+    from numpy import ndenumerate
+
     from eval.learnt_maps import weight_map
     from eval.map_plots import plot_weight_maps
     from eval.plots import check_plot
@@ -27,21 +27,13 @@ def weights(
 
     check_plot(out)
     maps = {str(path): weight_map(load_model(path)) for path in descriptor}
-    if csv is not None:
-        write_table(
-            csv,
-            [
-                {"descriptor": name, "x": x, "y": y, "weight": float(weight_map_[y, x])}
-                for name, weight_map_ in maps.items()
-                for y in range(len(weight_map_))
-                for x in range(len(weight_map_))
-            ],
-        )
-    plot_weight_maps({Path(name).stem: weight_map_ for name, weight_map_ in maps.items()}, out)
-    if json:
-        print_json({"picture": str(out), "weights": {name: weight_map_.tolist() for name, weight_map_ in maps.items()}})
-        return
-    say(str(out))
+    rows = [
+        {"descriptor": name, "x": x, "y": y, "weight": float(weight)}
+        for name, weights_of_model in maps.items()
+        for (y, x), weight in ndenumerate(weights_of_model)
+    ]
+    write_figures(csv, rows)
+    _draw(plot_weight_maps, maps, "weights", out, json)
 
 
 def projections(
@@ -49,7 +41,7 @@ def projections(
         list[Path],
         typer.Argument(help="Descriptor files (.npz) of cairn learn blocks with a T-block alone."),
     ],
-    out: Out,
+    out: Picture,
     first: Annotated[int, typer.Option(help="Projections of each, the first ones.", min=1, max=100)] = 10,
     csv: Csv = None,
     json: bool = Json,
@@ -60,7 +52,6 @@ def projections(
     """
     from numpy import ndenumerate
 
-    from eval.csv_table import write_table
     from eval.learnt_maps import projection_maps
     from eval.map_plots import plot_projections
     from eval.plots import check_plot
@@ -68,26 +59,20 @@ def projections(
 
     check_plot(out)
     maps = {str(path): projection_maps(load_model(path), first) for path in descriptor}
-    if csv is not None:
-        write_table(
-            csv,
-            [
-                {
-                    "descriptor": name,
-                    "projection": number + 1,
-                    "y": y,
-                    "x": x,
-                    "channel": c,
-                    "value": float(value),
-                }
-                for name, maps_of_model in maps.items()
-                for (number, y, x, c), value in ndenumerate(maps_of_model)
-            ],
-        )
-    plot_projections({Path(name).stem: maps_of_model for name, maps_of_model in maps.items()}, out)
+    rows = [
+        {"descriptor": name, "projection": number + 1, "y": y, "x": x, "channel": c, "value": float(value)}
+        for name, maps_of_model in maps.items()
+        for (number, y, x, c), value in ndenumerate(maps_of_model)
+    ]
+    write_figures(csv, rows)
+    _draw(plot_projections, maps, "projections", out, json)
+
+
+def _draw(draw: Callable[..., None], maps: Mapping[str, Any], what: str, out: Path, json: bool) -> None:
+    """Draw the maps of some files, and print their values or the name of the picture."""
+    draw({Path(name).stem: maps_of_model for name, maps_of_model in maps.items()}, out)
     if json:
-        print_json(
-            {"picture": str(out), "projections": {name: maps_of_model.tolist() for name, maps_of_model in maps.items()}}
-        )
+        values = {name: maps_of_model.tolist() for name, maps_of_model in maps.items()}
+        print_json({"picture": str(out), what: values})
         return
     say(str(out))

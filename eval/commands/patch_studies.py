@@ -1,53 +1,30 @@
 """Commands: evaluate bits, evaluate blocks, evaluate footprint."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from eval.commands.options import CodeStudy, Csv, PairFile, PatchFolder, write_figures
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.options import Json, Quiet, Seed
-
-Folder = Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")]
-PairFile = Annotated[
-    str | None,
-    typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
-]
-Csv = Annotated[Path | None, typer.Option(help="Write the figures as a table (CSV) here, too.")]
+from retrieval.commands.option_groups import grouped
+from retrieval.commands.options import Json, Quiet
 
 
-def bits(
-    folder: Folder,
-    descriptor: Annotated[list[Path], typer.Option(help="A real-valued descriptor file (.npz); may be repeated.")],
-    length: Annotated[
-        list[int] | None,
-        typer.Option(help="Length of the codes in bits; may be repeated; 64 to 1,024 if left out.", min=1),
-    ] = None,
-    pairs: PairFile = None,
-    csv: Csv = None,
-    seed: Seed = 0,
-    quiet: bool = Quiet,
-    json: bool = Json,
-) -> None:
+@grouped
+def bits(*, study: CodeStudy, csv: Csv = None, quiet: bool = Quiet, json: bool = Json) -> None:
     """Print the error of descriptors' binary codes (frames) by their length, those no shorter than the descriptor."""
-    from eval.codes import LENGTHS, errors_of_codes
-    from retrieval.descriptors.learnt import load_model
-
-    lengths = sorted(set(length or LENGTHS))
     rows: list[dict[str, Any]] = []
-    for path, model in [(path, load_model(path)) for path in descriptor]:
-        with progress_bars(quiet or json, {"describe": path.stem}) as tell:
-            possible, errors, parent = errors_of_codes(folder, path, model, lengths, pairs, seed, tell)
+    for path, model, (possible, errors, parent) in study.errors(quiet or json):
         dim = len(model.mean) if model.mean is not None else 0
         rows.append({"descriptor": str(path), "dim": dim, "bits": 32 * dim, "code": False, "fpr95": parent})
         rows += [
             {"descriptor": str(path), "dim": dim, "bits": number, "code": True, "fpr95": error}
             for number, error in zip(possible, errors, strict=True)
         ]
-    _write(csv, rows)
+    write_figures(csv, rows)
     if json:
-        print_json({"folder": str(folder), "errors": rows})
+        print_json({"folder": str(study.folder), "errors": rows})
         return
     for row in rows:
         what = f"{row['bits']:5d} bits" if row["code"] else "real values"
@@ -84,7 +61,7 @@ def blocks(
             for key, error in errors.items():
                 setting = float(key) if key != "unit" else None
                 rows.append({"descriptor": name, "study": study, "setting": setting, "fpr95": error / 100})
-    _write(csv, rows)
+    write_figures(csv, rows)
     if json:
         print_json({"folders": [str(folder) for folder in folders], "errors": rows})
         return
@@ -95,7 +72,7 @@ def blocks(
 
 
 def footprint(
-    folder: Folder,
+    folder: PatchFolder,
     descriptor: Annotated[
         list[str] | None, typer.Option(help="Name or file (.npz) of a descriptor; may be repeated; sift if left out.")
     ] = None,
@@ -136,18 +113,10 @@ def footprint(
         name: min((row for row in rows if row["descriptor"] == name), key=lambda row: row["fpr95"])
         for name in descriptors
     }
-    _write(csv, rows)
+    write_figures(csv, rows)
     if json:
         print_json({"folder": str(folder), "errors": rows, "best": {name: row["share"] for name, row in best.items()}})
         return
     for row in rows:
         mark = "  best" if row is best[row["descriptor"]] else ""
         say(f"{100 * row['fpr95']:6.2f}%  {row['share']:.2f} of the side  {row['descriptor']}{mark}")
-
-
-def _write(path: Path | None, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows as a table (CSV), if a file is requested."""
-    from eval.csv_table import write_table
-
-    if path is not None:
-        write_table(path, rows)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from eval.commands.learnt_plots import projections, weights
+from eval.commands.options import CodeStudy, PairFile, PatchFolder, Picture
 from eval.commands.patches import MaxPairs
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.option_groups import grouped
@@ -14,13 +15,7 @@ from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed
 
 plot = typer.Typer(help="Draw what was learnt and measured; needs matplotlib.", no_args_is_help=True)
 
-Folder = Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")]
 File = Annotated[Path, typer.Argument(help="A descriptor file (.npz) that cairn learn wrote.")]
-Out = Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")]
-PairFile = Annotated[
-    str | None,
-    typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
-]
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,8 @@ class ComparedDescriptors:
 @grouped
 def roc(
     *,
-    folder: Folder,
-    out: Out,
+    folder: PatchFolder,
+    out: Picture,
     compared: ComparedDescriptors,
     pairs: PairFile = None,
     max_pairs: MaxPairs = 0,
@@ -96,7 +91,7 @@ def pr(
             "its --pr wrote."
         ),
     ],
-    out: Out,
+    out: Picture,
     gt: Annotated[Path | None, typer.Option(help="Ground truth that rankings are scored by.")] = None,
 ) -> None:
     """Draw precision against recall of rankings, the mean over queries."""
@@ -114,7 +109,7 @@ def pr(
 
 
 @plot.command()
-def regions(descriptor: File, out: Out) -> None:
+def regions(descriptor: File, out: Picture) -> None:
     """Draw the pooling regions of a learnt descriptor, with their weights and the share of each pixel."""
     from eval.plots import check_plot, plot_pooling_regions
     from index.errors import CairnError
@@ -129,7 +124,7 @@ def regions(descriptor: File, out: Out) -> None:
 
 
 @plot.command()
-def metric(descriptor: File, out: Out) -> None:
+def metric(descriptor: File, out: Picture) -> None:
     """Draw the matrix A of a learnt projection."""
     from eval.plots import check_plot, plot_metric
     from index.errors import CairnError
@@ -152,7 +147,7 @@ def models(
             "descriptor --test leaves in its folder."
         ),
     ],
-    out: Out,
+    out: Picture,
     column: Annotated[
         str | None,
         typer.Option(
@@ -175,31 +170,16 @@ def models(
 
 
 @plot.command()
-def bits(
-    folder: Folder,
-    descriptor: Annotated[list[Path], typer.Option(help="A real-valued descriptor file (.npz); may be repeated.")],
-    out: Out,
-    length: Annotated[
-        list[int] | None, typer.Option(help="Length of the codes in bits; may be repeated; 64 to 1,024 if left out.")
-    ] = None,
-    pairs: PairFile = None,
-    seed: Annotated[int, typer.Option(help="Seed of the codes' random frames.", min=0)] = 0,
-    quiet: bool = Quiet,
-) -> None:
+@grouped
+def bits(*, study: CodeStudy, out: Picture, quiet: bool = Quiet) -> None:
     """Draw the error of descriptors' binary codes against their length, those no shorter than the descriptor."""
-    from eval.codes import LENGTHS, errors_of_codes
     from eval.plots import check_plot, plot_bits
-    from retrieval.descriptors.learnt import load_model
 
     check_plot(out)
-    lengths = sorted(set(length or LENGTHS))
-    names = [path.stem for path in descriptor]
-    labels = [name if names.count(name) == 1 else str(path) for name, path in zip(names, descriptor, strict=True)]
-    models_by_label = {label: (path, load_model(path)) for label, path in zip(labels, descriptor, strict=True)}
-    curves = {}
-    for name, (path, model) in models_by_label.items():
-        with progress_bars(quiet, {"describe": name}) as tell:
-            curves[name] = errors_of_codes(folder, path, model, lengths, pairs, seed, tell)
+    stems = [path.stem for path in study.descriptor]
+    curves = {
+        path.stem if stems.count(path.stem) == 1 else str(path): errors for path, _, errors in study.errors(quiet)
+    }
     plot_bits(curves, out)
     say(str(out))
 
@@ -213,7 +193,7 @@ def similarity(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     gt: Annotated[Path, typer.Option(help="Labels, as cairn learn similarity takes them.")],
     learnt: Annotated[Path, typer.Option("--similarity", help="A similarity file (.npz) that cairn learn wrote.")],
-    out: Out,
+    out: Picture,
     trim: Annotated[
         float,
         typer.Option(

@@ -1,16 +1,17 @@
 """Command: reproduce."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eval.reproduce.options import ReproduceOptions
 from index.attributes import some_of
+from index.options.declaration import build
 from index.options.panels import DATA, OUTPUT, RUNNING
 from retrieval.commands.console import note, print_json, say
-from retrieval.commands.option_groups import grouped
-from retrieval.commands.options import Json, Quiet, Workers
+from retrieval.commands.option_groups import OptionsOf, grouped
+from retrieval.commands.options import Json, Quiet
 
 if TYPE_CHECKING:
     from eval.reproduce.plan import Experiment
@@ -18,30 +19,6 @@ if TYPE_CHECKING:
 
 LIST = "list"
 """Name that lists the experiments instead of running any."""
-
-
-@dataclass(frozen=True)
-class RunAmount:
-    """Scale and runs of the experiments, from the command line."""
-
-    scale: Annotated[
-        float,
-        typer.Option(
-            rich_help_panel=DATA,
-            help="Share of pairs, queries and photos, to see that all works; its numbers cannot be compared.",
-            metavar="SHARE",
-        ),
-    ] = 1.0
-    seeds: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=RUNNING,
-            help="Run all that is random so many times, each with other seeds: tables then have the mean, and ± the "
-            "standard deviation. Plots are of the first run.",
-            min=1,
-            max=100,
-        ),
-    ] = 1
 
 
 @grouped
@@ -58,7 +35,7 @@ def reproduce(
         Path,
         typer.Option(rich_help_panel=DATA, help="Folder of the published sets, as cairn data get fills it."),
     ] = Path(),
-    amount: RunAmount,
+    options: Annotated[dict[str, Any], OptionsOf(ReproduceOptions)],
     out: Annotated[
         Path,
         typer.Option(rich_help_panel=OUTPUT, help="Folder of the pages, and of all that is computed on the way."),
@@ -67,7 +44,6 @@ def reproduce(
         bool,
         typer.Option("--dry-run", rich_help_panel=RUNNING, help="Print the commands that are left, and run none."),
     ] = False,
-    workers: Workers = 0,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> int:
@@ -86,12 +62,13 @@ def reproduce(
     if names == [LIST]:
         _list(json=json)
         return 0
-    experiments = [repeated(one, amount.seeds) for one in chosen(names, Scale(amount.scale))]
-    bench = Bench(root, out / "steps", workers, planning=dry_run)
+    how = build(ReproduceOptions, options)
+    experiments = [repeated(one, how.seeds) for one in chosen(names, Scale(how.scale))]
+    bench = Bench(root, out / "steps", how.workers, planning=dry_run)
     if dry_run:
         _print_commands(experiments, bench, json=json)
         return 0
-    return _run(experiments, bench, out, amount.scale, quiet=quiet or json, json=json)
+    return _run(experiments, bench, out, how.scale, quiet=quiet or json, json=json)
 
 
 def _list(*, json: bool) -> None:

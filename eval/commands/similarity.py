@@ -8,7 +8,6 @@ import typer
 from eval.similarity_options import SimilarityStudy
 from index.options.declaration import build
 from index.options.panels import MEASURED
-from learning.commands.as_published import LearnAsPublished
 from learning.library.similarity_options import SimilarityChoices, similarity_options
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.option_groups import OptionsOf, grouped
@@ -30,7 +29,6 @@ def similarity(
     ],
     choices: Annotated[dict[str, Any], OptionsOf(SimilarityChoices)],
     study: Annotated[dict[str, Any], OptionsOf(SimilarityStudy)],
-    as_published: LearnAsPublished = False,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
@@ -43,15 +41,14 @@ def similarity(
     from eval.similarity import evaluate_similarity
 
     study_options = build(SimilarityStudy, study)
-    options = similarity_options(
-        build(SimilarityChoices, choices), neighbours=2, seed=study_options.seed, as_published=as_published
-    )
+    how = build(SimilarityChoices, choices)
+    options = similarity_options(how, neighbours=2, seed=study_options.split.seed)
     titles = {"splits": "Splits", "gradients": "Image pairs", "iterations": "Iterations"}
     with progress_bars(quiet or json, titles) as tell:
         report = evaluate_similarity(collection, gt, options, study_options, tell)
     figures = report.as_json()
     if json:
-        print_json({"as_published": as_published, **figures})
+        print_json({"as_published": how.as_published, **figures})
         return
     for name, searched in figures["searched"].items():
         for row in searched["learnt"]:

@@ -6,7 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eval.reproduce.options import ReproduceOptions
 from index.errors import CairnError
+from index.options.arguments import takes_options
+from index.options.declaration import build
 from learning.library.paths import AnyPath, as_path
 from retrieval.library.progress import Telling, telling
 
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from eval.reproduce.plan import Experiment
     from eval.reproduce.running import Bench, Standing
 
-MOST_SEEDS = 100
 _STEP = "reproduce"
 
 
@@ -46,15 +48,14 @@ class Reproduced:
         return {**self._told, "page": str(self.page)}
 
 
+@takes_options(ReproduceOptions)
 def reproduce(
     names: str | Sequence[str],
     root: AnyPath = ".",
     *,
     out: AnyPath = "cairn-reproduced",
-    scale: float = 1.0,
-    seeds: int = 1,
-    workers: int = 0,
     progress: Telling = None,
+    **options: Any,
 ) -> list[Reproduced]:
     """Run experiments of papers again, and compare the published numbers with ours.
 
@@ -69,14 +70,9 @@ def reproduce(
         Folder of the published sets.
     out : path
         Folder of the pages and of intermediate results.
-    scale : float
-        Share of pairs, queries and photos, for a test run; its numbers are not comparable.
-    seeds : int
-        Runs of random steps, each with other seeds: tables then have the mean and the standard deviation.
-    workers : int
-        Processes; 0: one for each core.
     progress : None, bool or callable
         Progress: none, bars, or a function of (step, done, of).
+    {options}
 
     Returns
     -------
@@ -92,15 +88,14 @@ def reproduce(
     from eval.reproduce.running import Bench
     from eval.reproduce.steps import Scale
 
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise CairnError("{--seeds} is from 1 to {most}, and not {seeds}.", most=MOST_SEEDS, seeds=seeds)
-    selection = chosen([names] if isinstance(names, str) else list(names), Scale(scale))
-    experiments = [repeated(one, seeds) for one in selection]
+    how = build(ReproduceOptions, options)
+    selection = chosen([names] if isinstance(names, str) else list(names), Scale(how.scale))
+    experiments = [repeated(one, how.seeds) for one in selection]
     folder = as_path(out, "out")
-    bench = Bench(as_path(root, "root"), folder / "steps", workers)
+    bench = Bench(as_path(root, "root"), folder / "steps", how.workers)
     with telling(progress, {_STEP: "Commands"}) as tell:
         return list(
-            run_experiments(experiments, bench, folder, scale, lambda one: tell(_STEP, one.done, one.of), _raise)
+            run_experiments(experiments, bench, folder, how.scale, lambda one: tell(_STEP, one.done, one.of), _raise)
         )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from eval.papers.paper import Parts, of_paper
-from eval.papers.phototour import FIRST_FOUR, SETS, dimensions, drawing, error, few, made, roc_curves, row
+from eval.papers.phototour import FIRST_FOUR, SETS, dimensions, drawing, error, evaluation, few, made, roc_curves, row
 from eval.reproduce.measures import Least, Listed, Measure, OfLeast
 from eval.reproduce.plan import Cell, Drawing, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step, Told
@@ -192,9 +192,8 @@ def _least(
     test: str, descriptors: Sequence[Step | str], scale: Scale, share: Argument | None = None
 ) -> tuple[Measure, Measure]:
     """The least error, and the dimensions of that descriptor."""
-    titled = [(one, one if isinstance(one, str) else one.title) for one in descriptors]
-    errors = tuple(error(test, one, scale, title, share) for one, title in titled)
-    dims = tuple(dimensions(test, one, scale, title, share) for one, title in titled)
+    tested = [evaluation(test, one, scale, share) for one in descriptors]
+    errors, dims = tuple(map(error, tested)), tuple(map(dimensions, tested))
     return (errors[0], dims[0]) if len(descriptors) == 1 else (Least(errors), OfLeast(errors, dims))
 
 
@@ -293,11 +292,10 @@ def figure6(scale: Scale) -> Parts:
 @experiment(", figures 7 and 8", *_ALL)
 def figure7(scale: Scale) -> Parts:
     """ROC curves of parametric descriptors."""
-    pictures = [
+    return [
         roc_curves(pair[1], [*_parametric(pair[0], scale), "sift"], scale, row(pair), footprint(scale, "sift="))
         for pair in (("ND", "Yos"), ("ND", "Lib"))
     ]
-    return pictures
 
 
 @experiment(
@@ -312,11 +310,10 @@ def figure10(scale: Scale) -> Parts:
     alone: list[Step | str] = [embedded("Yos", scale, "T3h", one) for one in EMBEDDINGS]
     together: list[Step | str] = [composite("Yos", scale, "T3h-S4-25", one) for one in EMBEDDINGS]
     share = footprint(scale, "sift=")
-    pictures = (
+    return (
         roc_curves("ND", [*alone, "T3h", "sift"], scale, "T3h and an embedding, Yos → ND", share),
         roc_curves("ND", [*together, "sift"], scale, "T3h-S4-25 and an embedding, Yos → ND", share),
     )
-    return pictures
 
 
 @experiment(

@@ -34,19 +34,9 @@ def few(scale: Scale, pairs: int) -> tuple[str, ...]:
     return ("--pairs", scale.count(pairs, 300))
 
 
-def error(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Value:
-    """Percent of false positives at 95% recall of a descriptor on a set."""
-    return Value(evaluation(test, descriptor, scale, title, footprint), ("fpr95",), 100)
-
-
-def dimensions(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Value:
-    """Dimensions of the descriptor, printed by its evaluation."""
-    return Value(evaluation(test, descriptor, scale, title, footprint), ("dim",))
-
-
-def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Step:
+def evaluation(test: str, descriptor: Step | str, scale: Scale, footprint: Argument | None = None) -> Step:
     """Measure a descriptor, learnt by a step or named, on the test pairs of a set, at a share of a patch's side."""
-    file: Argument = made(descriptor) if isinstance(descriptor, Step) else descriptor
+    title, file = (descriptor.title, made(descriptor)) if isinstance(descriptor, Step) else (descriptor, descriptor)
     share: tuple[Argument, ...] = () if scale.whole else ("--max-pairs", scale.count(TEST_PAIRS, 200))
     if footprint is not None:
         share = (*share, "--footprint", footprint)
@@ -55,6 +45,16 @@ def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str, foot
         ("evaluate", "patches", Data(SETS[test]), "--descriptor", file, *share),
         scale.hours(_EVALUATION),
     )
+
+
+def error(tested: Step) -> Value:
+    """Percent of false positives at 95% recall that an evaluation printed."""
+    return Value(tested, ("fpr95",), 100)
+
+
+def dimensions(tested: Step) -> Value:
+    """Dimensions of the descriptor that an evaluation printed."""
+    return Value(tested, ("dim",))
 
 
 def drawing(title: str, learnt: Step, kind: str, suffix: str = ".svg") -> Drawing:

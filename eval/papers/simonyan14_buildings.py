@@ -112,9 +112,8 @@ def table4(scale: Scale) -> Parts:
             if raw is not None:
                 step = _search(dataset, scale, descriptor, kind, "raw", _AS_TABLE_4, [])
                 cells.append(Cell(f"{TITLES[dataset]}, {kind}", "raw descriptors", mean_precision(step), raw))
-    table = table_of_map(cells)
     regions = drawing("Pooling regions learnt on Oxford5K (figure 5, right)", learnt(scale, "PR-proj"), "regions")
-    return (table, regions)
+    return (table_of_map(cells), regions)
 
 
 @experiment(
@@ -175,8 +174,7 @@ def figure8(scale: Scale) -> Parts:
             step = _rootsift(scale, detector, f"{size / radius:.4g}", "tf-idf-sp", _AS_FIGURE_8)
             points.append((size, mean_precision(step)))
         series.append(Series(title, tuple(points)))
-    plot = Plot("rootSIFT, tf-idf-sp, upright", "half the patch's side, σ of the detection", "mAP", tuple(series))
-    return plot
+    return Plot("rootSIFT, tf-idf-sp, upright", "half the patch's side, σ of the detection", "mAP", tuple(series))
 
 
 @experiment(

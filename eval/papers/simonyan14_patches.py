@@ -78,15 +78,7 @@ _CODES: dict[str, tuple[int, tuple[str, ...]]] = {
     "PR-proj-pq 64f → 64pq": (64, ("--product", "64", "--method", "plain")),
     "PR-proj-pq 80f → 1024pq": (80, ("--product", "1024", "--method", "plain")),
 }
-_TABLE_3_BITS = {
-    "PR-proj-bin 48f → 64b": 64,
-    "PR-proj-bin 64f → 128b": 128,
-    "PR-proj-bin 80f → 1024b": 1024,
-    "PR-proj-pq 64f → 64pq": 64,
-    "PR-proj-pq 80f → 1024pq": 1024,
-    "Trzcinski12b": 64,
-    "Boix13": 1360,
-}
+_TABLE_3_BITS = {**{name: int(options[1]) for name, (_, options) in _CODES.items()}, "Trzcinski12b": 64, "Boix13": 1360}
 _OPEN = (
     "The paper lists no values of μ and γ and no length of dual averaging, and does not say how far patches are "
     "smoothed: here the grids and lengths of `cairn learn descriptor --as-published`, and 2 samples of 31.",
@@ -205,8 +197,7 @@ def table1(scale: Scale) -> Parts:
         "PR ≤ 640": lambda train, scale: pooling(train, scale, 640),
         "PR ≤ 384": lambda train, scale: pooling(train, scale, 384),
     }
-    cells = _cells(_TABLE_1, _TABLE_1_MEANS, learnt, scale)
-    return Table("Error rates", UNIT, cells)
+    return Table("Error rates", UNIT, _cells(_TABLE_1, _TABLE_1_MEANS, learnt, scale))
 
 
 @experiment(", table 2", *_OPEN, _SIFT)
@@ -217,8 +208,7 @@ def table2(scale: Scale) -> Parts:
         "rootSIFT": "rootsift",
         "rootSIFT-proj ≤ 80": projected,
     }
-    cells = _cells(_TABLE_2, _TABLE_2_MEANS, learnt, scale)
-    return Table("Error rates", UNIT, cells)
+    return Table("Error rates", UNIT, _cells(_TABLE_2, _TABLE_2_MEANS, learnt, scale))
 
 
 @experiment(", table 3", *_OPEN, _PQ, notes=_NOTES)
@@ -308,8 +298,7 @@ def figure6(scale: Scale) -> Parts:
         ]
         real = _mean(_with(projection, dim=dim), PAIRS, scale)
         series += [Series(f"{dim}-D, binary", tuple(points)), Series(f"{dim}-D, real", level=real)]
-    plot = Plot("Mean of six", "bits", "false positives at 95% recall, percent", tuple(series), log_x=True)
-    return plot
+    return Plot("Mean of six", "bits", "false positives at 95% recall, percent", tuple(series), log_x=True)
 
 
 @experiment(", figure 7", *_OPEN, _SIFT, _PQ)
@@ -331,24 +320,19 @@ def _with(learn: Callable[..., Step], **options: object) -> Learn:
     return lambda train, scale: learn(train, scale, **options)
 
 
-def _mean(learn: Learn, pairs: Sequence[tuple[str, str]], scale: Scale) -> Mean:
-    return Mean(tuple(_errors(learn, pair, scale)[0] for pair in pairs))
+def _mean(learn: Learn | str, pairs: Sequence[tuple[str, str]], scale: Scale) -> Mean:
+    return Mean(tuple(error(_tested(learn, pair, scale)) for pair in pairs))
 
 
-def _errors(learn: Learn | str, pair: tuple[str, str], scale: Scale) -> tuple[Measure, Measure]:
-    """Error and dimensions of a descriptor learnt on one set and tested on another."""
+def _tested(learn: Learn | str, pair: tuple[str, str], scale: Scale) -> Step:
+    """Test a descriptor learnt on one set on another."""
     train, test = pair
-    step = learn if isinstance(learn, str) else learn(train, scale)
-    title = step if isinstance(step, str) else step.title
-    return error(test, step, scale, title), dimensions(test, step, scale, title)
+    return evaluation(test, learn if isinstance(learn, str) else learn(train, scale), scale)
 
 
-def _bits(learn: Learn | str, pair: tuple[str, str], scale: Scale) -> tuple[Measure, Measure]:
-    """Error, and bits of a code, like `_errors` with dimensions."""
-    train, test = pair
-    step = learn if isinstance(learn, str) else learn(train, scale)
-    tested = evaluation(test, step, scale, step if isinstance(step, str) else step.title)
-    return Value(tested, ("fpr95",), 100), Value(tested, ("bytes",), 8)
+def _bits(tested: Step) -> Value:
+    """Bits of a code that an evaluation printed."""
+    return Value(tested, ("bytes",), 8)
 
 
 def _cells(
@@ -356,19 +340,20 @@ def _cells(
     means: Mapping[str, tuple[float | None, float | None]],
     learnt: Mapping[str, Learn | str],
     scale: Scale,
-    measured: Callable[[Learn | str, tuple[str, str], Scale], tuple[Measure, Measure]] = _errors,
+    size: Callable[[Step], Value] = dimensions,
 ) -> tuple[Cell, ...]:
     """A row for each pair of sets, and for their means; a column for each descriptor."""
     cells = []
     for number, pair in enumerate(PAIRS):
         for name, values in published.items():
             known = values[number]
-            ours, detail = measured(learnt[name], pair, scale) if name in learnt else (None, None)
+            tested = _tested(learnt[name], pair, scale) if name in learnt else None
+            ours, detail = (None, None) if tested is None else (error(tested), size(tested))
             value, published_detail = known if known is not None else (None, None)
             detail = detail if published_detail is not None or value is None else None
             cells.append(Cell(row(pair), name, ours, value, detail, published_detail))
     for title, pairs, place in (("mean", PAIRS, 0), ("mean 1–4", FIRST_FOUR, 1)):
         for name in published:
-            mean = Mean(tuple(_errors(learnt[name], pair, scale)[0] for pair in pairs)) if name in learnt else None
+            mean = _mean(learnt[name], pairs, scale) if name in learnt else None
             cells.append(Cell(title, name, mean, means[name][place]))
     return tuple(cells)

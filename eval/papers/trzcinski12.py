@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from eval.papers.paper import Parts, of_paper
-from eval.papers.phototour import SETS, dimensions, drawing, error, few, made, roc_curves, row
+from eval.papers.phototour import SETS, dimensions, drawing, error, evaluation, few, made, roc_curves, row
 from eval.reproduce.plan import Cell, Drawing, Table
 from eval.reproduce.steps import Argument, Data, Here, Scale, Step
 
@@ -164,9 +164,8 @@ def _cells(pair: tuple[str, str], published: dict[str, tuple[int, float]], scale
     cells = []
     for name, (dim, value) in published.items():
         descriptor = _descriptor(name, train, scale)
-        title = descriptor if isinstance(descriptor, str) else descriptor.title if descriptor is not None else ""
-        ours = None if descriptor is None else error(test, descriptor, scale, title)
-        detail = None if descriptor is None else dimensions(test, descriptor, scale, title)
+        tested = None if descriptor is None else evaluation(test, descriptor, scale)
+        ours, detail = (None, None) if tested is None else (error(tested), dimensions(tested))
         cells.append(Cell(name, row(pair), ours, value, detail, dim))
     return tuple(cells)
 
@@ -174,10 +173,9 @@ def _cells(pair: tuple[str, str], published: dict[str, tuple[int, float]], scale
 @experiment(", figure 2", *_LEARNING)
 def figure2(scale: Scale) -> Parts:
     """Spatial weights of boosted gradient maps."""
-    pictures = [
+    return [
         drawing(f"Learnt on {SETS[name]}", boosted(name, scale, "bgm", 512), "weights") for name in ("Lib", "ND", "Yos")
     ]
-    return pictures
 
 
 @experiment(", figure 3", *_LEARNING, *_BOOSTED, _SIFT)

@@ -7,27 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from index.errors import CairnError
+from learning.building.options import MatchRule
 from learning.patches.phototour import PATCH
 
 ALONE, AMBIGUOUS = -1, -2
 """Codes in place of a reference detection's number: non-match with all; ambiguous."""
-
-
-@dataclass(frozen=True)
-class MatchRule:
-    """Tolerances of a match. Beyond twice any of them is a non-match, between is ambiguous (Brown11, section II)."""
-
-    pixels: float = 5.0  # distance of the centres
-    octaves: float = 0.25  # ratio of the scales
-    radians: float = np.pi / 8  # difference of the orientations
-    # Ours: a match's centres are also no further apart than this fraction of the smaller patch's side; 0: no such
-    # limit. For the smallest patches of small photos (13 pixels), most matches at 5 pixels are by chance.
-    max_shift: float = 0.2
-
-    def __post_init__(self) -> None:
-        if not (self.pixels > 0 and self.octaves > 0 and self.radians > 0 and self.max_shift >= 0):
-            raise CairnError("What a match allows (pixels, octaves, radians) must be above 0, and its shift not below.")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Interest points of a photo and the 64 x 64 patches around them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -10,12 +9,13 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from learning.building.correspondence import Detections
 from learning.building.harris import harris_corners
+from learning.building.options import POINTS, DetectionOptions
 from learning.patches.phototour import PATCH
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.photos.decoding import Photo, read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import detect_regions
-from retrieval.regions.detectors.registry import DETECTORS, find_detector
+from retrieval.regions.detectors.registry import find_detector
 from retrieval.regions.geometry import rotations, upright_frames
 from retrieval.regions.options import RegionOptions
 from retrieval.regions.patches import extract_patches
@@ -23,35 +23,6 @@ from retrieval.regions.scalespace import ScaleSpace, ScaleSpaceOptions, build_sc
 
 SIFT_SIDE = 6.75
 """Ratio of a patch's side to an OpenCV keypoint's size, as in OpenCV for descriptors learnt on the PhotoTour sets."""
-
-
-POINTS = ("sift", "harris")
-"""Detectors of points with a size and an orientation; all others detect regions."""
-
-
-@dataclass(frozen=True)
-class DetectionOptions:
-    """Options of detecting, and of cutting patches."""
-
-    detector: str = "sift"  # OpenCV's SIFT keypoints; harris, corners at many scales; or dog-affine, hessian-affine
-    measurement_scale: float | None = None  # of regions: ratio of patch to detected region; None: the detector's own
-    upright: bool = False  # of regions: keep them upright; keypoints are always rotated to their orientation
-    min_side: float = 0.0  # smallest side of a patch, pixels of the photo; 0: no limit
-    max_detections: int = 8000  # at most this many a photo, the strongest; 0: no limit
-
-    def __post_init__(self) -> None:
-        if self.detector not in POINTS:
-            if self.detector not in DETECTORS:
-                raise CairnError(
-                    f"There is no detector {self.detector!r}; choose one of {', '.join([*POINTS, *DETECTORS])}."
-                )
-        elif self.measurement_scale is not None or self.upright:
-            raise CairnError(
-                "Keypoints and corners have a size and an orientation of their own: take {--measurement-scale} and "
-                "{--upright} away, or choose {--detector} dog-affine."
-            )
-        if self.measurement_scale is not None and not 0 < self.measurement_scale < np.inf:
-            raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
 
 
 def read_full(path: Path) -> Photo:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from learning.building.correspondence import Detections, MatchRule
+from learning.building.correspondence import Detections
+from learning.building.options import MatchRule
 from retrieval.regions.geometry import rotations
 
 

@@ -14,34 +14,16 @@ from index.arrays import publish_folder, save_json
 from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
-from learning.building.correspondence import Detections, MatchRule
-from learning.building.detections import POINTS, SIFT_SIDE, DetectionOptions
+from learning.building.correspondence import Detections
+from learning.building.detections import SIFT_SIDE
 from learning.building.jitter import JitterOptions
 from learning.building.labelled import Labelled
+from learning.building.options import POINTS, DetectionOptions, MatchRule, SplitOptions
 from learning.building.planar import label_sequences
 from learning.building.point_file import label_points, read_points
 from learning.building.point_splits import draw_matches, draw_non_matches, split_points
 from learning.building.sequences import read_sequences
 from learning.patches.phototour import PATCH, SPLITS, write_bitmaps, write_info, write_interest, write_pairs
-
-
-@dataclass(frozen=True)
-class SplitOptions:
-    """Number of pairs of each split, half of them matches; 0: it is not written, and its points go to the others."""
-
-    train: int = 20_000
-    validation: int = 5_000
-    test: int = 10_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if min(self.sizes) < 0 or not any(self.sizes):
-            raise CairnError("Numbers of pairs cannot be negative, and one at least must be above 0.")
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """In the order of `SPLITS`."""
-        return self.train, self.validation, self.test
 
 
 @dataclass(frozen=True)

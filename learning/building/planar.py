@@ -8,18 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.progress import Progress
-from learning.building.correspondence import (
-    ALONE,
-    AMBIGUOUS,
-    Detections,
-    MatchRule,
-    assign_points,
-    disagreement,
-    is_match,
-)
-from learning.building.detections import DetectionOptions, cut, detect, keypoint_space, read_full
+from learning.building.correspondence import ALONE, AMBIGUOUS, Detections, assign_points, disagreement, is_match
+from learning.building.detections import cut, detect, keypoint_space, read_full
 from learning.building.jitter import JitterOptions, jitter
 from learning.building.labelled import Labelled
+from learning.building.options import DetectionOptions, MatchRule
 from learning.building.sequences import Sequence
 
 

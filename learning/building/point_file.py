@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from index.archive import open_archive
 from index.errors import CairnError
 from index.progress import Progress
-from learning.building.correspondence import Detections, MatchRule, near_pairs
+from learning.building.correspondence import Detections, near_pairs
 from learning.building.detections import cut, keypoint_frames, keypoint_space, read_full
 from learning.building.labelled import Labelled
+from learning.building.options import MatchRule
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
 _LARGEST_FILE = 1 << 31  # bytes, of the file and of its unpacked contents

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from learning.commands.as_published import AsPublished, NewFile, published
 from learning.commands.labelled import blocks, boosted, embedding
+from learning.commands.options import NewFile
 from learning.commands.similarity import similarity
 from learning.library.choices import LearningRunOptions, ModelChoices, PatchChoices, PhotoChoices, TuningChoices
-from learning.library.published import of_descriptors
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
-from retrieval.commands.option_groups import OptionsOf, grouped
+from retrieval.commands.option_groups import OptionsOf, explicit, grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
 
 if TYPE_CHECKING:
@@ -25,9 +24,9 @@ learn.command()(boosted)
 
 
 @learn.command()
-@published(of_descriptors)
 @grouped
 def descriptor(
+    context: typer.Context,
     sources: Annotated[
         list[Path],
         typer.Argument(
@@ -39,7 +38,6 @@ def descriptor(
     options: Annotated[
         dict[str, Any], OptionsOf(ModelChoices, PatchChoices, PhotoChoices, TuningChoices, LearningRunOptions)
     ],
-    as_published: AsPublished = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -64,8 +62,7 @@ def descriptor(
         learnt = learn_descriptor(
             sources,
             out,
-            **options,
-            as_published=as_published,
+            **explicit(context, options),
             catalogue=catalogue,
             progress=tell,
         )

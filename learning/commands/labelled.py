@@ -2,24 +2,24 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from learning.commands.as_published import AsPublished, NewFile, PatchFolders, published
+import typer
+
+from learning.commands.options import NewFile, PatchFolders
 from learning.library.patch_options import BlockChoices, BoostedChoices, EmbeddingChoices
-from learning.library.published import of_blocks, of_boosting, of_embeddings
 from retrieval.commands.console import note, print_json, say
-from retrieval.commands.option_groups import OptionsOf, grouped
+from retrieval.commands.option_groups import OptionsOf, explicit, grouped
 from retrieval.commands.options import Json, Quiet
 
 if TYPE_CHECKING:
     from learning.library.new_descriptor import NewDescriptor
 
 
-@published(of_blocks)
 @grouped
 def blocks(
+    context: typer.Context,
     sources: PatchFolders,
     out: NewFile,
     options: Annotated[dict[str, Any], OptionsOf(BlockChoices)],
-    as_published: AsPublished = False,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
@@ -32,18 +32,17 @@ def blocks(
     """
     from learning.library.blocks import learn_blocks
 
-    learnt = learn_blocks(sources, out, **options, as_published=as_published, progress=not (quiet or json))
+    learnt = learn_blocks(sources, out, **explicit(context, options), progress=not (quiet or json))
     seconds = learnt.to_dict()["seconds"]["total"]
     _print(learnt, json, f"{out}: {learnt.name}, {learnt.dim} dimensions, {learnt.bytes} bytes; {seconds:.0f} s")
 
 
-@published(of_boosting)
 @grouped
 def boosted(
+    context: typer.Context,
     sources: PatchFolders,
     out: NewFile,
     options: Annotated[dict[str, Any], OptionsOf(BoostedChoices)],
-    as_published: AsPublished = False,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
@@ -56,19 +55,18 @@ def boosted(
     """
     from learning.library.boosted import learn_boosted
 
-    learnt = learn_boosted(sources, out, **options, as_published=as_published, note=note, progress=not (quiet or json))
+    learnt = learn_boosted(sources, out, **explicit(context, options), note=note, progress=not (quiet or json))
     error = f"{100 * learnt.validation['fpr95']:.2f}% false positives at 95% recall on validation pairs"
     seconds = learnt.to_dict()["seconds"]
     _print(learnt, json, f"{out}: {learnt.name}, {learnt.dim} dimensions, {error}; {seconds:.0f} s")
 
 
-@published(of_embeddings)
 @grouped
 def embedding(
+    context: typer.Context,
     sources: PatchFolders,
     out: NewFile,
     options: Annotated[dict[str, Any], OptionsOf(EmbeddingChoices)],
-    as_published: AsPublished = False,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
@@ -79,7 +77,7 @@ def embedding(
     """
     from learning.library.embedding import learn_embedding
 
-    learnt = learn_embedding(sources, out, **options, as_published=as_published, progress=not (quiet or json))
+    learnt = learn_embedding(sources, out, **explicit(context, options), progress=not (quiet or json))
     report, (before, after) = learnt.to_dict(), (100 * learnt.validation[one] for one in ("before", "fpr95"))
     errors = f"{before:.2f}% false positives at 95% recall on validation pairs before, {after:.2f}% after"
     how = f"{report['base']} by {report['embedding']} to {learnt.dim} dimensions"

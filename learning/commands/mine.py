@@ -6,22 +6,19 @@ from typing import Annotated, Any
 import typer
 
 from index.options.panels import OUTPUT
-from learning.commands.as_published import AsPublished, published
 from learning.library.mining_options import MiningChoices
-from learning.library.published import of_mining
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
-from retrieval.commands.option_groups import OptionsOf, grouped
+from retrieval.commands.option_groups import OptionsOf, explicit, grouped
 from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet
 
 
-@published(of_mining)
 @grouped
 def mine(
+    context: typer.Context,
     source: Annotated[Path, typer.Argument(help="A collection, or a folder of photos.")],
     out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="File of matches (.npz) to write.")],
     options: Annotated[dict[str, Any], OptionsOf(MiningChoices)],
     cluster: ClusterAddress = None,
-    as_published: AsPublished = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -41,9 +38,8 @@ def mine(
         mined = mine_photos(
             source,
             out,
-            **options,
+            **explicit(context, options),
             cluster=cluster,
-            as_published=as_published,
             catalogue=catalogue,
             progress=tell,
         )

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from index.options.panels import DATA, OUTPUT
-from learning.commands.as_published import LearnAsPublished
 from learning.library.similarity_options import SimilarityChoices, SimilarityData
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.option_groups import OptionsOf, grouped
@@ -28,7 +27,6 @@ def similarity(
         ),
     ] = None,
     options: Annotated[dict[str, Any], OptionsOf(SimilarityData, SimilarityChoices)],
-    as_published: LearnAsPublished = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -47,7 +45,6 @@ def similarity(
             out,
             labels=gt,
             **options,
-            as_published=as_published,
             catalogue=catalogue,
             progress=tell,
         )

@@ -31,7 +31,6 @@ def learn_blocks(
     source: "Paths | Sequence[ArrayLike]",
     out: AnyPath | None = None,
     *,
-    as_published: bool = False,
     progress: Telling = None,
     **options: Any,
 ) -> "NewDescriptor":
@@ -40,7 +39,6 @@ def learn_blocks(
     Parameters
     ----------
     {patches}
-    {published}
     {progress}
     {options}
 
@@ -60,7 +58,7 @@ def learn_blocks(
         learnt = blocks.learn_blocks(opened, folder, wanted, workers=processes(how.workers), progress=tell)
     model = learnt.model
     model.provenance.update(blocks.provenance(opened, wanted, learnt))
-    described, report = write_learnt(model, file, BROWN11 if as_published else None)
+    described, report = write_learnt(model, file, BROWN11 if how.as_published else None)
     base_model = model.base_model
     assert isinstance(base_model, Blocks)
     report |= {

@@ -34,7 +34,6 @@ def learn_boosted(
     source: "Paths | Sequence[ArrayLike]",
     out: AnyPath | None = None,
     *,
-    as_published: bool = False,
     note: Callable[[str], object] = lambda sentence: None,
     progress: Telling = None,
     **options: Any,
@@ -44,7 +43,6 @@ def learn_boosted(
     Parameters
     ----------
     {patches}
-    {published}
     note : callable
         Called with a sentence before the work begins if memory limits the number of candidates.
     {progress}
@@ -59,7 +57,7 @@ def learn_boosted(
 
     began, how = perf_counter(), build(BoostedChoices, options)
     file = output_file(out)
-    wanted, learners, parent = _resolve(how, as_published=as_published)
+    wanted, learners, parent = _resolve(how)
     opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     pairs = sum(len(one.train) for one in opened)
     room = max(1, most_candidates(pairs))
@@ -82,7 +80,7 @@ def learn_boosted(
             "validation": validation,
         }
     )
-    described, report = write_learnt(learnt.model, file, TRZCINSKI12 if as_published else None)
+    described, report = write_learnt(learnt.model, file, TRZCINSKI12 if how.as_published else None)
     report |= {
         "learners": learnt.learners,
         "dim": described.dim,
@@ -97,7 +95,7 @@ def learn_boosted(
     return NewDescriptor(described, file, About(report, details=_details(learnt)))
 
 
-def _resolve(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOptions, WeakLearners | None, str | None]":
+def _resolve(how: BoostedChoices) -> "tuple[BoostingOptions, WeakLearners | None, str | None]":
     """Resolve defaults; also returns the weak learners to start from, and the fingerprint of their file."""
     from learning.boosting.descriptor import PLAIN, BoostingOptions
     from learning.boosting.metric import MetricOptions
@@ -134,7 +132,7 @@ def _resolve(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOptio
         existing, parent = model.base_model.learners, model.fingerprint
         responses = existing.options
     learners = how.learners or (len(existing) if existing is not None else 512)
-    usual = usual_comparison(how.kind, how.form, how.keep, as_published=as_published)
+    usual = usual_comparison(how.kind, how.form, how.keep, as_published=how.as_published)
     wanted = BoostingOptions(
         kind=how.kind,
         learners=learners,

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from retrieval.descriptors.learnt import Pooling
     from retrieval.descriptors.pooling import ChannelOptions
 
+AS_PUBLISHED = Option(
+    "Take all of the paper's choices, where Cairn's own differ; other options take precedence.",
+    MODEL,
+    flags=("--as-published",),
+)
+
 
 @dataclass(frozen=True)
 class ModelChoices:
@@ -305,19 +311,16 @@ class LearningRunOptions:
     ] = None
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
-@dataclass(frozen=True)
-class RunChoices:
-    """Settings of the run."""
+@dataclass(frozen=True, kw_only=True)
+class RunChoices(LearningRunOptions):
+    """Settings of the run, with the number of processes."""
 
     folder: Path  # folder of intermediate results
     keeps: bool  # whether to keep all of them
     goes: bool  # whether to keep nothing
-    hours: float = 0.0
-    workers: int = 1
-    seed: int = 0
-    as_published: bool = False
 
     def named(self, name: str) -> str | None:
         """Path of a file in the folder, for reports; None if the folder is temporary."""

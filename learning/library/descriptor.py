@@ -44,7 +44,6 @@ def learn_descriptor(
     source: "Paths | Collection | Mined | Sequence[ArrayLike]",
     out: AnyPath | None = None,
     *,
-    as_published: bool = False,
     catalogue: str | None = None,
     progress: Telling = None,
     **options: Any,
@@ -68,7 +67,6 @@ def learn_descriptor(
           (M,) bool. A fifth of the pairs is for validation.
     out : path, optional
         File (.npz) to write, which `cairn.create` and `cairn index --descriptor` take.
-    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     {progress}
@@ -117,15 +115,8 @@ def learn_descriptor(
         raise CairnError("{--photos} goes with {--report} and a file of matches: a collection knows its photos.")
     work, titles = running.work, {**from_patches.TITLES, **from_photos.TITLES}
     with telling(progress, titles) as tell, work_folder(work, file) as folder:
-        run = RunChoices(
-            folder,
-            work is not None,
-            work is file is None,
-            running.hours,
-            running.workers or cores(),
-            running.seed,
-            as_published,
-        )
+        settings = {**vars(running), "workers": running.workers or cores()}
+        run = RunChoices(folder=folder, keeps=work is not None, goes=work is file is None, **settings)
         if unlabelled:
             return from_photos.learn_from_photos(
                 paths[0], file, model, of_photos, tuning, run, tell, catalogue=catalogue

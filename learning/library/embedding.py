@@ -29,7 +29,6 @@ def learn_embedding(
     source: "Paths | Sequence[ArrayLike]",
     out: AnyPath | None = None,
     *,
-    as_published: bool = False,
     progress: Telling = None,
     **options: Any,
 ) -> "NewDescriptor":
@@ -38,7 +37,6 @@ def learn_embedding(
     Parameters
     ----------
     {patches}
-    {published}
     {progress}
     {options}
 
@@ -60,7 +58,7 @@ def learn_embedding(
     opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     with telling(progress, TITLES) as tell:
         learnt = learn_base_embedding(opened, wanted, tell)
-    described, report = write_learnt(learnt.model, file, BROWN11 if as_published else None)
+    described, report = write_learnt(learnt.model, file, BROWN11 if how.as_published else None)
     report |= {
         "base": wanted.base,
         "embedding": wanted.embedding,

@@ -214,7 +214,9 @@ class _Improving:
                 ModelChoices(),
                 PhotoChoices(rival=self.collection.descriptor_source),
                 TuningChoices(),
-                RunChoices(self.work / _LEARNT, keeps=True, goes=True, workers=self.workers, seed=self.options.seed),
+                RunChoices(
+                    folder=self.work / _LEARNT, keeps=True, goes=True, workers=self.workers, seed=self.options.seed
+                ),
                 self.tell,
                 catalogue=self.catalogue,
             )

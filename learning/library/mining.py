@@ -101,7 +101,6 @@ def mine(
     out: AnyPath | None = None,
     *,
     cluster: str | None = None,
-    as_published: bool = False,
     catalogue: str | None = None,
     progress: Telling = None,
     **options: Any,
@@ -120,7 +119,6 @@ def mine(
         File of matches (.npz) to write. None: one in a temporary folder, which is removed with the result.
     cluster : str, optional
         Address of a Dask scheduler whose workers do the work in place of processes.
-    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     {progress}
@@ -177,7 +175,7 @@ def mine(
         try:
             regions = _regions(source, how)
             mining = MiningOptions(
-                map=MapOptions(how.inliers, how.model, strongest=0 if as_published else MapOptions.strongest),
+                map=MapOptions(how.inliers, how.model, strongest=0 if how.as_published else MapOptions.strongest),
                 features=regions[0],
                 image=regions[1],
                 **some_of(how, "geometry", "pairs", "views", "propose", "seed", "descriptor", "extent"),

@@ -8,6 +8,7 @@ from index.options.declaration import Option, option_of
 from index.options.panels import IMAGE_PAIRS, REGIONS, RUNNING
 from index.parallel import WORKERS
 from index.text import one_of
+from learning.library.choices import AS_PUBLISHED
 from retrieval.collection.options import CollectionOptions
 from retrieval.regions.detectors.registry import DETECTORS
 
@@ -108,3 +109,4 @@ class MiningChoices:
     ] = None
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False

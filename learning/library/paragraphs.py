@@ -6,9 +6,6 @@ source : path, list of paths, or tuple of arrays
     Labelled patches, as `learn_descriptor` takes them.
 out : path, optional
     File (.npz) to write.""",
-    "{published}": """\
-as_published : bool
-    Take all of the paper's choices for what is not given.""",
     "{progress}": """\
 progress : None, bool or callable
     Progress: none, bars, or a function of (step, done, of).""",

@@ -1,17 +1,16 @@
 """Options of labelled patches, of the methods of Brown11 and Trzcinski12, and of codes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from index.options.declaration import Option, option_of
-from index.options.panels import CORRESPONDENCES, MODEL, OUTPUT, REGIONS, RUNNING, TUNING
+from index.options.panels import CORRESPONDENCES, MODEL, REGIONS, RUNNING, TUNING
 from index.parallel import WORKERS
-from index.text import one_of
-from learning.library.choices import PatchChoices
+from learning.building.options import DetectionOptions, MatchRule, SplitOptions
+from learning.library.choices import AS_PUBLISHED, PatchChoices
 from retrieval.collection.options import CollectionOptions
-from retrieval.regions.detectors.registry import DETECTORS
 
 
 @dataclass(frozen=True)
@@ -127,6 +126,7 @@ class BoostedChoices:
     epochs: Annotated[int, Option("Epochs of learning the similarity, at most.", TUNING, least=0)] = 60
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,7 @@ class BlockChoices:
     ] = None
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
 @dataclass(frozen=True)
@@ -259,6 +260,7 @@ class EmbeddingChoices:
     pairs: Annotated[int, option_of(PatchChoices, "pairs")] = 0
     pair_file: Annotated[str | None, option_of(PatchChoices, "pair_file")] = None
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    as_published: Annotated[bool, AS_PUBLISHED] = False
 
 
 @dataclass(frozen=True)
@@ -279,29 +281,8 @@ class PatchSetChoices:
             least=0,
         ),
     ] = 0.0
-    detector: Annotated[
-        str,
-        Option(f"Of sequences: sift (OpenCV's keypoints), {one_of(['harris', *DETECTORS])}.", REGIONS, metavar="NAME"),
-    ] = "sift"
-    measurement_scale: Annotated[float | None, option_of(CollectionOptions, "measurement_scale")] = None
-    upright: Annotated[
-        bool,
-        Option(
-            "Keep 'down' down in patches of regions, or turn them as keypoints.",
-            REGIONS,
-            flags=("--upright/--rotated",),
-        ),
-    ] = False
-    min_side: Annotated[
-        float, Option("Of sequences: leave out patches with a smaller side, pixels of the photo.", REGIONS, least=0)
-    ] = 0.0
-    max_shift: Annotated[
-        float,
-        Option("Of sequences: largest distance of a match over the smaller patch's side; 0: any.", REGIONS, least=0),
-    ] = 0.2
-    max_detections: Annotated[
-        int, Option("Of sequences: detections a photo, the strongest; 0: no limit.", REGIONS, least=0)
-    ] = 8000
+    detection: DetectionOptions = field(default_factory=DetectionOptions)
+    rule: MatchRule = field(default_factory=MatchRule)
     jitter: Annotated[
         float | None,
         Option(
@@ -311,10 +292,7 @@ class PatchSetChoices:
             least=0,
         ),
     ] = None
-    train: Annotated[int, Option("Pairs to train on; 0: none.", OUTPUT, least=0)] = 20_000
-    validation: Annotated[int, Option("Pairs to validate on; 0: none.", OUTPUT, least=0)] = 5_000
-    test: Annotated[int, Option("Pairs to test on; 0: none.", OUTPUT, least=0)] = 10_000
-    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    splits: SplitOptions = field(default_factory=SplitOptions)
 
 
 @dataclass(frozen=True)

@@ -35,19 +35,16 @@ def build_patches(source: Paths, out: AnyPath, *, progress: Telling = None, **op
     CairnError
         A source is missing or damaged, or options do not go together.
     """
-    from learning.building.correspondence import MatchRule
-    from learning.building.detections import DetectionOptions
     from learning.building.jitter import JitterOptions
-    from learning.building.patchset import SplitOptions, build_from_points, build_from_sequences
+    from learning.building.patchset import build_from_points, build_from_sequences
 
     folder, sources, how = as_path(out, "out"), as_paths(source, "source"), build(PatchSetChoices, options)
-    splits = SplitOptions(how.train, how.validation, how.test, how.seed)
     files = [one for one in sources if one.suffix.lower() == ".npz"]
     if not files and (how.photos is not None or how.images != "*" or how.min_angle):
         raise CairnError("{--photos}, {--images} and {--min-angle} go with an .npz of correspondences: take them away.")
     if files and how.jitter is not None:
         raise CairnError("{--jitter} is for sequences, whose points are known everywhere: take it away.")
-    if files and how.detector != "sift":
+    if files and how.detection.detector != "sift":
         raise CairnError("An .npz of correspondences brings its own detections: take {--detector} away.")
     if files and len(sources) > 1:
         raise CairnError("Correspondences are built alone: name one .npz, or folders of sequences.")
@@ -56,11 +53,9 @@ def build_patches(source: Paths, out: AnyPath, *, progress: Telling = None, **op
             if how.photos is None:
                 raise CairnError("Correspondences need the photos that they name: give their folder with {--photos}.")
             return build_from_points(
-                folder, files[0], how.photos, how.images, how.min_angle, splits=splits, progress=tell
+                folder, files[0], how.photos, how.images, how.min_angle, splits=how.splits, progress=tell
             )
-        detections = DetectionOptions(
-            how.detector, how.measurement_scale, how.upright, how.min_side, how.max_detections
+        noise = JitterOptions(how.jitter, seed=how.splits.seed) if how.jitter is not None else None
+        return build_from_sequences(
+            folder, sources, how.detection, how.rule, splits=how.splits, progress=tell, noise=noise
         )
-        noise = JitterOptions(how.jitter, seed=how.seed) if how.jitter is not None else None
-        rule = MatchRule(max_shift=how.max_shift)
-        return build_from_sequences(folder, sources, detections, rule, splits=splits, progress=tell, noise=noise)

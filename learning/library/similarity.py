@@ -132,7 +132,6 @@ def learn_similarity(
     labels: AnyPath | Mapping[str, str] | None = None,
     vocabulary: "Vocabulary | int | None" = None,
     related: ArrayLike | None = None,
-    as_published: bool = False,
     catalogue: str | None = None,
     progress: Telling = None,
     **options: Any,
@@ -158,7 +157,6 @@ def learn_similarity(
         Of arrays: their vocabulary, which gives the nearest words; or its size.
     related : array_like, shape (P, 2), int, optional
         Of arrays: pairs of words that may mean the same, in place of the nearest ones.
-    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     {progress}
@@ -202,7 +200,7 @@ def learn_similarity(
         check_similarity_path(file)
     if data.curve is not None:
         check_curve(data.curve)
-    how = similarity_options(choices, neighbours=data.neighbours, seed=data.seed, as_published=as_published)
+    how = similarity_options(choices, neighbours=data.neighbours, seed=data.seed)
     workers = processes(data.workers)
     with telling(progress, TITLES) as tell:
         opened = problem_of_arrays(arguments) if of_arrays else problem_of_collection(arguments, workers, tell)
@@ -211,7 +209,7 @@ def learn_similarity(
             learnt = learn(*training, how, test=problem.test, workers=workers, progress=tell)
     matrix = learnt.matrix
     matrix.provenance.update(problem.provenance)
-    if as_published:
+    if choices.as_published:
         matrix.provenance["as_published"] = YAN13
     if file is not None:
         matrix.save(file)
@@ -222,7 +220,7 @@ def learn_similarity(
         "fingerprint": matrix.fingerprint,
         "words": matrix.words,
         "neighbours": data.neighbours,
-        "as_published": as_published,
+        "as_published": choices.as_published,
         "options": asdict(how),
         **_facts(learnt, problem),
         "seconds": round(perf_counter() - began, 3),

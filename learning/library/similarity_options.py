@@ -206,15 +206,22 @@ class SimilarityChoices:
             flags=("--refit/--no-refit",),
         ),
     ] = None
+    as_published: Annotated[
+        bool,
+        Option(
+            "Learn as the paper does where that says how: no option has to be given for that, and one that is given "
+            "wins.",
+            TUNING,
+            flags=("--as-published",),
+        ),
+    ] = False
 
 
-def similarity_options(
-    choices: SimilarityChoices, *, neighbours: int, seed: int, as_published: bool
-) -> "SimilarityOptions":
+def similarity_options(choices: SimilarityChoices, *, neighbours: int, seed: int) -> "SimilarityOptions":
     """Return the options of learning, with our defaults, or the paper's."""
     from learning.similarity.options import SimilarityOptions
 
-    base = SimilarityOptions.as_published() if as_published else SimilarityOptions()
+    base = SimilarityOptions.as_published() if choices.as_published else SimilarityOptions()
     values = {name: value for name, value in vars(choices).items() if value is not None}
     triplets: dict[str, Any] = {name: values[option] for name, option in _TRIPLETS.items() if option in values}
     triplets = {name: None if value == ALL else value for name, value in triplets.items()}

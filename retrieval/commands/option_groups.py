@@ -126,6 +126,11 @@ def given(context: typer.Context, *names: str) -> list[str]:
     return [one for one in candidates if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
 
 
+def explicit(context: typer.Context, values: dict[str, Any]) -> dict[str, Any]:
+    """Return those of some values of options that were given on the command line."""
+    return {name: values[name] for name in given(context, *values)}
+
+
 def option_flag(context: typer.Context, name: str) -> str:
     """Return the option of a parameter as typed, such as ``--max-side`` or ``--upright/--rotated``."""
     (one,) = (one for one in context.command.params if one.name == name)

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eval.similarity_splits import SimilaritySplitOptions, group_queries, lessons
+from eval.similarity_options import SimilaritySplitOptions
+from eval.similarity_splits import group_queries, lessons
 from index.errors import CairnError
 from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 from retrieval.catalogue.schema import ImageRow

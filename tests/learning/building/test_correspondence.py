@@ -10,13 +10,13 @@ from learning.building.correspondence import (
     ALONE,
     AMBIGUOUS,
     Detections,
-    MatchRule,
     assign_points,
     disagreement,
     is_match,
     near_pairs,
 )
 from learning.building.detections import SIFT_SIDE, keypoint_frames
+from learning.building.options import MatchRule
 
 RULE = MatchRule()
 

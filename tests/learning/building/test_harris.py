@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from learning.building.detections import SIFT_SIDE, DetectionOptions, detect
+from learning.building.detections import SIFT_SIDE, detect
 from learning.building.harris import HarrisOptions, cornerness, harris_corners
+from learning.building.options import DetectionOptions
 from retrieval.photos.decoding import Photo
 from tests.support.learning.learnt_models import textures
 

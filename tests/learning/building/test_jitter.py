@@ -8,10 +8,11 @@ import pytest
 
 from index.arrays import load_json
 from index.errors import CairnError
-from learning.building.correspondence import Detections, MatchRule, disagreement, is_match
-from learning.building.detections import DetectionOptions, keypoint_frames
+from learning.building.correspondence import Detections, disagreement, is_match
+from learning.building.detections import keypoint_frames
 from learning.building.jitter import JitterOptions, jitter
-from learning.building.patchset import SplitOptions, build_from_sequences
+from learning.building.options import DetectionOptions, MatchRule, SplitOptions
+from learning.building.patchset import build_from_sequences
 from learning.patches.phototour import PatchSet
 from tests.conftest import Ran
 from tests.learning.building.test_patchset import write_sequence

@@ -14,16 +14,9 @@ import typer
 
 from index.errors import CairnError
 from learning.building.correspondence import Detections
-from learning.building.detections import (
-    SIFT_SIDE,
-    DetectionOptions,
-    cut,
-    detect,
-    inside,
-    keypoint_frames,
-    keypoint_space,
-)
-from learning.building.patchset import SplitOptions, build_from_points, build_from_sequences
+from learning.building.detections import SIFT_SIDE, cut, detect, inside, keypoint_frames, keypoint_space
+from learning.building.options import DetectionOptions, SplitOptions
+from learning.building.patchset import build_from_points, build_from_sequences
 from learning.building.point_splits import draw_non_matches, split_points
 from learning.measures.roc import fpr95
 from learning.patches.phototour import SPLITS, PatchSet

@@ -1,6 +1,6 @@
 """The similarity as published: its choices, and one step computed from the paper's equations alone."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +40,7 @@ def test_the_first_step_is_that_of_the_papers_equations(tmp_path: Path, seed: in
     relevance = labels.relevance(index.image_numbers, np.random.default_rng(0))
     gamma = 0.05
     options = similarity_options(
-        SimilarityChoices(iterations=1, hold_out=0, margin=gamma, random=0), neighbours=2, seed=seed, as_published=True
+        SimilarityChoices(iterations=1, hold_out=0, margin=gamma, random=0, as_published=True), neighbours=2, seed=seed
     )
     learnt = learn_similarity(index, "v", PAIRS, relevance, options)
 
@@ -88,8 +88,8 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
     assert published.objective == ObjectiveOptions(0.01, power=2, smooth=0, ridge_diagonal=0, ridge_pairs=0)
     assert (published.triplets.hard, published.triplets.lower) == (None, None)
     assert not published.refit and not published.thirds and not published.relative and published.neighbours == 2
-    assert similarity_options(SimilarityChoices(), neighbours=2, seed=0, as_published=True) == published
-    assert similarity_options(SimilarityChoices(), neighbours=2, seed=0, as_published=False) == SimilarityOptions()
+    assert similarity_options(SimilarityChoices(as_published=True), neighbours=2, seed=0) == published
+    assert similarity_options(SimilarityChoices(), neighbours=2, seed=0) == SimilarityOptions()
     given = build(
         SimilarityChoices,
         {
@@ -128,7 +128,8 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
         objective=ObjectiveOptions(0.2, 1, 0.3, 0.4, 0.5),
     )
     for as_published in (True, False):
-        assert similarity_options(given, neighbours=3, seed=6, as_published=as_published) == wanted
+        choices = replace(given, as_published=as_published)
+        assert similarity_options(choices, neighbours=3, seed=6) == wanted
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
 )
 def test_choices_that_make_no_sense_are_refused(wrong: dict) -> None:
     with pytest.raises(CairnError):
-        similarity_options(build(SimilarityChoices, wrong), neighbours=2, seed=0, as_published=True)
+        similarity_options(build(SimilarityChoices, {**wrong, "as_published": True}), neighbours=2, seed=0)
 
 
 def test_small_objects_hold_out_nothing_and_others_four_as_published() -> None:
