@@ -21,7 +21,7 @@ from retrieval.web.access.rights import WRITING, Role, caller_of, role_of, user_
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.rendering import show_page
-from retrieval.web.routes.adding import AllowedFolder, RootFolder, describe_folder, named_roots
+from retrieval.web.routes.adding import AllowedFolder, named_roots, root_folder
 from retrieval.web.routes.photos import is_known, keep_for_a_while
 from retrieval.web.shelf.mounted import collection_address
 from retrieval.web.shelf.names import LONGEST_TITLE
@@ -296,14 +296,7 @@ def roots(request: Request) -> ShelfRoots:
     return ShelfRoots(roots=named_roots(shelf_of(request).options.roots))
 
 
-@router.get("/roots/{root}/folders", dependencies=WRITING)
-def root_folder(
-    request: Request,
-    root: Annotated[int, InPath(ge=0, le=10_000, description="As /api/roots lists it.")],
-    path: Annotated[str, Query(max_length=4096, description="Of a folder below the root; empty: the root.")] = "",
-) -> RootFolder:
-    """List the contents of a folder below a root: folders, and the number of photos."""
-    return describe_folder(shelf_of(request).options.roots, root, path)
+router.add_api_route("/roots/{root}/folders", root_folder, dependencies=WRITING)
 
 
 def _refuse_some(request: Request) -> None:
