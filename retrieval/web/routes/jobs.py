@@ -18,7 +18,7 @@ from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import folder_below, under_known_names
 from retrieval.jobs import kinds
 from retrieval.jobs.job import JobNotFound, QueuedJob
-from retrieval.jobs.store import ENDED, QUEUED
+from retrieval.jobs.store import ENDED, QUEUED, read_message
 from retrieval.library.browsing import failed_files
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
@@ -26,7 +26,7 @@ from retrieval.web.access.limits import CLIENT, ConnectionSlot
 from retrieval.web.access.passwords import may_see
 from retrieval.web.access.rights import STILL, WRITING, caller_of
 from retrieval.web.discretion import failures_by_name, without_paths
-from retrieval.web.languages import translate
+from retrieval.web.languages import in_language, translate
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
@@ -309,7 +309,7 @@ def _described(
     facts["title_of_step"] = translate(kinds.STEPS.get(job.title_of_step, job.title_of_step), language)
     facts["note"] = translate(job.note, language) if job.note is not None else None
     if job.error is not None:
-        facts["error"] = without_paths(translate(job.error, language), service.places)
+        facts["error"] = without_paths(" ".join(in_language(job.error, language).split()), service.places)
     try:
         result = None if job.result is None else _discreet(service, job.result, most, language)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):  # nothing that a command has printed
@@ -349,10 +349,20 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None, langua
             value = summary["lengths"][key]
         elif key in ("failed", "remarks") and isinstance(value, list) and value:
             value = say_reasons(failures_by_name(value, service.indexed_folders()), language)
+        elif key == "manifests":
+            value = [
+                {**_said(one, language), "failed": [_said(page, language) for page in one["failed"]]} for one in value
+            ]
         elif key == "damaged" and isinstance(value, list):
             value = say_reasons(value, language, "what")
         summary[key] = plain(value)
     return summary
+
+
+def _said(entry: dict[str, Any], language: str) -> dict[str, Any]:
+    """Put the message of an entry into words, beside its reason in English."""
+    said = in_language(read_message(entry.get("message"), entry["reason"]), language)
+    return {**{key: value for key, value in entry.items() if key != "message"}, "said": said}
 
 
 def _places(service: Service, index: Index) -> list[Path]:
