@@ -10,9 +10,10 @@ import typer
 from index.errors import CairnError
 from index.files.names import CACHE_VARIABLE
 from index.kernels.waiting import tell_of_compiling
-from index.messages import on_command_line, speaking
+from index.messages import Message, on_command_line, speaking
 from index.parallel import Terminated, stopping_in_order
 from index.text import printable_name
+from retrieval.library.progress import asked_for
 from retrieval.library.progress import progress_bars as progress_bars
 
 DONE, FAILED, WRONG, STOPPED, TERMINATED = 0, 1, 2, 130, 143
@@ -38,7 +39,7 @@ def run(app: Callable[..., Any]) -> None:
     except Terminated:
         _end("told to stop (SIGTERM); run the same command again to go on.", TERMINATED)
     except CairnError as error:
-        _end(error.message.told(on_command_line), WRONG, type(error).__name__)
+        _end(error.message, WRONG, type(error).__name__)
     except _USAGE_ERROR as error:
         _refuse_usage(error)
     except RuntimeError as error:
@@ -83,17 +84,22 @@ def _refuse_usage(error: Any) -> NoReturn:
     _refuse(f"{message}{' See' if message.endswith('?') else '; see'} {command} --help.")
 
 
-def _end(sentence: str, code: int, kind: str | None = None) -> NoReturn:
-    tell_error(sentence, kind)
+def _end(message: str | Message, code: int, kind: str | None = None) -> NoReturn:
+    tell_error(message, kind)
     sys.exit(code)
 
 
-def tell_error(sentence: str, kind: str | None = None) -> None:
-    """Print an error on standard error, and with --json as an object, with the exception's name, on standard output."""
-    sentence = " ".join(sentence.split())
+def tell_error(message: str | Message, kind: str | None = None) -> None:
+    """Print an error on standard error, and with --json as an object, with the exception's name, on standard output. A
+    server that runs the command gets the message, too, which it translates.
+    """
+    sentence = " ".join((message.told(on_command_line) if isinstance(message, Message) else message).split())
     print(f"cairn: {sentence}", file=sys.stderr, flush=True)
     if _json_is_wanted():
-        print_json({"error": sentence} | ({"kind": kind} if kind is not None else {}))
+        record: dict[str, Any] = {"error": sentence} | ({"kind": kind} if kind is not None else {})
+        if isinstance(message, Message) and asked_for() is not None:
+            record["message"] = message.to_dict()
+        print_json(record)
 
 
 def _json_is_wanted() -> bool:

@@ -37,7 +37,8 @@ def list_albums(session: Session) -> list[StoredAlbum]:
 
 def read_album(session: Session, album: int) -> StoredAlbum:
     """Read one album."""
-    return _shown(session, album)
+    _row(session, album)
+    return rows.albums_in(session, [album])[0]
 
 
 def album_page(session: Session, album: int, offset: int, limit: int) -> tuple[int, list[ImageRow]]:
@@ -57,7 +58,7 @@ def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: i
     rows.put_in(session, album, photos)
     _row(session, album).cover = cover
     session.flush()
-    return _shown(session, album)
+    return read_album(session, album)
 
 
 def change_album(
@@ -76,12 +77,12 @@ def change_album(
         photos.sort(key=lambda one: (one.taken or "~" if order == "taken" else "", one.name or ""))
         rows.put_in_order(session, album, [one.number for one in photos])
     session.flush()
-    return _shown(session, album)
+    return read_album(session, album)
 
 
 def delete_album(session: Session, album: int) -> tuple[StoredAlbum, list[int]]:
     """Delete an album, whose photos stay in the collection; return the album, and its photos in order."""
-    before = _shown(session, album), rows.numbers_in_album(session, album)
+    before = read_album(session, album), rows.numbers_in_album(session, album)
     rows.delete_album(session, album)
     return before
 
@@ -116,7 +117,7 @@ def split_album(session: Session, album: int, photos: Sequence[int], name: str) 
     if not removed:
         raise CairnError("None of these photos is in the album: choose some of its photos.")
     rows.put_in(session, new, removed)
-    return _shown(session, new)
+    return read_album(session, new)
 
 
 def merge_albums(session: Session, album: int, others: Sequence[int]) -> StoredAlbum:
@@ -131,7 +132,7 @@ def merge_albums(session: Session, album: int, others: Sequence[int]) -> StoredA
         session.flush()
         rows.delete_album(session, other)
     session.flush()
-    return _shown(session, album)
+    return read_album(session, album)
 
 
 def _row(session: Session, album: int) -> AlbumRow:
@@ -139,13 +140,6 @@ def _row(session: Session, album: int) -> AlbumRow:
     if row is None:
         raise AlbumNotFound("There is no such album: it may have been deleted.")
     return row
-
-
-def _shown(session: Session, album: int) -> StoredAlbum:
-    albums = rows.albums_in(session, [album])
-    if not albums:
-        raise AlbumNotFound("There is no such album: it may have been deleted.")
-    return albums[0]
 
 
 def _free_name(session: Session, name: str, album: int | None = None) -> str:

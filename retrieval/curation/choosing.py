@@ -4,6 +4,9 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import Field
 
 from index.errors import CairnError
 from retrieval.collection.layout import OPTIONS
@@ -27,14 +30,24 @@ class FolderLockedError(CairnError):
 
 
 @dataclass(frozen=True)
-class FolderContents:
-    """Contents of a folder."""
+class SubFolder:
+    """A folder in another."""
 
     name: str
-    photos: int  # files with an extension of photos, without subfolders
-    films: int  # files with an extension of films
-    folders: list[str]  # names of its subfolders, without collections and hidden ones
-    more: bool  # whether it has more entries than were examined
+    path: Annotated[str, Field(description="Below the root.")]
+
+
+@dataclass(frozen=True)
+class RootFolder:
+    """Contents of a folder."""
+
+    root: int
+    name: str
+    path: str
+    photos: Annotated[int, Field(description="Files in it that look like photos, those of folders in it not counted.")]
+    films: Annotated[int, Field(description="Those that look like films.")]
+    folders: list[SubFolder]  # without collections and hidden ones
+    more: Annotated[bool, Field(description="Whether there is more in it than was looked at.")]
 
 
 def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
@@ -58,7 +71,7 @@ def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
     return folder
 
 
-def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
+def list_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
     """List a folder below a root: its subfolders, and the number of photos."""
     folder = folder_below(roots, root, path)
     top = roots[root].resolve()
@@ -83,7 +96,9 @@ def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
             "This folder cannot be read ({strerror}): choose another.", strerror=error.strerror
         ) from None
     more = looked > 10 * MOST_LISTED or len(folders) >= MOST_LISTED
-    return FolderContents(folder.name, photos, films, sorted(filter(_is_text, folders), key=str.casefold), more)
+    names = sorted(filter(_is_text, folders), key=str.casefold)
+    below = [SubFolder(name, (PurePosixPath(path) / name).as_posix()) for name in names]
+    return RootFolder(root, folder.name, path, photos, films, below, more)
 
 
 def under_known_names(photos: Sequence[Path], folders: Collection[Path]) -> list[Path]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import sqlalchemy as sa
+from pydantic import Field
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
@@ -49,20 +51,20 @@ class EditReport:
 
 
 @dataclass(frozen=True)
-class TagOfSome:
-    """A tag that some photos have."""
+class TagOfPhotos:
+    """A tag that some of the photos have."""
 
     tag: str
     photos: int
-    imported: int  # number of photos for which it was imported, and can be removed
+    imported: Annotated[int, Field(description="From so many it can be removed; the files of the others say it.")]
 
 
 @dataclass(frozen=True)
-class Summary:
+class PhotosSummary:
     """Editable values of some photos."""
 
-    tags: list[TagOfSome]  # the most frequent first
-    titles: list[str]  # the first different ones; "" of photos without one
+    tags: Annotated[list[TagOfPhotos], Field(description="Those of the most photos first.")]
+    titles: Annotated[list[str], Field(description=f'At most {MOST_SAID} different ones; "": none.')]
     captions: list[str]
     dates: list[str]
 
@@ -105,7 +107,7 @@ def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[
     return len(present)
 
 
-def summarise(session: Session, photos: Sequence[int]) -> Summary:
+def summarise(session: Session, photos: Sequence[int]) -> PhotosSummary:
     """Summarise the editable values of some photos; those not in the collection are ignored."""
     spelt: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
@@ -124,9 +126,9 @@ def summarise(session: Session, photos: Sequence[int]) -> Summary:
             one = (values.get((IMPORTED, key)) or values.get((FROM_FILE, key)) or [""])[0]
             if len(different) < MOST_SAID:
                 different[one] = None
-    tags = [TagOfSome(spelt[key], *count) for key, count in counts.items()]
+    tags = [TagOfPhotos(spelt[key], *count) for key, count in counts.items()]
     tags.sort(key=lambda one: (-one.photos, one.tag.casefold()))
-    return Summary(tags, *map(list, said.values()))
+    return PhotosSummary(tags, *map(list, said.values()))
 
 
 def _indexed(session: Session, photos: Sequence[int]) -> list[int]:

@@ -61,20 +61,20 @@ def parse_address(text: str) -> PageAddress:
         with suppress(ValueError):  # an IP address stays the same
             host = host if ":" in host else host.encode("idna").decode()
     except ValueError:
-        raise RefusedError(f"{shown} is no address") from None
+        raise RefusedError("{shown} is no address", shown=shown) from None
     if parts.scheme not in _PORTS:
-        raise RefusedError(f"{shown} is not an address that begins with http:// or https://")
+        raise RefusedError("{shown} is not an address that begins with http:// or https://", shown=shown)
     if parts.username is not None or parts.password is not None:
-        raise RefusedError(f"{shown} has a user name in it: give an address without")
+        raise RefusedError("{shown} has a user name in it: give an address without", shown=shown)
     if ":" in host:
         try:
             host = str(ipaddress.IPv6Address(host))
         except ValueError:
-            raise RefusedError(f"{shown} is no address") from None
+            raise RefusedError("{shown} is no address", shown=shown) from None
     elif not _HOST.fullmatch(host):
-        raise RefusedError(f"{shown} is no address")
+        raise RefusedError("{shown} is no address", shown=shown)
     if len(text) > LONGEST_ADDRESS or port == 0:
-        raise RefusedError(f"{shown} is no address")
+        raise RefusedError("{shown} is no address", shown=shown)
     target = quote(parts.path or "/", safe=_KEPT)
     if parts.query:
         target += f"?{quote(parts.query, safe=_KEPT + '?')}"

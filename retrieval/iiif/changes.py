@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from index.messages import Message
 from retrieval.iiif.addresses import is_address
 from retrieval.iiif.fetching import Fetcher
 from retrieval.iiif.manifests import Change, ChangePage, read_document
@@ -40,14 +41,14 @@ def read_changes(
     fetcher: Fetcher,
     notes: list[str],
     moved: dict[str, str] | None = None,
-) -> dict[str, str]:
-    """Read the changes since a stream was last read. Returns the manifests that are gone, and why ("" if the last run
+) -> dict[str, Message | None]:
+    """Read the changes since a stream was last read. Returns the manifests that are gone, and why (None if the last run
     reported it). Manifests to fetch go into `stream`, notices into `notes`, new addresses into `moved`.
     """
     since, until = stream.until, stream.until
     names = ("", address, page.stream)
     wanted: dict[str, None] = {}
-    gone: dict[str, str] = {}
+    gone: dict[str, Message | None] = {}
     only_gone = False
     for change in _newest_first(address, page, fetcher, notes):
         if since and change.time and change.time < since:
@@ -62,13 +63,14 @@ def read_changes(
         is_own = change.stream in names
         is_told = since is not None and change.time == since  # by the last run
         if change.kind == "Delete" or (change.kind == "Remove" and is_own):
-            gone[change.address] = "" if is_told else "its library has withdrawn it, its pages stay"
+            gone[change.address] = None if is_told else Message("its library has withdrawn it, its pages stay")
         elif only_gone:
             continue
         elif change.kind in ("Create", "Update") or (change.kind == "Add" and is_own):
             wanted[change.address] = None
         elif change.kind == "Move" and change.moved_to:
-            gone[change.address] = "" if is_told else f"it has moved to {change.moved_to}, its pages stay"
+            why = Message("it has moved to {address}, its pages stay", address=change.moved_to)
+            gone[change.address] = None if is_told else why
             if change.moved_to not in gone:
                 wanted[change.moved_to] = None
                 if moved is not None:
@@ -93,7 +95,7 @@ def _newest_first(address: str, page: ChangePage, fetcher: Fetcher, notes: list[
         seen.add(page.earlier)
         document = read_document(fetcher.fetch(page.earlier, LARGEST_DOCUMENT, accept=JSON).content)
         if not isinstance(document, ChangePage):
-            raise NotIiifError(f"{page.earlier} is no page of changes")
+            raise NotIiifError("{address} is no page of changes", address=page.earlier)
         page = document
 
 

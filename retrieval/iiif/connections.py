@@ -80,13 +80,13 @@ def seconds_to_wait(answer: http.client.HTTPResponse) -> float | None:
 
 def read_answer(answer: http.client.HTTPResponse, most: int, name: str) -> bytes:
     """Read all of an answer; raises FetchError if it is too large, and an HTTPException if it was cut."""
-    too_large = FetchError(f"{name} has more than {most >> 20} MB")
+    too_large = FetchError("{name} has more than {size} MB", name=name, size=most >> 20)
     length = answer.length
     if length is not None and length > most:
         raise too_large
     packed = (answer.getheader("Content-Encoding") or "identity").strip().lower()
     if packed not in ("identity", "gzip"):
-        raise FetchError(f"{name} is packed as {packed[:40]!r}, which was not asked for")
+        raise FetchError("{name} is packed as {packing}, which was not asked for", name=name, packing=repr(packed[:40]))
     unpack = zlib.decompressobj(wbits=31) if packed == "gzip" else None
     content, received = bytearray(), 0
     while piece := answer.read(_PIECE):
@@ -95,7 +95,7 @@ def read_answer(answer: http.client.HTTPResponse, most: int, name: str) -> bytes
             try:
                 piece = unpack.decompress(piece, most + 1 - len(content))
             except zlib.error:
-                raise FetchError(f"{name} is not packed as it says") from None
+                raise FetchError("{name} is not packed as it says", name=name) from None
         content += piece
         if len(content) > most or received > most or (unpack is not None and unpack.unconsumed_tail):
             raise too_large

@@ -27,12 +27,13 @@ from index.errors import CairnError
 from index.files.names import is_plain_name
 from index.files.reading import read_regular
 from index.files.rights import make_folders
+from index.messages import Message
 from index.progress import Progress
 from retrieval.collection.layout import UNFINISHED
 from retrieval.curation.uploads import SPARE
 from retrieval.iiif.addresses import parse_address
 from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT, ChangeStream, read_changes
-from retrieval.iiif.fetching import SIGN_IN, Fetcher, GoneError, WithheldError
+from retrieval.iiif.fetching import Fetcher, GoneError, WithheldError, how_to_sign_in
 from retrieval.iiif.manifests import ChangePage, IiifManifest, Listing, ManifestPage, read_document
 from retrieval.iiif.pictures import NotIiifError, picture_requests
 
@@ -75,8 +76,8 @@ class ManifestDownload:
     fetched: int = 0  # that are new, or have changed
     unchanged: int = 0
     withdrawn: list[Path] = field(default_factory=list)  # files of pages that the manifest has no longer
-    failed: list[dict[str, str]] = field(default_factory=list)  # page and reason
-    reason: str = ""  # why the manifest could not be fetched; its pages stay
+    failed: list[dict[str, Any]] = field(default_factory=list)  # page and reason, a message
+    reason: Message | None = None  # why the manifest could not be fetched; its pages stay
 
 
 def fetch_manifests(
@@ -111,7 +112,8 @@ def fetch_manifests(
                 continue
         except CairnError as error:
             known = download.folder is not None
-            download.reason = _sentence(error, "the manifest was withdrawn, its pages stay" if known else "")
+            gone = Message("{error}: the manifest was withdrawn, its pages stay", error=error)
+            download.reason = gone if known and isinstance(error, GoneError) else error.message
             run.settle(download.manifest, is_done=isinstance(error, GoneError))
         run.downloads.append(download)
     return run.downloads, run.notes
@@ -301,7 +303,7 @@ def _fetch_pages(
         for number, page, content in _ahead(pool, lambda one: (*one, _picture_of(one[1], fetcher, size)), lacking):
             counted[0] += 1
             tell("fetch", counted[0], counted[1])
-            if isinstance(content, str):
+            if isinstance(content, Message):
                 download.failed.append({"page": page.label or page.canvas, "reason": content})
                 continue
             suffix = _suffix(content)
@@ -349,7 +351,7 @@ def _ahead(pool: ThreadPoolExecutor, do: Callable[[T], R], items: Iterable[T]) -
         yield waiting.popleft().result()
 
 
-def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes | str:
+def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes | Message:
     """Fetch the picture of a page, or return why that failed."""
     try:
         content = None
@@ -364,9 +366,12 @@ def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes
     except CairnError as error:
         if page.is_protected and type(error) is WithheldError:
             host = parse_address(page.service or page.image).host
-            return f"{error}: {SIGN_IN.format(host=host)}"
-        return _sentence(error, "the page was withdrawn")
-    return content if _suffix(content) is not None else "what was sent is no picture (JPEG, PNG, TIFF or WebP)"
+            return Message("{error}: {how}", error=error, how=how_to_sign_in(host))
+        gone = Message("{error}: the page was withdrawn", error=error)
+        return gone if isinstance(error, GoneError) else error.message
+    if _suffix(content) is None:
+        return Message("what was sent is no picture (JPEG, PNG, TIFF or WebP)")
+    return content
 
 
 def _through_service(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes:
@@ -382,10 +387,6 @@ def _through_service(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> 
             if not others:
                 raise
             best = others.pop()
-
-
-def _sentence(error: CairnError, gone: str) -> str:
-    return f"{error}: {gone}" if gone and isinstance(error, GoneError) else str(error)
 
 
 def _json(content: bytes) -> Any:

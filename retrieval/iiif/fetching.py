@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from urllib.parse import urljoin
 
+from index.messages import Message, said
 from retrieval.iiif.addresses import FetchError, PageAddress, RefusedError, is_public, parse_address, plain_host
 from retrieval.iiif.connections import PlainConnection, SecureConnection, read_answer, seconds_to_wait
 from retrieval.iiif.robots import RobotRules, read_rules
@@ -26,14 +27,19 @@ from retrieval.iiif.robots import RobotRules, read_rules
 TOKENS = "CAIRN_IIIF_TOKENS"
 """Variable of the environment with access tokens, HOST=TOKEN, with spaces between them."""
 
-SIGN_IN = (
-    "its library has people sign in; an access token that it gave you is sent where the environment has "
-    f"{TOKENS}={{host}}=TOKEN"
-)
-
 _LARGEST_RULES = 1 << 20  # bytes of robots.txt: RFC 9309 asks for half as much at least
 _LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # temporary errors
 _MOVED = frozenset((301, 302, 303, 307, 308))
+
+
+def how_to_sign_in(host: str) -> Message:
+    """Say how a page is fetched that a host shows to people who sign in."""
+    return Message(
+        "its library has people sign in; an access token that it gave you is sent where the environment has "
+        "{variable}={host}=TOKEN",
+        variable=TOKENS,
+        host=host,
+    )
 
 
 class WithheldError(FetchError):
@@ -51,8 +57,8 @@ class GoneError(WithheldError):
 class _LaterError(FetchError):
     """A temporary error."""
 
-    def __init__(self, text: str, wait: float | None = None) -> None:
-        super().__init__(text)
+    def __init__(self, text: str, wait: float | None = None, **values: object) -> None:
+        super().__init__(text, **values)
         self.wait = wait  # seconds that the host asks for
 
 
@@ -105,7 +111,7 @@ class Fetcher:
         self._idle: dict[tuple[str, str, int], list[PlainConnection]] = {}
         self._active: set[PlainConnection] = set()
         self._failed: Counter[str] = Counter()  # requests in a row, by host
-        self._rules: dict[tuple[str, str, int], RobotRules | str] = {}  # or why no request is allowed
+        self._rules: dict[tuple[str, str, int], RobotRules | Message] = {}  # or why no request is allowed
         self._delays: dict[str, float] = {}  # seconds between requests, by host
         self._reading_rules = threading.Lock()
         self._ahead: dict[str, HostAnswer] = {}  # prefetched answers, by address
@@ -155,8 +161,9 @@ class Fetcher:
                 self._keep_to_rules(target)
             if self._failed[target.host] >= self.policy.failures:
                 raise FetchError(
-                    f"{target.host} failed {self.policy.failures} times in a row, and is not asked again: run the same "
-                    "command again later"
+                    "{host} failed {times} times in a row, and is not asked again: run the same command again later",
+                    host=target.host,
+                    times=self.policy.failures,
                 )
             try:
                 answer = self._ask(target, headers, most)
@@ -165,8 +172,13 @@ class Fetcher:
                 wait = error.wait if error.wait is not None else 2.0 ** (attempts - 1)
                 if attempts >= self.policy.attempts or wait > self.policy.longest_wait:
                     self._failed[target.host] += 1
-                    later = f"; it asks to be left alone for {wait:.0f} s" if error.wait else ""
-                    raise FetchError(f"{error}{later}: run the same command again later") from None
+                    reason = error.message
+                    if error.wait:
+                        seconds = f"{wait:.0f}"
+                        reason = Message(
+                            "{reason}; it asks to be left alone for {seconds} s", reason=reason, seconds=seconds
+                        )
+                    raise FetchError("{reason}: run the same command again later", reason=reason) from None
                 with self._lock:
                     until = max(self._not_before.get(target.host, 0.0), monotonic() + wait)
                     self._not_before[target.host] = until
@@ -176,7 +188,7 @@ class Fetcher:
                 return answer
             redirects += 1
             if redirects > self.policy.redirects:
-                raise RefusedError(f"{target.text[:200]} leads from one address to another without end")
+                raise RefusedError("{name} leads from one address to another without end", name=target.text[:200])
             target = answer
 
     def _keep_to_rules(self, target: PageAddress) -> None:
@@ -185,7 +197,7 @@ class Fetcher:
             rules = self._rules.get(target[:3])
             if rules is None:
                 rules = self._rules[target[:3]] = self._read_rules(target._replace(target="/robots.txt"))
-        if isinstance(rules, str):
+        if isinstance(rules, Message):
             raise FetchError(rules)
         if not rules.allows(target.target):
             raise RefusedError(
@@ -195,7 +207,7 @@ class Fetcher:
                 path=target.target[:200],
             )
 
-    def _read_rules(self, target: PageAddress) -> RobotRules | str:
+    def _read_rules(self, target: PageAddress) -> RobotRules | Message:
         """Read a robots.txt (RFC 9309, section 2.3.1): without one all is allowed; if it cannot be read, nothing."""
         try:
             headers = {"User-Agent": self.agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
@@ -205,10 +217,16 @@ class Fetcher:
         except WithheldError:
             return RobotRules()
         except FetchError as error:
-            return f"{target.host} is not asked, as its robots.txt cannot be had: {error}"
+            return Message(
+                "{host} is not asked, as its robots.txt cannot be had: {error}", host=target.host, error=error
+            )
         rules = read_rules(content.decode("utf-8-sig", "replace"))
         if rules.delay > self.policy.longest_wait:
-            return f"the robots.txt of {target.host} asks programs to wait {rules.delay:,.0f} s between requests"
+            return Message(
+                "the robots.txt of {host} asks programs to wait {seconds} s between requests",
+                host=target.host,
+                seconds=f"{rules.delay:,.0f}",
+            )
         with self._lock:
             self._delays[target.host] = max(rules.delay, self._delays.get(target.host, 0.0))
         return rules
@@ -255,26 +273,34 @@ class Fetcher:
                 whole = not answer.will_close
                 return HostAnswer(target.text, b"", is_same=True)
             if status in (404, 410):
-                raise GoneError(f"there is nothing at {name} (status {status})")
+                raise GoneError("there is nothing at {name} (status {status})", name=name, status=status)
             if status in _LATER:
-                raise _LaterError(f"{name} does not answer now (status {status})", seconds_to_wait(answer))
+                wait = seconds_to_wait(answer)
+                raise _LaterError("{name} does not answer now (status {status})", wait, name=name, status=status)
             if status == 401:
-                raise SignInError(f"{name} is not given out (status 401): {SIGN_IN}", host=target.host)
+                how = how_to_sign_in(target.host)
+                raise SignInError("{name} is not given out (status 401): {how}", name=name, how=how)
             if status != 200:
                 kind = WithheldError if 400 <= status < 500 else FetchError
-                raise kind(f"{name} is not given out (status {status})")
+                raise kind(said("{name} is not given out (status {status})"), name=name, status=status)
             content = read_answer(answer, most, name)
             whole = not answer.will_close
             etag, modified = (answer.getheader(one, "")[:500] for one in ("ETag", "Last-Modified"))
             return HostAnswer(target.text, content, etag, modified)
         except ssl.SSLCertVerificationError as error:
-            raise FetchError(f"{target.host} does not prove that it is that host ({error.verify_message})") from None
+            raise FetchError(
+                "{host} does not prove that it is that host ({error})", host=target.host, error=error.verify_message
+            ) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             if connection.was_cut:
-                raise FetchError(f"{name} took more than {self.policy.seconds:.0f} s") from None
+                seconds = f"{self.policy.seconds:.0f}"
+                raise FetchError("{name} took more than {seconds} s", name=name, seconds=seconds) from None
             # A host may close an idle connection at any time: that is not a failure.
             raise _LaterError(
-                f"the connection to {target.host} failed ({error or type(error).__name__})", 0.0 if is_kept else None
+                "the connection to {host} failed ({error})",
+                0.0 if is_kept else None,
+                host=target.host,
+                error=str(error) or type(error).__name__,
             ) from None
         finally:
             timer.cancel()
@@ -307,7 +333,8 @@ class Fetcher:
         try:
             resolved = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise _LaterError(f"there is no host {target.host} ({getattr(error, 'strerror', None) or error})") from None
+            reason = getattr(error, "strerror", None) or error
+            raise _LaterError("there is no host {host} ({reason})", host=target.host, reason=reason) from None
         all_of = list(dict.fromkeys(str(one[4][0]) for one in resolved))
         public = all_of if target.host in self._allowed else [one for one in all_of if is_public(one)]
         if not public:

@@ -54,7 +54,7 @@ class TiledPicture:
                 limits = ImageOptions(max_side=0, max_pixels=(tile.width + 1) * (tile.height + 1))
                 part = decode_content(content, limits)
             except CairnError as error:
-                raise NotIiifError(f"a tile cannot be used: {error}") from None
+                raise NotIiifError("a tile cannot be used: {error}", error=error) from None
             if part.remarks.missing or part.remarks.rough:
                 raise NotIiifError("a tile cannot be used: the file is truncated")
             if max(abs(part.width - tile.width), abs(part.height - tile.height)) > 1:  # as servers round

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from index.errors import CairnError
-from index.messages import said
+from index.messages import Message, said
 from retrieval.jobs.kinds import KINDS, JobKind, needs_nothing
 
 
@@ -31,7 +31,7 @@ class QueuedJob:
     share: float | None = None  # of all its steps that is done, 0 to 1
     seconds_left: float | None = None  # until all is done, or this step if not all are known
     result: dict[str, Any] | None = None  # output of the command with --json
-    error: str | None = None  # why it failed
+    error: Message | None = None  # why it failed
     note: str | None = None  # reason for waiting
     added: str = ""  # ISO 8601, UTC
     started: str | None = None

@@ -27,6 +27,8 @@ LONGEST = 4096
 class OutsideError(CairnError):
     """The photos are outside the folders that this server may use."""
 
+    _kind = "locked"
+
 
 def outside() -> OutsideError:
     """The error of a place that photos may not be taken from."""
@@ -70,6 +72,7 @@ class JobKind(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     kind: ClassVar[str]
+    words: ClassVar[tuple[str, ...]] = ()  # of the command; (): the kind
     title: ClassVar[str]  # in English
     effort: ClassVar[int] = 0  # rough duration: 0 seconds, 1 minutes, 2 longer, 3 longest
     changes_photos: ClassVar[bool] = False  # whether photos are listed otherwise afterwards
@@ -82,7 +85,16 @@ class JobKind(BaseModel):
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
         """Arguments after the collection in the command line; raises OutsideError for photos elsewhere."""
-        return []
+        return self.flags()
+
+    def flags(self) -> list[str]:
+        """Fields that are true or false, as options such as ``--no-films``, unless they have their defaults."""
+        fields = type(self).model_fields
+        return [
+            f"--{'' if value else 'no-'}{name.replace('_', '-')}"
+            for name, value in self
+            if isinstance(value, bool) and value is not fields[name].default
+        ]
 
     def command(
         self, collection: Path, roots: Sequence[Path], catalogue: str | None = None, hosts: Iterable[str] = ()
@@ -93,14 +105,11 @@ class JobKind(BaseModel):
         """
         address = [] if catalogue is None else ["--catalogue", catalogue]
         options = [*self.asking(hosts), *self.options(collection, roots)]
-        return [*self._words(), str(collection.absolute()), *address, "--json", *options]
+        return [*(self.words or [self.kind]), str(collection.absolute()), *address, "--json", *options]
 
     def asking(self, hosts: Iterable[str]) -> list[str]:
         """Options of a job that asks other hosts."""
         return []
-
-    def _words(self) -> list[str]:
-        return [self.kind]
 
 
 def _limits(below: Iterable[Path]) -> list[str]:
@@ -139,8 +148,7 @@ class IndexJob(JobKind):
         below = allowed(collection, roots)
         if not all(stays_below(place, below) for place in self.places):
             raise outside()
-        films = {None: [], True: ["--films"], False: ["--no-films"]}[self.films]
-        return ["--early", *_limits(below), *films, "--", *self.places, *self.manifests]
+        return ["--early", *_limits(below), *self.flags(), "--", *self.places, *self.manifests]
 
     def asking(self, hosts: Iterable[str]) -> list[str]:
         """Name the hosts that may be asked, where pages are fetched."""
@@ -170,10 +178,6 @@ class GroupJob(JobKind):
     title = said("Find groups")
     augment: bool | None = None
 
-    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
-        """Return whether photos borrow features."""
-        return {None: [], True: ["--augment"], False: ["--no-augment"]}[self.augment]
-
 
 class RetrainJob(JobKind):
     """Make a new vocabulary from all photos."""
@@ -183,10 +187,6 @@ class RetrainJob(JobKind):
     title = said("Learn new patterns")
     changes_photos = True
     drop_missing: bool = False
-
-    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
-        """Return whether photos are left out that cannot be read."""
-        return ["--drop-missing"] if self.drop_missing else []
 
 
 class Compact(JobKind):
@@ -220,11 +220,8 @@ class RemoveJob(JobKind):
         return self.names[0] if len(self.names) == 1 else str(len(self.names))
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
-        """Name the photos."""
-        if self.missing:
-            return ["--missing"]
-        # Names come last: they may begin with a hyphen.
-        return [*(["--for-good"] if self.for_good else []), "--", *self.names]
+        """Name the photos, last: they may begin with a hyphen."""
+        return [*self.flags(), *(["--", *self.names] if self.names else [])]
 
 
 class MetadataJob(JobKind):
@@ -244,6 +241,7 @@ class SidecarsJob(JobKind):
     """Write entered metadata of photos into XMP sidecars next to them, in allowed folders."""
 
     kind = "sidecars"
+    words = ("metadata",)
     effort = 1
     title = said("Write sidecars for other programs")
 
@@ -254,14 +252,12 @@ class SidecarsJob(JobKind):
             raise outside()
         return ["--write-sidecars", *_limits(below)]
 
-    def _words(self) -> list[str]:
-        return ["metadata"]
-
 
 class MoveJob(JobKind):
     """Record that the photos below a folder were moved to another one."""
 
     kind = "move"
+    words = ("roots",)
     title = said("Find photos in another folder")
     old: Place
     new: Place
@@ -276,9 +272,6 @@ class MoveJob(JobKind):
         if not stays_below(self.new, allowed(collection, roots)):
             raise outside()
         return ["--moved", self.old, self.new]
-
-    def _words(self) -> list[str]:
-        return ["roots"]
 
 
 class CheckJob(JobKind):
@@ -301,10 +294,8 @@ class SearchesJob(JobKind):
     """Run the standing searches on new photos."""
 
     kind = "searches"
+    words = ("searches", "ask")
     title = said("Run the saved searches")
-
-    def _words(self) -> list[str]:
-        return ["searches", "ask"]
 
 
 STEPS = {
@@ -332,8 +323,7 @@ STEPS = {
 }
 """What pages call a step, by its title on the command line."""
 
-_ALL = (IndexJob, GroupJob, RetrainJob, Compact, RemoveJob, MetadataJob, SidecarsJob, MoveJob, CheckJob, Improve)
-KINDS: dict[str, type[JobKind]] = {one.kind: one for one in (*_ALL, SearchesJob)}
+KINDS: dict[str, type[JobKind]] = {one.kind: one for one in JobKind.__subclasses__()}
 """All kinds, by their names."""
 
 PLAIN = tuple(name for name, one in KINDS.items() if not one.model_fields)

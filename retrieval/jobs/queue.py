@@ -21,13 +21,25 @@ from typing import Any
 
 from index.attributes import some_of
 from index.errors import CairnError
-from index.messages import said
+from index.messages import Message, said
 from retrieval.collection.layout import LINKS_LOCK, LOCK
 from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.jobs.job import JobNotFound, QueuedJob
 from retrieval.jobs.kinds import KINDS, JobKind, read
 from retrieval.jobs.running import CAN_PAUSE, Child
-from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, STATES, JobRow, Store
+from retrieval.jobs.store import (
+    CANCELLED,
+    DONE,
+    ENDED,
+    FAILED,
+    PAUSED,
+    QUEUED,
+    RUNNING,
+    STATES,
+    JobRow,
+    Store,
+    read_message,
+)
 
 PATIENCE = 10.0
 """Seconds that a cancelled job has to end in good order."""
@@ -44,8 +56,8 @@ TRIES = 3
 _log = logging.getLogger("cairn.jobs")
 
 _WAITING = said("Another command is changing the collection: this waits until it has ended.")
-_DAMAGED = said("The record of this job is damaged: start it again.")
-_GIVEN_UP = said(
+_DAMAGED = Message("The record of this job is damaged: start it again.")
+_GIVEN_UP = Message(
     "The process was killed several times, most likely because there was not enough memory: free some, and try again."
 )
 _KILLED = said("The process was killed, most likely because there was not enough memory; it will start again.")
@@ -398,6 +410,7 @@ class Queue:
         """Outcome of a job whose process has ended."""
         result = child.result()
         error = str(result.get("error", "")) if result is not None else ""
+        message = read_message(result and result.get("message"), error or child.complaint())
         if code in (0, 1) and result is not None and not error:
             return {"state": DONE, "result": result}
         if number in self._cancelled:
@@ -413,8 +426,9 @@ class Queue:
             if self._killed[number] < TRIES:
                 self._notes[number] = _KILLED
                 return {"state": QUEUED}
-            error = _GIVEN_UP
-        message = error or child.complaint() or f"The command ended with the code {code}."
+            message = _GIVEN_UP
+        elif not message.text:
+            message = Message("The command ended with the code {code}.", code=code)
         return {"state": FAILED, "error": message}
 
 
@@ -438,14 +452,16 @@ def _seconds_since(moment: str) -> float:
         return float("inf")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception) -> Message:
     """Describe in one sentence why a job failed."""
     if isinstance(error, CairnError):
-        return str(error)
+        return error.message
     if isinstance(error, OSError):
-        return f"No process can be begun ({error.strerror}): see what else is running on this machine."
+        return Message(
+            "No process can be begun ({error}): see what else is running on this machine.", error=error.strerror
+        )
     _log.error("A job cannot be done.", exc_info=error)
-    return said("Something went wrong in the server: its log says more.")
+    return Message("Something went wrong in the server: its log says more.")
 
 
 def _now() -> str:

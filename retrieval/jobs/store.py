@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from index.errors import CairnError
+from index.messages import Message
 
 MOST_ENDED = 200
 """Jobs that have ended and are remembered, of each collection."""
@@ -49,7 +50,7 @@ _JOBS = sa.Table(
     sa.Column("told", sa.Text, nullable=False),  # JSON: its arguments, by its kind
     sa.Column("state", sa.Text, nullable=False, index=True),
     sa.Column("result", sa.Text),  # JSON
-    sa.Column("error", sa.Text),
+    sa.Column("error", sa.Text),  # JSON: a message; a sentence in files of earlier versions
     sa.Column("added", sa.Text, nullable=False),  # ISO 8601, UTC
     sa.Column("started", sa.Text),
     sa.Column("ended", sa.Text),
@@ -79,7 +80,7 @@ class JobRow:
     told: str
     state: str
     result: dict[str, Any] | None
-    error: str | None
+    error: Message | None
     added: str
     started: str | None
     ended: str | None
@@ -143,11 +144,11 @@ class Store:
         with self._transaction() as connection:
             return connection.execute(changed.values(_written(values))).rowcount > 0
 
-    def fail(self, number: int, error: str, ended: str) -> None:
+    def fail(self, number: int, error: Message, ended: str) -> None:
         """Have a job that has not ended fail, whatever its state is."""
         changed = sa.update(_JOBS).where(_JOBS.c.id == number, _OPEN)
         with self._transaction() as connection:
-            connection.execute(changed.values(state=FAILED, error=error, ended=ended))
+            connection.execute(changed.values(_written({"state": FAILED, "error": error, "ended": ended})))
 
     def queue_again(self, but: Iterable[int]) -> None:
         """Queue jobs of ended processes again: all running ones except some."""
@@ -237,7 +238,10 @@ def _set_up(connection: Any, _: object) -> None:
 
 def _written(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: json.dumps(value) if name == "result" and value is not None else value for name, value in values.items()
+        name: json.dumps(value.to_dict() if isinstance(value, Message) else value)
+        if name in ("result", "error") and value is not None
+        else value
+        for name, value in values.items()
     }
 
 
@@ -248,7 +252,16 @@ def _read_row(row: Mapping[Any, Any]) -> JobRow:
         is_sound = is_sound and values[name] is not None
         values[name] = values[name] or ""
     values["result"] = read_result(values["result"] or "")
+    values["error"] = None if values["error"] is None else read_message(read_result(values["error"]), values["error"])
     return JobRow(**values, is_sound=is_sound)
+
+
+def read_message(message: object, sentence: str) -> Message:
+    """Read what `Message.to_dict` has made; a sentence in its place if it is nothing of the kind."""
+    with contextlib.suppress(TypeError, KeyError, AttributeError):
+        if isinstance(message, dict) and isinstance(message["text"], str):
+            return Message.from_dict(message)
+    return Message(sentence)
 
 
 def read_result(text: str) -> dict[str, Any] | None:

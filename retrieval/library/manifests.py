@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from index.attributes import some_of
 from index.errors import CairnError
+from index.messages import Message
 from index.progress import Progress
 from retrieval.iiif.options import FetchOptions
 
@@ -38,7 +39,8 @@ class FetchedPages:
             {
                 **some_of(one, "manifest", "label", "pages", "fetched", "unchanged"),
                 "withdrawn": [path.relative_to(self.root).as_posix() for path in one.withdrawn],
-                **some_of(one, "failed", "reason"),
+                "failed": [{"page": failure["page"], **_described(failure["reason"])} for failure in one.failed],
+                **_described(one.reason),
             }
             for one in self.downloads
         ]
@@ -56,6 +58,11 @@ class FetchedPages:
             streams = streams_text(self.streams)
             if is_whole and self.streams and streams != collection.catalogue.setting(STREAMS_KEY):
                 collection.catalogue.write(keep_setting, STREAMS_KEY, streams)
+
+
+def _described(reason: Message | None) -> dict[str, Any]:
+    """A reason as a sentence, and as the message that a page translates."""
+    return {"reason": "", "message": None} if reason is None else {"reason": str(reason), "message": reason.to_dict()}
 
 
 def fetch_pages(
@@ -118,7 +125,7 @@ def check_addresses(addresses: Sequence[str], fetcher: "Fetcher") -> None:
         except CairnError as error:
             first = first or (address, error)
     if first is not None:
-        raise CairnError("{manifest} cannot be fetched: {reason}.", manifest=first[0], reason=str(first[1]))
+        raise CairnError("{manifest} cannot be fetched: {reason}.", manifest=first[0], reason=first[1])
 
 
 def _tokens() -> dict[str, str]:

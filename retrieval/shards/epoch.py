@@ -168,8 +168,3 @@ def _borrowers(collection: Collection, plain: InvertedIndex) -> Borrowers | None
         (f"{AUGMENTATION}/{segment.folder.name}", counting)
         for segment, counting in zip(borrowed.segments, borrowed.counting, strict=True)
     )
-
-
-def storage_folder(basics: Basics) -> Path:
-    """Name of the collection in messages of a holder."""
-    return Path(basics.place)

@@ -1,5 +1,6 @@
 """A holder of shards: opens them, scores and verifies their photos, and stores searches between messages."""
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,17 +24,13 @@ from retrieval.search.scoreboard import Candidates, LocalScoreboard, Rule, Weigh
 from retrieval.search.views import View
 from retrieval.shards.epoch import Basics, Shard
 from retrieval.shards.merging import Counted, count_high, count_low
-from retrieval.shards.part import Part
+from retrieval.shards.part import Gone, Part
 
 PARTS = 4
 """Parts that a holder has open: those of an epoch and of the one before, as two fronts may want them."""
 SEARCHES = 64
 """Searches that a holder remembers; those that are let go of do not count."""
 _ONLY_HERE = "descriptor"  # column that only a holder needs
-
-
-class Gone(Exception):
-    """A part, an engine or a search that a message refers to no longer exists here."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +122,6 @@ class Holder:
         token, key, options, number = search
         if token not in self._searches:
             engine = self._part(key).engine(options)
-            if engine is None:
-                raise Gone
             self._searches[token] = _HeldSearch(LocalScoreboard(engine, number, among), engine)
             while len(self._searches) > SEARCHES:
                 self._searches.popitem(last=False)
@@ -142,9 +137,9 @@ class Holder:
 
     def borrow_nothing(self, key: str, options: SearchOptions) -> None:
         """Score photos only by their own features from now on."""
-        engine = self._part(key).engine(options)
-        if engine is not None:
-            engine.index.borrow_nothing()
+        part = self._part(key)
+        with contextlib.suppress(Gone):  # it is not open
+            part.engine(options).index.borrow_nothing()
 
     def best(self, token: str, weights: Weights, top: int, also: Iterable[int]) -> Candidates:
         """Return the best photos: see `Scoreboard.best`."""
@@ -176,10 +171,7 @@ class Holder:
 
     def verify_one(self, key: str, options: SearchOptions, view: View, number: int) -> Verification:
         """Verify one photo outside a search."""
-        engine = self._part(key).engine(options)
-        if engine is None:
-            raise Gone
-        return engine.verify(view, number)
+        return self._part(key).engine(options).verify(view, number)
 
     def align(self, tokens: Sequence[str], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
         """Return the same photos in several searches: see `Scoreboard.aligned`."""
@@ -204,10 +196,7 @@ class Holder:
 
     def norms(self, key: str, options: SearchOptions, numbers: Sequence[int]) -> NDArray[np.float64]:
         """Return the norms of photos: see `InvertedIndex.norms_of`."""
-        engine = self._part(key).engine(options)
-        if engine is None:
-            raise Gone
-        return engine.index.norms_of(numbers)
+        return self._part(key).engine(options).index.norms_of(numbers)
 
     def release(self, tokens: Iterable[str]) -> None:
         """Delete finished searches."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
-from retrieval.matching.verification import NOTHING, Verification
+from retrieval.matching.verification import Verification
 from retrieval.search.engines.contract import settle
 from retrieval.search.options import SearchOptions
 from retrieval.search.scoreboard import Candidates, weight_of_one
@@ -82,19 +82,7 @@ class JoinQueries:
     def _verify(self, wanted: Sequence[Sequence[int]]) -> list[list[Verification]]:
         if self._placed is not self._all_there():
             self._score(0)
-        calls: dict[str, list[Call]] = {}
-        requests: dict[str, list[tuple[int, list[int]]]] = {}  # of each call: the view, and places of its photos
-        for one, numbers in enumerate(wanted):
-            for member, places in self._shards.by_owner(numbers)[0].items():
-                some = [numbers[place] for place in places]
-                calls.setdefault(member, []).append(Call("verify", (self._tokens[one], {}, 0, some)))
-                requests.setdefault(member, []).append((one, places))
-        results = [[NOTHING] * len(numbers) for numbers in wanted]
-        for member, replies in (self._shards.ask(calls) if calls else {}).items():
-            for (one, places), several in zip(requests[member], replies, strict=True):
-                for place, verification in zip(places, several, strict=True):
-                    results[one][place] = verification
-        return results
+        return self._shards.verify(wanted, lambda _, one, some: Call("verify", (self._tokens[one], {}, 0, some)))
 
     def _release(self) -> None:
         """Let holders delete the searches."""

@@ -15,10 +15,14 @@ from index.similarity import SimilarityMatrix
 from retrieval.collection.options import CollectionOptions
 from retrieval.search.engines.contract import Engine, load_engine
 from retrieval.search.options import SearchOptions
-from retrieval.shards.epoch import Basics, Shard, storage_folder
+from retrieval.shards.epoch import Basics, Shard
 
 OpenSegment = Callable[[str, Basics], Segment]
 """Opens a segment of a collection by its name in the storage."""
+
+
+class Gone(Exception):
+    """A part, an engine or a search that a message refers to no longer exists here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,7 @@ class Part:
     @property
     def folder(self) -> Path:
         """Name of the collection in messages."""
-        return storage_folder(self.basics)
+        return Path(self.basics.place)
 
     @property
     def options(self) -> CollectionOptions:
@@ -95,6 +99,8 @@ class Part:
         if options not in self._engines:
             self._engines[options] = load_engine(options.engine)(self, options)
 
-    def engine(self, options: SearchOptions) -> Engine | None:
-        """Return the open engine of these options; None if it is not open."""
-        return self._engines.get(options)
+    def engine(self, options: SearchOptions) -> Engine:
+        """Return the open engine of these options; raises Gone if it is not open."""
+        if options not in self._engines:
+            raise Gone
+        return self._engines[options]

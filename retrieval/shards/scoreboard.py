@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.matching.verification import NOTHING, Verification
+from retrieval.matching.verification import Verification
 from retrieval.search.options import SearchOptions
 from retrieval.search.ranking import Tried
 from retrieval.search.scoreboard import Candidates, Rule, Scoreboard, Weights, turned_weights
@@ -118,24 +118,12 @@ class ShardedScoreboard(Scoreboard):
 
     def verify(self, wanted: Sequence[tuple[View, Sequence[int]]]) -> list[list[Verification]]:
         """Verify some photos: see `Scoreboard.verify`. A photo whose shard has no holder is not found."""
-        named = [(self._name(view), numbers) for view, numbers in wanted]
+        names = [self._name(view) for view, _ in wanted]
 
-        def ask(placed: ShardPlacement) -> list[list[Verification]]:
-            calls: dict[str, list[Call]] = {}
-            requests: dict[str, list[tuple[int, list[int]]]] = {}  # which of those wanted, and places among its numbers
-            for which, (name, numbers) in enumerate(named):
-                for member, places in self._shards.by_owner(numbers)[0].items():
-                    views, some = self._unsent(member, [name]), [numbers[place] for place in places]
-                    calls.setdefault(member, []).append(Call("verify", (self._token, views, name, some)))
-                    requests.setdefault(member, []).append((which, places))
-            results = [[NOTHING] * len(numbers) for _, numbers in named]
-            for member, replies in self._shards.ask(calls).items():
-                for (which, places), several in zip(requests[member], replies, strict=True):
-                    for place, verification in zip(places, several, strict=True):
-                        results[which][place] = verification
-            return results
+        def call(member: str, which: int, some: list[int]) -> Call:
+            return Call("verify", (self._token, self._unsent(member, [names[which]]), names[which], some))
 
-        return self._steadily(ask)
+        return self._steadily(lambda _: self._shards.verify([numbers for _, numbers in wanted], call))
 
     def verify_all(self, weights: Weights) -> dict[int, Tried]:
         """Verify every photo: see `Scoreboard.verify_all`."""

@@ -9,10 +9,12 @@ from index.cluster.connection import ClusterError
 from index.errors import CairnError
 from index.similarity import SimilarityMatrix
 from retrieval.collection.collection import CollectionChanged
+from retrieval.matching.verification import NOTHING, Verification
 from retrieval.search.options import SearchOptions
 from retrieval.shards.epoch import Epoch
-from retrieval.shards.holder import Call, Gone
+from retrieval.shards.holder import Call
 from retrieval.shards.holders import Holders, Lost
+from retrieval.shards.part import Gone
 from retrieval.shards.placement import place_shards
 
 T = TypeVar("T")
@@ -132,6 +134,26 @@ class Shards:
             else:
                 missing.append(place)
         return groups, missing
+
+    def verify(
+        self, wanted: Sequence[Sequence[int]], call: Callable[[str, int, list[int]], Call]
+    ) -> list[list[Verification]]:
+        """Verify some photos for each of several queries. A photo whose shard has no holder is not found.
+
+        `call` makes the call of a holder: of its name, the place of a query, and numbers of its photos.
+        """
+        calls: dict[str, list[Call]] = {}
+        requests: dict[str, list[tuple[int, list[int]]]] = {}  # of each call: the query, and places of its photos
+        for one, numbers in enumerate(wanted):
+            for member, places in self.by_owner(numbers)[0].items():
+                calls.setdefault(member, []).append(call(member, one, [numbers[place] for place in places]))
+                requests.setdefault(member, []).append((one, places))
+        results = [[NOTHING] * len(numbers) for numbers in wanted]
+        for member, replies in (self.ask(calls) if calls else {}).items():
+            for (one, places), several in zip(requests[member], replies, strict=True):
+                for place, verification in zip(places, several, strict=True):
+                    results[one][place] = verification
+        return results
 
     def forget(self, token: str) -> None:
         """Let holders delete a search, with the next message."""

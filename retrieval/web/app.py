@@ -1,12 +1,12 @@
 """The web application of one collection."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
+from fastapi import APIRouter, FastAPI
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.web import problems
@@ -57,33 +57,48 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
         finally:
             await run_in_threadpool(service.stop)
 
-    # No docs_url: that page loads its scripts from elsewhere, which the content security policy forbids.
-    app = FastAPI(
+    app = make_app(
+        service,
+        ROUTERS,
+        (SearchRequest, MatchRequest, NewSearch, HowToImport),
         title="Cairn",
         summary="Find the photos that show the same object or landmark, geometrically verified.",
+        lifespan=lifespan,
+        root_path_in_servers=False,
+    )
+    if options.access is not None:
+        surround(app, options.access, lambda: [service], service.folder.name)
+    return app
+
+
+def make_app(
+    service: object, routers: Iterable[APIRouter], models: Sequence[type[BaseModel]] = (), **more: Any
+) -> FastAPI:
+    """Make an application whose `state.service` is a service; `models` are those of fields of forms."""
+    # No docs_url: that page loads its scripts from elsewhere, which the content security policy forbids.
+    app = FastAPI(
         version="1",
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,  # words, which clients made from this have as names
         redirect_slashes=False,  # a redirect would name whatever host the request did
-        lifespan=lifespan,
         responses=PROBLEMS,
+        **more,
     )
     app.state.service = service
     problems.install(app)
-    for router in ROUTERS:
+    for router in routers:
         app.include_router(router)
     app.mount("/static", Static(), name="static")
-    if options.access is not None:
-        surround(app, options.access, lambda: [service], service.folder.name)
+    describe = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-            add_models(document, (SearchRequest, MatchRequest, NewSearch, HowToImport))
-            app.openapi_schema = complete(document)
-        return app.openapi_schema
+            document = describe()  # which is kept
+            add_models(document, models)
+            complete(document)
+        return describe()
 
     app.openapi = openapi  # type: ignore[method-assign]
     return app

@@ -97,6 +97,11 @@ def translate(text: str, language: str) -> str:
     return translation if isinstance(translation, str) else text
 
 
+def spoken(text: str, **values: object) -> dict[str, list[str]]:
+    """A text in every language of the pages, as the Presentation API has it."""
+    return {code: [translate(text, code).format(**values)] for code in languages()}
+
+
 def in_language(message: Message, language: str) -> str:
     """Translate a message; without a translation it stays English."""
     return message.told(on_command_line, lambda text: translate(text, language))

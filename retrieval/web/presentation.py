@@ -11,7 +11,7 @@ from retrieval.metadata.columns import ATTRIBUTION, CANVAS, MANIFEST, RIGHTS, SI
 from retrieval.metadata.fields import FIELDS
 from retrieval.web.access.viewers import CONTEXT as AUTHORIZATION
 from retrieval.web.access.viewers import probe_service
-from retrieval.web.languages import languages, translate
+from retrieval.web.languages import spoken
 
 CONTEXT = "http://iiif.io/api/presentation/3/context.json"
 SEARCH_CONTEXT = "http://iiif.io/api/search/2/context.json"
@@ -150,11 +150,6 @@ def canvas_address(root: str, number: int) -> str:
 def plain(*texts: str) -> Resource:
     """Texts in no language, as the Presentation API has them."""
     return {"none": list(texts)}
-
-
-def spoken(text: str, **values: object) -> Resource:
-    """A text in every language of the pages."""
-    return {code: [translate(text, code).format(**values)] for code in languages()}
 
 
 def _told(photo: Photo) -> Resource:

@@ -136,11 +136,8 @@ def install(app: FastAPI) -> None:
         return full(request) if status != 507 and is_full(error) else problem(request, status, error.message)
 
     @app.exception_handler(RequestValidationError)
-    async def _fields(request: Request, error: RequestValidationError) -> Response:
-        return problem(request, 422, validation_sentence(error.errors()))
-
-    @app.exception_handler(ValidationError)
-    async def _form(request: Request, error: ValidationError) -> Response:
+    @app.exception_handler(ValidationError)  # of a form
+    async def _fields(request: Request, error: RequestValidationError | ValidationError) -> Response:
         return problem(request, 422, validation_sentence(error.errors()))
 
     @app.exception_handler(HTTPException)

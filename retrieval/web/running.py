@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ import typer
 
 from index.errors import CairnError
 from retrieval.commands.console import say
-from retrieval.web.access.options import LOOPBACK, AccessOptions, LogLevel, NetworkOptions, is_loopback
+from retrieval.web.access.options import AccessOptions, LogLevel, NetworkOptions, is_loopback
 
 if TYPE_CHECKING:
     import socket
@@ -36,95 +36,68 @@ Host = Annotated[
 Workers = Annotated[
     int, typer.Option(help="Number of processes that search a collection; as many others decode photos.", min=1)
 ]
-Originals = Annotated[
-    bool | None,
-    typer.Option(
-        "--originals/--no-originals",
-        help="Let visitors download the original files of photos, with all that cameras wrote into them (default: only "
-        "if the server is for you alone, so not with --password-file, --forwarded-from, --allowed-host or "
-        "--every-user).",
-        rich_help_panel=PHOTOS,
-        show_default=False,
-    ),
-]
-Roots = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--photos",
-        help="Folder from which photos may be chosen in the browser, with all its subfolders; may be repeated "
-        "(default: your home folder, and none with --password-file, --forwarded-from, --allowed-host or --every-user, "
-        "which let others in).",
-        rich_help_panel=PHOTOS,
-        show_default=False,
-    ),
-]
 
-IiifHosts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-host",
-        metavar="HOST",
-        help="Let jobs fetch IIIF pages from this host although its address is not on the public Internet; may be "
-        "repeated.",
-        rich_help_panel=PHOTOS,
-        show_default=False,
-    ),
-]
 
-Bin = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Let visitors move duplicates to this folder, from which they can be put back (default: no file is "
-        "moved).",
-        rich_help_panel=PHOTOS,
-        show_default=False,
-    ),
-]
+def _file_option(*flags: str, **more: Any) -> Any:
+    return typer.Option(*flags, rich_help_panel=PHOTOS, show_default=False, **more)
 
 
 @dataclass(frozen=True)
 class FileOptions:
     """Handling of photos' files, as options of the command line."""
 
-    originals: Originals = None
-    photos: Roots = None
-    bin: Bin = None
-    allow_host: IiifHosts = None
+    originals: Annotated[
+        bool | None,
+        _file_option(
+            "--originals/--no-originals",
+            help="Let visitors download the original files of photos, with all that cameras wrote into them (default: "
+            "only if the server is for you alone, so not with --password-file, --forwarded-from, --allowed-host or "
+            "--every-user).",
+        ),
+    ] = None
+    photos: Annotated[
+        list[Path] | None,
+        _file_option(
+            help="Folder from which photos may be chosen in the browser, with all its subfolders; may be repeated "
+            "(default: your home folder, and none with --password-file, --forwarded-from, --allowed-host or "
+            "--every-user, which let others in).",
+        ),
+    ] = None
+    bin: Annotated[
+        Path | None,
+        _file_option(
+            metavar="FOLDER",
+            help="Let visitors move duplicates to this folder, from which they can be put back (default: no file is "
+            "moved).",
+        ),
+    ] = None
+    allow_host: Annotated[
+        list[str] | None,
+        _file_option(
+            metavar="HOST",
+            help="Let jobs fetch IIIF pages from this host although its address is not on the public Internet; may be "
+            "repeated.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """How a server runs."""
 
-    host: str = "127.0.0.1"  # address to listen at
-    port: int = 8000  # 0: any that is free
-    workers: int = 2  # processes that search a collection, and the same number that decode photos
-    originals: bool | None = None  # whether photos' files may be downloaded; None: if `is_local`
-    photos: tuple[Path, ...] = ()  # folders from which photos may be chosen; (): the home folder if `is_local`
-    bin: Path | None = None  # folder that duplicates may be moved to
-    iiif_hosts: tuple[str, ...] = ()  # hosts that pages may be fetched from although their addresses are not public
-    access: AccessOptions = field(
-        default_factory=lambda: AccessOptions(own_user=True, hosts=LOOPBACK)
-    )  # clients that are answered
-    log_level: LogLevel = LogLevel.WARNING  # what is logged
+    host: str  # address to listen at
+    port: int  # 0: any that is free
+    workers: int  # processes that search a collection, and the same number that decode photos
+    files: FileOptions
+    access: AccessOptions  # clients that are answered
+    log_level: LogLevel  # what is logged
 
     @classmethod
     def of_command(
         cls, host: str, port: int, workers: int, files: FileOptions, network: NetworkOptions
     ) -> "RunOptions":
         """Make the options from those of a command; raises CairnError if one of these is wrong."""
-        return cls(
-            host=host,
-            port=port,
-            workers=workers,
-            originals=files.originals,
-            photos=tuple(files.photos or ()),
-            bin=files.bin,
-            iiif_hosts=tuple(files.allow_host or ()),
-            access=network.access_options(host),
-            log_level=network.log_level,
-        )
+        return cls(host, port, workers, files, network.access_options(host), network.log_level)
 
     @property
     def is_local(self) -> bool:
@@ -135,24 +108,26 @@ class RunOptions:
 
     def roots(self) -> tuple[Path, ...]:
         """Folders below which photos may be chosen in the browser; raises CairnError if one is not a folder."""
-        for folder in self.photos:
+        folders = tuple(self.files.photos or ())
+        for folder in folders:
             if not folder.is_dir():
                 raise CairnError(
                     "There is no folder {folder}, named with {--photos}; check the name.", folder=repr(str(folder))
                 )
-        return self.photos or ((Path.home(),) if self.is_local else ())
+        return folders or ((Path.home(),) if self.is_local else ())
 
     def serve_options(self) -> "ServeOptions":
         """Return the options with which a collection is served."""
         from retrieval.web.service import ServeOptions
 
-        options = ServeOptions(access=self.access, roots=self.roots(), iiif_hosts=self.iiif_hosts)
+        files = self.files
+        options = ServeOptions(access=self.access, roots=self.roots(), iiif_hosts=tuple(files.allow_host or ()))
         return replace(
             options,
-            bin=self.bin.absolute() if self.bin else None,
+            bin=files.bin.absolute() if files.bin else None,
             search=replace(options.search, workers=self.workers),
             pictures=replace(options.pictures, workers=self.workers),
-            exports=replace(options.exports, files=self.is_local if self.originals is None else self.originals),
+            exports=replace(options.exports, files=self.is_local if files.originals is None else files.originals),
         )
 
 

@@ -21,7 +21,7 @@ from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
 from retrieval.jobs.job import QueuedJob
-from retrieval.jobs.kinds import JobKind, OutsideError, allowed
+from retrieval.jobs.kinds import JobKind, allowed
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.library import browsing
@@ -184,12 +184,8 @@ class Service:
 
     def begin(self, work: JobKind) -> QueuedJob:
         """Queue a job for the collection; raises ProblemError if that is not possible."""
-        try:
+        with refusing(507):
             return self.queue.add(self.in_queue, work)
-        except OutsideError as error:
-            raise ProblemError(403, error.message) from None
-        except CairnError as error:
-            raise ProblemError(507, error.message) from None
 
     def takes_from(self, path: Path) -> bool:
         """Whether the browser may add photos from a place: it is below the roots, or was uploaded."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from pydantic import BaseModel
 from python_multipart.exceptions import FormParserError
@@ -18,6 +18,8 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from retrieval.web.problems import ProblemError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def form_of(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
@@ -63,6 +65,12 @@ class Uploads:
     fields: dict[str, str] = field(default_factory=dict)
     photos: list[Path] = field(default_factory=list)
     names: list[str] = field(default_factory=list)  # names of the photos given by the sender
+
+    def request(self, model: type[Model]) -> Model:
+        """Read the field with a request, JSON of a model."""
+        if "request" not in self.fields:
+            raise ProblemError(422, "The form needs the field request, a JSON object.")
+        return model.model_validate_json(self.fields["request"])
 
 
 class Receiver:

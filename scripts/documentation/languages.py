@@ -11,6 +11,7 @@ longer in use move to the end of a file, for reuse.
 
 import argparse
 import ast
+import builtins
 import gettext
 import json
 import re
@@ -32,6 +33,8 @@ SPEAKING = (
     "retrieval/web",
     "retrieval/jobs",
     "retrieval/curation",
+    "retrieval/iiif",
+    "retrieval/library/manifests.py",
     "retrieval/impressions/clock.py",
     "retrieval/library/print_clock.py",
     "retrieval/library/standing.py",
@@ -54,6 +57,9 @@ SILENT = (
 
 ERRORS = ("Error", "Refused", "Message", "NotFound", "NoName", "TooManySearches", "NotMoved")
 """Suffixes of the names of functions and classes of refusals."""
+
+FRAGMENTS = ("retrieval/iiif",)
+"""Packages whose errors are reasons, parts of sentences without a full stop."""
 
 PICTURES = ("learning/reports/verdict_picture.py",)
 """Modules that draw pictures for pages: the arguments of `_text`."""
@@ -173,11 +179,14 @@ def _inner(template: str) -> Iterator[str]:
 def error_texts() -> Iterator[tuple[Path, str]]:
     """Return the texts of the server's errors and pictures, with {name} as placeholders."""
     for room in SPEAKING:
+        end = "" if room in FRAGMENTS else "."
         for path in sorted((ROOT / room).rglob("*.py")) or [ROOT / room]:
             for node in () if path.name in SILENT else _calls(path, ERRORS):
+                if hasattr(builtins, getattr(node.func, "id", "")):  # no visitor reads it
+                    continue
                 for argument in node.args:
                     text = argument.value if isinstance(argument, ast.Constant) else ""
-                    if isinstance(text, str) and text.endswith(".") and " " in text:
+                    if isinstance(text, str) and text.endswith(end) and " " in text:
                         yield path, text
             for node in _calls(path, ("said",)):
                 if isinstance(argument := node.args[0], ast.Constant):

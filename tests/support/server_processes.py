@@ -12,7 +12,7 @@ import pytest
 
 import retrieval.web.jobs  # noqa: F401 (what most of them load)
 from retrieval.library.compiled import compile_all
-from retrieval.web.pool import hiring
+from retrieval.web.pool import worker_source
 from tests.support.processes import clean_forks
 
 compile_all()
@@ -44,5 +44,5 @@ def started_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         context = _Context()
         forking = SimpleNamespace(get_context=lambda method: context, Pipe=multiprocessing.Pipe)
-        patch.setattr(hiring, "multiprocessing", forking)
+        patch.setattr(worker_source, "multiprocessing", forking)
         yield

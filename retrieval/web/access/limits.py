@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Request
 
+from index.messages import said
 from retrieval.web.problems import ProblemError
 
 CLIENT = "cairn.client"
@@ -102,22 +103,17 @@ def client_key(address: str, user: str | None = None) -> str:
     return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
 
 
-def waited(wait: float) -> int:
-    """Return the whole seconds that a client is asked to wait: two at least, for a plural in any sentence."""
-    return max(math.ceil(wait), 2)
+def too_often(sentence: str, wait: float) -> ProblemError:
+    """The answer to a client that must wait some ``{seconds}``: two at least, for a plural in any sentence."""
+    seconds = max(math.ceil(wait), 2)
+    return ProblemError(429, sentence, retry=seconds, seconds=seconds)
 
 
 def _spend(request: Request) -> None:
     """Refuse a client that searches too often."""
     limiter: Limiter | None = request.scope.get(LIMITER)
     if limiter is not None and (wait := limiter.take(request.scope[CLIENT])):
-        seconds = waited(wait)
-        raise ProblemError(
-            429,
-            "You have searched often in a short time: try again in {seconds} seconds.",
-            retry=seconds,
-            seconds=seconds,
-        )
+        raise too_often(said("You have searched often in a short time: try again in {seconds} seconds."), wait)
 
 
 SEARCHING: list[Any] = [Depends(_spend)]

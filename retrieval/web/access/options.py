@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from index.attributes import some_of
 from index.errors import CairnError
 
 PANEL = "On a network"
@@ -29,104 +30,6 @@ class AccessLog(enum.StrEnum):
     NONE = "none"
     TEXT = "text"
     JSON = "json"
-
-
-def _access_option(
-    flag: str, meaning: str, metavar: str | None = None, *, show_default: bool = False, **more: Any
-) -> Any:
-    return typer.Option(flag, metavar=metavar, help=meaning, rich_help_panel=PANEL, show_default=show_default, **more)
-
-
-PasswordFile = Annotated[
-    Path | None,
-    _access_option(
-        "--password-file",
-        "File of the people and programs that may use the server, as written by cairn password and cairn token; "
-        "without it, only you may, on this machine.",
-        "FILE",
-    ),
-]
-AllowedHosts = Annotated[
-    list[str] | None,
-    _access_option(
-        "--allowed-host",
-        "Host name of the server, such as photos.example.org; requests to other names are refused. May be repeated.",
-        "NAME",
-    ),
-]
-RootPath = Annotated[
-    str, _access_option("--root-path", "Path under which a proxy serves the application, such as /photos.", "PATH")
-]
-ForwardedFrom = Annotated[
-    list[str] | None,
-    _access_option(
-        "--forwarded-from",
-        "Address of a proxy, or of a network of proxies, whose headers X-Forwarded-For and X-Forwarded-Proto are "
-        "trusted. May be repeated.",
-        "ADDRESS",
-    ),
-]
-UserHeader = Annotated[
-    str,
-    _access_option(
-        "--trusted-user-header",
-        "Header, such as X-Remote-User, in which the proxies of --forwarded-from say who has signed in; the name "
-        "must be in the password file.",
-        "NAME",
-    ),
-]
-AuditLog = Annotated[
-    Path | None,
-    _access_option(
-        "--audit-log",
-        "File to which a line of JSON is added for each change, sign-in and sign-out: who, what, when and from where.",
-        "FILE",
-    ),
-]
-EveryUser = Annotated[
-    bool,
-    _access_option(
-        "--every-user",
-        "Without a password file, answer all users of this machine, not only the one who started the server.",
-        show_default=True,
-    ),
-]
-Cors = Annotated[
-    list[str] | None,
-    _access_option(
-        "--cors",
-        "Web site (origin), such as https://www.example.org, whose pages may use the API, with a token. May be "
-        "repeated.",
-        "ORIGIN",
-    ),
-]
-OpenManifests = Annotated[
-    bool,
-    _access_option(
-        "--open-manifests",
-        "Show IIIF manifests and info.json, with all that they say about photos, to everyone, so that viewers on the "
-        "sites of --cors can let people sign in (IIIF Authorization Flow). The pictures themselves are only shown to "
-        "people who have signed in.",
-        show_default=True,
-    ),
-]
-SearchLimit = Annotated[
-    int,
-    _access_option(
-        "--search-limit",
-        "Most searches and uploads per minute from one person or address; 0: no limit.",
-        "N",
-        min=0,
-        show_default=True,
-    ),
-]
-Level = Annotated[
-    LogLevel,
-    _access_option("--log-level", "Least severe messages that are logged, on standard error.", show_default=True),
-]
-Access = Annotated[
-    AccessLog, _access_option("--access-log", "Format in which each request is logged.", show_default=True)
-]
 
 
 @dataclass(frozen=True)
@@ -198,22 +101,102 @@ class AccessOptions:
         return bool(said) or not all(is_loopback(name) for name in self.hosts or ())
 
 
+def _access_option(
+    meaning: str, metavar: str | None = None, *flags: str, show_default: bool = False, **more: Any
+) -> Any:
+    return typer.Option(*flags, metavar=metavar, help=meaning, rich_help_panel=PANEL, show_default=show_default, **more)
+
+
 @dataclass(frozen=True)
 class NetworkOptions:
     """Network options as given on the command line."""
 
-    password_file: PasswordFile = None
-    allowed_host: AllowedHosts = None
-    root_path: RootPath = ""
-    forwarded_from: ForwardedFrom = None
-    trusted_user_header: UserHeader = ""
-    cors: Cors = None
-    open_manifests: OpenManifests = False
-    search_limit: SearchLimit = AccessOptions.searches
-    log_level: Level = LogLevel.WARNING
-    access_log: Access = AccessLog.NONE
-    audit_log: AuditLog = None
-    every_user: EveryUser = False
+    password_file: Annotated[
+        Path | None,
+        _access_option(
+            "File of the people and programs that may use the server, as written by cairn password and cairn token; "
+            "without it, only you may, on this machine.",
+            "FILE",
+        ),
+    ] = None
+    allowed_host: Annotated[
+        list[str] | None,
+        _access_option(
+            "Host name of the server, such as photos.example.org; requests to other names are refused. May be "
+            "repeated.",
+            "NAME",
+        ),
+    ] = None
+    root_path: Annotated[
+        str, _access_option("Path under which a proxy serves the application, such as /photos.", "PATH")
+    ] = ""
+    forwarded_from: Annotated[
+        list[str] | None,
+        _access_option(
+            "Address of a proxy, or of a network of proxies, whose headers X-Forwarded-For and X-Forwarded-Proto are "
+            "trusted. May be repeated.",
+            "ADDRESS",
+        ),
+    ] = None
+    trusted_user_header: Annotated[
+        str,
+        _access_option(
+            "Header, such as X-Remote-User, in which the proxies of --forwarded-from say who has signed in; the name "
+            "must be in the password file.",
+            "NAME",
+        ),
+    ] = ""
+    cors: Annotated[
+        list[str] | None,
+        _access_option(
+            "Web site (origin), such as https://www.example.org, whose pages may use the API, with a token. May be "
+            "repeated.",
+            "ORIGIN",
+        ),
+    ] = None
+    open_manifests: Annotated[
+        bool,
+        _access_option(
+            "Show IIIF manifests and info.json, with all that they say about photos, to everyone, so that viewers on "
+            "the sites of --cors can let people sign in (IIIF Authorization Flow). The pictures themselves are only "
+            "shown to people who have signed in.",
+            None,
+            "--open-manifests",
+            show_default=True,
+        ),
+    ] = False
+    search_limit: Annotated[
+        int,
+        _access_option(
+            "Most searches and uploads per minute from one person or address; 0: no limit.",
+            "N",
+            min=0,
+            show_default=True,
+        ),
+    ] = AccessOptions.searches
+    log_level: Annotated[
+        LogLevel, _access_option("Least severe messages that are logged, on standard error.", show_default=True)
+    ] = LogLevel.WARNING
+    access_log: Annotated[AccessLog, _access_option("Format in which each request is logged.", show_default=True)] = (
+        AccessLog.NONE
+    )
+    audit_log: Annotated[
+        Path | None,
+        _access_option(
+            "File to which a line of JSON is added for each change, sign-in and sign-out: who, what, when and from "
+            "where.",
+            "FILE",
+        ),
+    ] = None
+    every_user: Annotated[
+        bool,
+        _access_option(
+            "Without a password file, answer all users of this machine, not only the one who started the server.",
+            None,
+            "--every-user",
+            show_default=True,
+        ),
+    ] = False
 
     def access_options(self, host: str) -> AccessOptions:
         """Choose the clients that are answered by a server that listens at an address."""
@@ -222,17 +205,14 @@ class NetworkOptions:
         if self.allowed_host or is_loopback(host) or self.password_file is None:
             hosts = LOOPBACK | {host.lower()} | {one.lower() for one in self.allowed_host or ()}
         return AccessOptions(
-            password_file=self.password_file,
             own_user=not self.every_user,
             hosts=hosts,
             root_path=self.root_path.rstrip("/"),
             forwarded_from=tuple(self.forwarded_from or ()),
             user_header=self.trusted_user_header,
-            audit_log=self.audit_log,
             cors=tuple(one.rstrip("/") for one in self.cors or ()),
-            open_manifests=self.open_manifests,
             searches=self.search_limit,
-            access_log=self.access_log,
+            **some_of(self, "password_file", "audit_log", "open_manifests", "access_log"),
         )
 
 

@@ -13,10 +13,11 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from index.messages import said
 from retrieval.photos.apart import is_confined
 from retrieval.web.access.devices import device_of
 from retrieval.web.access.gate import ACCOUNT, LOGIN, LOGOUT, METRICS, SESSIONS, address_of, cookie_of
-from retrieval.web.access.limits import Limiter, client_key, waited
+from retrieval.web.access.limits import Limiter, client_key, too_often
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, PasswordEntry
 from retrieval.web.access.rights import WRITE, caller_of, user_of
@@ -83,13 +84,7 @@ class Desk:
             if wait := limiter.take(key):
                 for before, of in limits[:place]:
                     before.give_back(of)
-                seconds = waited(wait)
-                raise ProblemError(
-                    429,
-                    "There were too many wrong passwords: try again in {seconds} seconds.",
-                    retry=seconds,
-                    seconds=seconds,
-                )
+                raise too_often(said("There were too many wrong passwords: try again in {seconds} seconds."), wait)
         if self._waiting >= WAITING:
             raise ProblemError(503, "The server is busy: try again in a moment.")
         self._waiting += 1

@@ -17,7 +17,7 @@ from index.messages import said
 from retrieval.web.access.gate import LOGIN, VIEWER_TOKEN, VIEWERS, cookie_of
 from retrieval.web.access.sessions import VIEWER_SECONDS, Sessions
 from retrieval.web.guard import POLICY
-from retrieval.web.languages import languages, translate
+from retrieval.web.languages import spoken
 from retrieval.web.rendering import SHELF, show_page
 
 ACCESS = "/iiif/access"
@@ -35,12 +35,12 @@ def access_service(request: Request) -> dict[str, Any] | None:
         "id": f"{server}{ACCESS}",
         "type": "AuthAccessService2",
         "profile": "active",
-        "label": _spoken(said("Sign in")),
-        "heading": _spoken(said("Sign in to see the photos")),
-        "confirmLabel": _spoken(said("Sign in")),
+        "label": spoken(said("Sign in")),
+        "heading": spoken(said("Sign in to see the photos")),
+        "confirmLabel": spoken(said("Sign in")),
         "service": [
             {"id": f"{server}{VIEWER_TOKEN}", "type": "AuthAccessTokenService2"},
-            {"id": f"{server}{LOGIN}", "type": "AuthLogoutService2", "label": _spoken(said("Sign out"))},
+            {"id": f"{server}{LOGIN}", "type": "AuthLogoutService2", "label": spoken(said("Sign out"))},
         ],
     }
 
@@ -70,8 +70,8 @@ def probe_result(status: int) -> dict[str, Any]:
     """Say whether a viewer may see something (section 3.1)."""
     result: dict[str, Any] = {"@context": CONTEXT, "type": "AuthProbeResult2", "status": status}
     if status == 401:
-        result["heading"] = _spoken(said("Sign in to see the photos"))
-        result["note"] = _spoken(said("Whoever runs this server gives out names and passwords."))
+        result["heading"] = spoken(said("Sign in to see the photos"))
+        result["note"] = spoken(said("Whoever runs this server gives out names and passwords."))
     return result
 
 
@@ -106,7 +106,7 @@ def _token_page(request: Request, sessions: Sessions, origin: str, message: str)
         error = ""
     if error:
         named = "missingCredentials" if error == "missingAspect" else error
-        heading = _spoken(said("Sign in to see the photos"))
+        heading = spoken(said("Sign in to see the photos"))
         message_body |= {"type": "AuthAccessTokenError2", "profile": error, "heading": heading, "error": named}
     else:
         message_body |= {
@@ -128,7 +128,3 @@ def _server(request: Request) -> str:
     shelf = request.scope.get(SHELF)
     base = urlsplit(str(request.base_url))
     return urlunsplit(base._replace(path=shelf if shelf is not None else base.path)).rstrip("/")
-
-
-def _spoken(text: str) -> dict[str, list[str]]:
-    return {code: [translate(text, code)] for code in languages()}

@@ -1,7 +1,7 @@
 """A pool of worker processes: each does one job at a time, and is killed and replaced if a job takes too long. Python's
 own pools cannot recover once one of their processes has died. Here each worker has a thread, which takes a job from the
 queue, sends it to the process through a pipe and waits for the answer, but no longer than the job's limit. The time in
-which processes open a collection does not count: see `retrieval.web.pool.hiring`.
+which processes open a collection does not count: see `retrieval.web.pool.worker_source`.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ from itertools import chain
 from typing import Any
 
 from index.messages import Message
-from retrieval.web.pool.hiring import Died, NotStarted, Start, Worker, WorkerSource, make_source
 from retrieval.web.pool.job_process import OPENED, OPENING, OUTDATED, Answer, Refused, WorkerJobs
 from retrieval.web.pool.turns import Turns
+from retrieval.web.pool.worker_source import Died, NotStarted, Start, Worker, WorkerSource, make_source
 
 __all__ = [
     "Answer",
@@ -313,7 +313,7 @@ class WorkerPool:
             try:
                 source = make_source(self._start)
             except Died:
-                self._mourn()
+                self._note_death()
                 continue
             with self._changed:
                 self._opening = source
@@ -330,13 +330,13 @@ class WorkerPool:
                 with self._changed:
                     self._changed.wait_for(lambda: self._closing, began + _PAUSE - time.monotonic())
             except Died:
-                self._mourn()
+                self._note_death()
             finally:
                 with self._changed:  # workers end before the process that they were forked from, which reaps them
                     self._changed.wait_for(lambda: not self._closing or not self._serving)
                 source.end()
 
-    def _mourn(self) -> None:
+    def _note_death(self) -> None:
         """Fail waiting jobs because the process that opens everything has died, and pause a moment."""
         with self._changed:
             self._deaths += 1

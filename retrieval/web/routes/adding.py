@@ -1,7 +1,7 @@
 """Routes for adding photos: folders of this machine that may be chosen, and uploads that are stored."""
 
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -9,10 +9,9 @@ from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from index.attributes import some_of
 from index.text import readable
 from retrieval.collection.layout import UPLOADS
-from retrieval.curation.choosing import list_folder
+from retrieval.curation.choosing import RootFolder, list_folder
 from retrieval.curation.uploads import check_room, incoming_folder, keep_uploads, safe_folder, safe_name
 from retrieval.jobs.kinds import index_of
 from retrieval.library.browsing import takes_films
@@ -60,25 +59,6 @@ class Away(BaseModel):
     folders: list[AwayFolder]
 
 
-class SubFolder(BaseModel):
-    """A folder in another."""
-
-    name: str
-    path: str = Field(description="Below the root.")
-
-
-class RootFolder(BaseModel):
-    """Contents of a folder."""
-
-    root: int
-    name: str
-    path: str
-    photos: int = Field(description="Files in it that look like photos, those of folders in it not counted.")
-    films: int = Field(description="Those that look like films.")
-    folders: list[SubFolder]
-    more: bool = Field(description="Whether there is more in it than was looked at.")
-
-
 class Kept(BaseModel):
     """Uploads that were stored."""
 
@@ -119,20 +99,12 @@ def root_folder(
     path: Annotated[str, Query(max_length=4096, description="Of a folder below the root; empty: the root.")] = "",
 ) -> RootFolder:
     """List the contents of a folder below a root: folders, and the number of photos."""
-    return describe_folder(service_of(request).options.roots, root, path)
+    return list_folder(request.app.state.service.options.roots, root, path)
 
 
 def named_roots(roots: Sequence[Path]) -> list[AllowedFolder]:
     """Folders below which photos may be chosen, without where they lie."""
     return [AllowedFolder(root=place, name=root.name or str(root)) for place, root in enumerate(roots)]
-
-
-def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
-    """List the contents of a folder below one of some roots."""
-    listing = list_folder(roots, root, path)
-    folders = [SubFolder(name=name, path=(PurePosixPath(path) / name).as_posix()) for name in listing.folders]
-    counted = some_of(listing, "name", "photos", "films", "more")
-    return RootFolder(root=root, path=path, folders=folders, **counted)
 
 
 _FORM = form_of(

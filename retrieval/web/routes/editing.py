@@ -1,6 +1,5 @@
 """Routes that change metadata of photos, and remove photos from the collection."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Request
@@ -8,7 +7,7 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from retrieval.curation import editing as curation
 from retrieval.curation.discarding import take_out
-from retrieval.curation.editing import Edit
+from retrieval.curation.editing import Edit, PhotosSummary
 from retrieval.metadata.kinds import MOST_STARS
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import Number
@@ -69,23 +68,6 @@ class PhotosEdited(BaseModel):
     before: list[Before] = Field(description="What they had: send it as `restore` to undo the edit.")
 
 
-class TagOfPhotos(BaseModel):
-    """A tag that some of the photos have."""
-
-    tag: str
-    photos: int
-    imported: int = Field(description="From so many it can be removed; the files of the others say it.")
-
-
-class PhotosSummary(BaseModel):
-    """Editable values of some photos."""
-
-    tags: list[TagOfPhotos] = Field(description="Those of the most photos first.")
-    titles: list[str] = Field(description=f'At most {curation.MOST_SAID} different ones; "": none.')
-    captions: list[str]
-    dates: list[str]
-
-
 class Removal(SomePhotos):
     """Photos to remove from the collection."""
 
@@ -118,8 +100,7 @@ def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
 @router.post("/summary")
 def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
     """Return the tags, titles, captions and dates of some photos."""
-    summary = service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
-    return PhotosSummary(**asdict(summary))
+    return service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
 
 
 @router.post("/remove", dependencies=WRITING)

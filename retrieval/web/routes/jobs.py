@@ -14,12 +14,11 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from index.errors import CairnError
 from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import folder_below, under_known_names
 from retrieval.jobs import kinds
 from retrieval.jobs.job import JobNotFound, QueuedJob
-from retrieval.jobs.store import ENDED, QUEUED
+from retrieval.jobs.store import ENDED, QUEUED, read_message
 from retrieval.library.browsing import failed_files
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
@@ -27,7 +26,7 @@ from retrieval.web.access.limits import CLIENT, ConnectionSlot
 from retrieval.web.access.passwords import may_see
 from retrieval.web.access.rights import STILL, WRITING, caller_of
 from retrieval.web.discretion import failures_by_name, without_paths
-from retrieval.web.languages import translate
+from retrieval.web.languages import in_language, translate
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
@@ -178,7 +177,8 @@ class Plain(BaseModel):
     kind: Literal[*kinds.PLAIN]  # type: ignore[valid-type]
 
 
-Asked = Annotated[Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain, Body(discriminator="kind")]
+Work = Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain
+Asked = Annotated[Work, Body(discriminator="kind")]
 
 
 @router.get("")
@@ -190,8 +190,8 @@ def jobs(request: Request) -> Jobs:
 @router.post("", status_code=201, dependencies=WRITING)
 def begin_job(request: Request, asked: Asked) -> Job:
     """Queue a job; if the same job is waiting already, that one is returned."""
-    service, begun = begin(service_of(request), asked)
-    return describe_job(request, service, begun)
+    service = service_of(request)
+    return describe_job(request, service, service.begin(_work(service, asked)))
 
 
 @router.get("/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
@@ -262,42 +262,27 @@ def forget_job(request: Request, number: JobNumber) -> Response:
     return Response(status_code=204)
 
 
-def begin(
-    service: Service, asked: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain
-) -> tuple[Service, QueuedJob]:
-    """Queue a requested job; raises ProblemError if that is not possible."""
-    return service, service.begin(_work(service, asked))
-
-
-def _work(service: Service, request_body: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain) -> kinds.JobKind:
-    match request_body:
+def _work(service: Service, asked: Work) -> kinds.JobKind:
+    """Make a job of a request; raises ProblemError if that is not possible."""
+    match asked:
         case Index(source="manifest"):
-            try:
-                return kinds.index_of_manifest(request_body.address)
-            except CairnError as error:
-                raise ProblemError(400, error.message) from None
+            with refusing(400):
+                return kinds.index_of_manifest(asked.address)
         case Index():
-            return kinds.index_of(_places(service, request_body), request_body.films)
-        case GroupPhotos():
-            return kinds.GroupJob(augment=request_body.augment)
-        case Retrain():
-            return kinds.RetrainJob(drop_missing=request_body.drop_missing)
+            return kinds.index_of(_places(service, asked), asked.films)
         case Remove(missing=True):
             return kinds.RemoveJob(missing=True)
-        case MoveRoot():
-            old = next((folder for folder, _ in service.away() if folder_id(folder) == request_body.folder), None)
-            if old is None:
-                raise ProblemError(409, "This folder is there again, or has no photos any more.")
-            return kinds.MoveJob(
-                old=old, new=str(folder_below(service.options.roots, request_body.root, request_body.path))
-            )
         case Remove():
-            names = service.names(request_body.photos)
+            names = service.names(asked.photos)
             if not names:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
-            return kinds.RemoveJob(names=names, for_good=request_body.for_good)
-        case Plain():
-            return kinds.KINDS[request_body.kind]()
+            return kinds.RemoveJob(names=names, for_good=asked.for_good)
+        case MoveRoot():
+            old = next((folder for folder, _ in service.away() if folder_id(folder) == asked.folder), None)
+            if old is None:
+                raise ProblemError(409, "This folder is there again, or has no photos any more.")
+            return kinds.MoveJob(old=old, new=str(folder_below(service.options.roots, asked.root, asked.path)))
+    return kinds.KINDS[asked.kind](**asked.model_dump(exclude={"kind"}))
 
 
 def list_jobs(request: Request) -> Jobs:
@@ -324,7 +309,7 @@ def _described(
     facts["title_of_step"] = translate(kinds.STEPS.get(job.title_of_step, job.title_of_step), language)
     facts["note"] = translate(job.note, language) if job.note is not None else None
     if job.error is not None:
-        facts["error"] = without_paths(translate(job.error, language), service.places)
+        facts["error"] = without_paths(" ".join(in_language(job.error, language).split()), service.places)
     try:
         result = None if job.result is None else _discreet(service, job.result, most, language)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):  # nothing that a command has printed
@@ -364,10 +349,20 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None, langua
             value = summary["lengths"][key]
         elif key in ("failed", "remarks") and isinstance(value, list) and value:
             value = say_reasons(failures_by_name(value, service.indexed_folders()), language)
+        elif key == "manifests":
+            value = [
+                {**_said(one, language), "failed": [_said(page, language) for page in one["failed"]]} for one in value
+            ]
         elif key == "damaged" and isinstance(value, list):
             value = say_reasons(value, language, "what")
         summary[key] = plain(value)
     return summary
+
+
+def _said(entry: dict[str, Any], language: str) -> dict[str, Any]:
+    """Put the message of an entry into words, beside its reason in English."""
+    said = in_language(read_message(entry.get("message"), entry["reason"]), language)
+    return {**{key: value for key, value in entry.items() if key != "message"}, "said": said}
 
 
 def _places(service: Service, index: Index) -> list[Path]:
@@ -396,7 +391,7 @@ def _taken_from(service: Service, places: list[Path]) -> list[Path]:
     """Those of some places from which the catalogue takes photos; raises ProblemError if there are none."""
     allowed = [place for place in places if service.takes_from(place)]
     if places and not allowed:
-        raise ProblemError(403, kinds.outside().message)
+        raise kinds.outside()
     return allowed
 
 

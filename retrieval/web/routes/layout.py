@@ -9,6 +9,7 @@ from pydantic import Field
 
 from retrieval.library import browsing
 from retrieval.web.models import Cameras, Facets, Filters, Layout, Places, Timeline
+from retrieval.web.routes.photos import is_known, keep_for_a_while
 from retrieval.web.service import service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
@@ -69,9 +70,8 @@ def answer_kept(request: Request, make: Callable[..., dict[str, Any]], *asked: A
     service = service_of(request)
     catalogue = service.collection.catalogue
     answer = service.kept.answer(catalogue.revision(), (make.__name__, *asked), partial(make, catalogue, *asked))
-    headers = {"ETag": answer.tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
-    known = request.headers.get("if-none-match", "")
-    if answer.tag in [one.strip().removeprefix("W/") for one in known.split(",")]:
+    headers = {**keep_for_a_while(answer.tag), "Vary": "Accept-Encoding"}
+    if is_known(request, answer.tag):
         return Response(status_code=304, headers=headers)
     if answer.zipped and "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"

@@ -1,6 +1,5 @@
 """Routes of the collection and its photos."""
 
-import contextlib
 import os
 import re
 from typing import Annotated, Any
@@ -198,9 +197,8 @@ async def preview(request: Request) -> Response:
 
 def is_known(request: Request, tag: str) -> bool:
     """Whether the browser has that answer already."""
-    with contextlib.suppress(KeyError):
-        return tag in [one.strip().removeprefix("W/") for one in request.headers["if-none-match"].split(",")]
-    return False
+    known = request.headers.get("if-none-match", "")
+    return tag in [one.strip().removeprefix("W/") for one in known.split(",")]
 
 
 def keep_for_a_while(tag: str) -> dict[str, str]:

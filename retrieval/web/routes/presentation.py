@@ -24,9 +24,10 @@ from retrieval.metadata.text import LONGEST_KEY, LONGEST_VALUE
 from retrieval.search.probability import LIKELY
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.viewers import access_service
+from retrieval.web.languages import spoken
 from retrieval.web.models import MAX_NUMBER, Filters
 from retrieval.web.models import Number as ListedNumber
-from retrieval.web.presentation import MOST, Presentation, Resource, plain, spoken
+from retrieval.web.presentation import MOST, Presentation, Resource, plain
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes.exports import TEI, TEI_TYPE, attached
 from retrieval.web.routes.groups import group_of

@@ -51,9 +51,7 @@ async def save_search(request: Request) -> SavedSearch:
     """Save a search, with a query photo that is not in the collection: a form with its JSON in the field request."""
     service = service_of(request)
     async with service.forms.receive(request) as form:
-        if "request" not in form.fields:
-            raise ProblemError(422, "The form needs the field request, a JSON object.")
-        wanted = NewSearch.model_validate_json(form.fields["request"])
+        wanted = form.request(NewSearch)
         sent = await _sent(request, wanted, form)
     return await run_in_threadpool(_save, request, wanted, sent)
 

@@ -111,7 +111,7 @@ async def search_uploads(request: Request) -> Any:
     """Search with uploaded photos, photos of the collection, and boxes in them."""
     service = service_of(request)
     async with service.forms.receive(request) as form:
-        return await _search(request, SearchRequest.model_validate_json(_field(form)), form)
+        return await _search(request, form.request(SearchRequest), form)
 
 
 @router.get("/like", response_model=LikeAnswer, dependencies=SEARCHING)
@@ -183,7 +183,7 @@ async def match_upload(request: Request, format: Format = "json") -> Any:
     """Explain why an uploaded photo, or a box in one, matches a photo of the collection."""
     service = service_of(request)
     async with service.forms.receive(request) as form:
-        return await _match(request, MatchRequest.model_validate_json(_field(form)), form, format)
+        return await _match(request, form.request(MatchRequest), form, format)
 
 
 def _parse(texts: list[str]) -> list[QueryPhoto]:
@@ -199,13 +199,6 @@ def _parse(texts: list[str]) -> list[QueryPhoto]:
             raise ProblemError(422, "A box is four numbers x0,y0,x1,y1 with commas between them.")
         queries.append(QueryPhoto.model_validate({"photo": int(number), "box": box}))
     return queries
-
-
-def _field(form: Uploads) -> str:
-    try:
-        return form.fields["request"]
-    except KeyError:
-        raise ProblemError(422, "The form needs the field request, a JSON object.") from None
 
 
 def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from index.errors import CairnError, DatabaseError
@@ -15,7 +15,7 @@ from retrieval.catalogue.tables.reading import DELIMITERS, open_csv
 from retrieval.metadata.fields import FIELDS, WORDS
 from retrieval.metadata.text import LONGEST_KEY, clean
 from retrieval.web.access.rights import WRITING
-from retrieval.web.problems import ProblemError, validation_sentence
+from retrieval.web.problems import ProblemError
 from retrieval.web.service import service_of
 from retrieval.web.uploads import form_of
 
@@ -97,10 +97,7 @@ async def _read(request: Request, *, dry_run: bool) -> TableReport:
     async with service.forms.receive(request) as form:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one table, as the field table of the form.")
-        try:
-            options_sent = HowToImport.model_validate_json(form.fields.get("request") or "{}")
-        except ValidationError as error:
-            raise ProblemError(422, validation_sentence(error.errors())) from None
+        options_sent = HowToImport.model_validate_json(form.fields.get("request") or "{}")
         return await run_in_threadpool(_report, service, form.photos[0], form.names[0], options_sent, dry_run)
 
 

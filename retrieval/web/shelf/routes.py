@@ -1,7 +1,6 @@
 """Routes of a shelf: its page, and the collections in it."""
 
 import contextlib
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -20,9 +19,10 @@ from retrieval.photos.listing import CACHE
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.rights import WRITING, Role, caller_of, role_of, user_of
 from retrieval.web.models import MAX_NUMBER
-from retrieval.web.problems import ProblemError
+from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.rendering import show_page
-from retrieval.web.routes.adding import AllowedFolder, RootFolder, describe_folder, named_roots
+from retrieval.web.routes.adding import AllowedFolder, named_roots, root_folder
+from retrieval.web.routes.photos import is_known, keep_for_a_while
 from retrieval.web.shelf.mounted import collection_address
 from retrieval.web.shelf.names import LONGEST_TITLE
 from retrieval.web.shelf.service import ShelfService, shelf_of
@@ -189,7 +189,7 @@ def make(request: Request, wanted: NewCollection) -> MadeCollection:
     service = shelf_of(request)
     _refuse_some(request)
     folder = None if wanted.root is None else folder_below(service.options.roots, wanted.root, wanted.path)
-    with _refused():
+    with refusing(400):
         name = service.shelf.make(wanted.title, max_side=DETAILS[wanted.detail], ignore=wanted.ignore)
     job = None if folder is None else service.index(name, folder, wanted.films).id
     return MadeCollection(name=name, title=service.shelf.title(name), address=collection_address(name), job=job)
@@ -199,7 +199,7 @@ def make(request: Request, wanted: NewCollection) -> MadeCollection:
 def rename(request: Request, name: Name, wanted: Renaming) -> Renamed:
     """Give a collection another title; its folder and its address stay."""
     service = shelf_of(request)
-    with _refused():
+    with refusing(400):
         service.find(request.scope, name)
         _refuse_some(request)
         title = service.shelf.rename(name, wanted.title)
@@ -218,7 +218,7 @@ async def discard(request: Request, name: Name) -> Discarded:
     async with service.opened.closed(name):
         if await run_in_threadpool(service.jobs, name):
             raise ProblemError(409, "Work on this collection is under way: wait until it has ended, or cancel it.")
-        with _refused():
+        with refusing(400):
             moved = await run_in_threadpool(service.shelf.discard, name)
         with contextlib.suppress(CairnError):  # the collection is gone, and its jobs have nothing to do
             await run_in_threadpool(service.forget, name)
@@ -249,7 +249,7 @@ def put_collection_back(
     """Restore a collection from the bin, with its title."""
     _refuse_some(request)
     shelf = shelf_of(request).shelf
-    with _refused():
+    with refusing(400):
         name = shelf.put_back(folder)
     return ReturnedCollection(name=name, title=shelf.title(name), address=collection_address(name))
 
@@ -257,7 +257,7 @@ def put_collection_back(
 @router.put("/collections/{name}/cover", status_code=204, dependencies=WRITING)
 def choose_cover(request: Request, name: Name, wanted: NewCover) -> None:
     """Choose the cover photo of a collection."""
-    with _refused():
+    with refusing(400):
         shelf_of(request).find(request.scope, name)
         shelf_of(request).shelf.choose_cover(name, wanted.photo)
 
@@ -277,19 +277,15 @@ async def cover(
     if card.cover is None or size not in SIZES:
         raise ProblemError(404, "There is no such picture.")
     photo = card.cover
-    headers = {"ETag": f'"{photo.sha256}-{size}"', "Cache-Control": "private, no-cache"}
-    if photo.sha256 and request.headers.get("if-none-match") == headers["ETag"]:
+    tag = f'"{photo.sha256}-{size}"'
+    headers = keep_for_a_while(tag)
+    if photo.sha256 and is_known(request, tag):
         return Response(status_code=304, headers=headers)
     cache = service.home / name / CACHE
     picture = await run_in_threadpool(kept_thumbnail, photo.sha256, size, cache)
     if picture is None:
-        wanted = {
-            "path": photo.path,
-            "name": photo.name,
-            "sha256": photo.sha256 or "",
-            "size": size,
-            "cache": str(cache),
-        }
+        known = photo.sha256 or ""
+        wanted = {"path": photo.path, "name": photo.name, "sha256": known, "size": size, "cache": str(cache)}
         _, picture = await service.decode(request, "thumbnail", wanted)
     return Response(picture, media_type="image/jpeg", headers=headers)
 
@@ -300,29 +296,13 @@ def roots(request: Request) -> ShelfRoots:
     return ShelfRoots(roots=named_roots(shelf_of(request).options.roots))
 
 
-@router.get("/roots/{root}/folders", dependencies=WRITING)
-def root_folder(
-    request: Request,
-    root: Annotated[int, InPath(ge=0, le=10_000, description="As /api/roots lists it.")],
-    path: Annotated[str, Query(max_length=4096, description="Of a folder below the root; empty: the root.")] = "",
-) -> RootFolder:
-    """List the contents of a folder below a root: folders, and the number of photos."""
-    return describe_folder(shelf_of(request).options.roots, root, path)
+router.add_api_route("/roots/{root}/folders", root_folder, dependencies=WRITING)
 
 
 def _refuse_some(request: Request) -> None:
     """Refuse users who may see only some collections: errors about titles or names would reveal the others."""
     if caller_of(request.scope).collections:
         raise ProblemError(403, "Only people who may see all collections can make, rename or remove one.")
-
-
-@contextlib.contextmanager
-def _refused() -> Iterator[None]:
-    """Answer 400 if the home refuses a request, and 404 if there is no such collection."""
-    try:
-        yield
-    except CairnError as error:
-        raise ProblemError(404 if getattr(error, "kind", "") == "missing" else 400, error.message) from None
 
 
 def _listed(service: ShelfService, card: Card) -> ListedCollection:

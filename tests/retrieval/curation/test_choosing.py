@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from retrieval.collection.layout import OPTIONS
-from retrieval.curation.choosing import FolderNotFound, folder_below, list_folder, under_known_names
+from retrieval.curation.choosing import FolderNotFound, SubFolder, folder_below, list_folder, under_known_names
 
 
 def test_photos_are_indexed_again_under_the_names_that_they_had() -> None:
@@ -25,7 +25,8 @@ def test_what_lies_in_a_folder_is_told_but_for_collections_and_what_leads_out(tm
         (root / name).write_bytes(b"")
     (root / "clip.MOV").touch()
     found = list_folder([root], 0, "")
-    assert (found.name, found.photos, found.folders, found.more) == ("photos", 2, ["A", "b"], False)
+    assert (found.name, found.photos, found.more) == ("photos", 2, False)
+    assert found.folders == [SubFolder("A", "A"), SubFolder("b", "b")]
     assert found.films == 1
     assert folder_below([root], 0, "b") == root / "b"
     for path in ("out", "holiday.cairn", "../secret", "/b", ".hidden", "none", "b\0"):

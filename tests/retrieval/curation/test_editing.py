@@ -7,7 +7,7 @@ from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import import_values, imported_values, metadata_of, store_metadata
-from retrieval.curation.editing import Edit, TagOfSome, edit_photos, restore_photos, summarise
+from retrieval.curation.editing import Edit, TagOfPhotos, edit_photos, restore_photos, summarise
 from retrieval.metadata.fields import Metadata
 
 
@@ -53,6 +53,6 @@ def test_a_summary_says_what_can_be_removed(catalogue: Catalogue) -> None:
     catalogue.write(store_metadata, [(1, Metadata(title="A", tags=("Rome", "well")))])
     catalogue.write(import_values, {1: {"tag": ["rome"]}, 2: {"tag": ["river", "ROME"]}, 3: {"taken": ["1923"]}})
     found = catalogue.read(summarise, [1, 2, 3, 99])
-    assert found.tags == [TagOfSome("rome", 2, 2), TagOfSome("river", 1, 1), TagOfSome("well", 1, 0)]
+    assert found.tags == [TagOfPhotos("rome", 2, 2), TagOfPhotos("river", 1, 1), TagOfPhotos("well", 1, 0)]
     assert (found.titles, found.captions) == (["A", ""], [""]) and found.dates == ["", "1923"]
     catalogue.close()

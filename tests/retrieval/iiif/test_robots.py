@@ -76,12 +76,12 @@ def test_what_a_host_forbids_is_told_and_not_asked(server: IiifServer, tmp_path:
         "the robots.txt of 127.0.0.1 forbids programs to fetch /image/p1/info.json: if you have the "
         "library's permission, ignore_robots 127.0.0.1 fetches it anyway"
     )
-    assert (reported.fetched, reported.failed) == (2, [{"page": "1v", "reason": reason}])
+    assert (reported.fetched, [(one["page"], str(one["reason"])) for one in reported.failed]) == (2, [("1v", reason)])
     assert server.count("/image/p1") == 0 and server.robots == 1
     server.files["/robots.txt"] = Reply(b"User-agent: cairn\nDisallow: /m\n")
     server.requested.clear()
     (reported,) = _fetch(tmp_path, address)
-    assert "forbids programs to fetch /m:" in reported.reason and not server.requested
+    assert "forbids programs to fetch /m:" in str(reported.reason) and not server.requested
 
 
 def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(

@@ -135,7 +135,7 @@ def test_what_makes_no_sense_fails_and_the_next_is_done(row: dict[str, Any], qui
     with working(tmp_path) as queue:
         number = put(tmp_path / "jobs.sqlite", **row)
         job = until(lambda: (found := queue.job(number)).state == "failed" and found)
-        assert job.error and job.error.endswith(".") and "\n" not in job.error
+        assert str(job.error).endswith(".") and "\n" not in str(job.error)
         goes_on(queue)
     assert {tuple(command) for command in Quick.commands} == {("check", str(tmp_path / "b"), "--json")}
 

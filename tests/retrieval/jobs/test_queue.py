@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from index.errors import CairnError
+from index.messages import Message, on_command_line
 from retrieval.collection.locking import lock_folder
 from retrieval.jobs import kinds
 from retrieval.jobs.child import NICE
@@ -28,9 +29,10 @@ from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.jobs.running import Child, shortened
 from retrieval.jobs.store import ENDED
-from retrieval.library.progress import Pace
+from retrieval.library.progress import VARIABLE, Pace
 from tests.conftest import Indexed
 from tests.support.live import until
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are not paused here")
 
@@ -169,6 +171,27 @@ def test_short_jobs_of_other_collections_go_first_but_not_for_ever(
     assert order[-2:] == [improve, compact]
 
 
+def test_the_error_of_a_command_is_kept_as_data(pretend: None, queue: Queue) -> None:
+    error = CairnError("There is no folder {folder}: see {--photos}.", folder="/a")
+    job = add(queue, "a")
+    until(lambda: ALIVE)[0].end(2, {"error": str(error), "kind": "CairnError", "message": error.message.to_dict()})
+    until(lambda: state(queue, job) == "failed")
+    assert queue.job(job.id).error == error.message
+
+
+def test_a_command_gives_its_error_as_data_to_a_server_alone(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    printed = []
+    for more in ({}, {VARIABLE: str(writing)}):
+        command = [sys.executable, "-m", "cairn", "check", str(tmp_path / "none"), "--json"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, env={**os.environ, **more}, pass_fds=(writing,))
+        printed.append(json.loads(done.stdout))
+    os.close(reading)
+    os.close(writing)
+    message = printed[1].pop("message")
+    assert printed[0] == printed[1] and Message.from_dict(message).told(on_command_line) == printed[0]["error"]
+
+
 def test_a_failed_job_says_why(pretend: None, queue: Queue, tmp_path: Path) -> None:
     for code, answer, error in (
         (2, {"error": "There is no folder."}, "There is no folder."),
@@ -178,7 +201,7 @@ def test_a_failed_job_says_why(pretend: None, queue: Queue, tmp_path: Path) -> N
         until(lambda: ALIVE)
         ALIVE[0].end(code, answer)
         until(lambda job=job: state(queue, job) == "failed")
-        assert queue.job(job.id).error == error
+        assert str(queue.job(job.id).error) == error
     for act in (queue.pause, queue.resume, queue.cancel):
         with pytest.raises(CairnError):
             act(job.id)

@@ -16,8 +16,9 @@ from retrieval.search.photos import NotHere
 from retrieval.search.searcher import Searcher
 from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
-from retrieval.shards.holder import PARTS, SEARCHES, Call, Gone, Holder
+from retrieval.shards.holder import PARTS, SEARCHES, Call, Holder
 from retrieval.shards.holders import Lost
+from retrieval.shards.part import Gone
 from retrieval.shards.shards import Shards, ShardTimeouts
 from tests.support.sharded import LocalHolders, SharedAlbum, query_at_turns
 

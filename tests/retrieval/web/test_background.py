@@ -16,8 +16,13 @@ import httpx
 import pytest
 from fastapi import Request
 
+from index.errors import CairnError
 from retrieval.curation import uploads
+from retrieval.iiif.addresses import FetchError
+from retrieval.iiif.downloads import ManifestDownload
+from retrieval.iiif.fetching import WithheldError
 from retrieval.jobs.running import shortened
+from retrieval.library.manifests import FetchedPages
 from retrieval.web.access.limits import Listeners
 from retrieval.web.routes import adding, jobs
 from retrieval.web.uploads import UploadOptions
@@ -362,8 +367,44 @@ def test_sidecars_that_could_not_be_written_are_told_by_the_names_of_photos(
     }
 
 
-def _listed(result: str, folder: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> list[jobs.Job]:
-    """Jobs that are listed, where a queue holds one that is said to have had some result."""
+def test_why_a_job_failed_and_pages_were_not_fetched_is_said_in_the_language_of_a_visitor(
+    indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    withheld = WithheldError("{name} is not given out (status {status})", name="https://x.org/1", status=403)
+    later = FetchError("{reason}: run the same command again later", reason=withheld.message)
+    error = CairnError("{manifest} cannot be fetched: {reason}.", manifest="https://x.org/m", reason=later)
+    pages = FetchedPages(
+        tmp_path, [ManifestDownload("https://x.org/m", failed=[{"page": "1r", "reason": later.message}])], [], {}
+    )
+    printed = json.dumps({"manifests": pages.to_dicts()})
+    told = json.dumps(error.message.to_dict())
+    (job,) = _listed(printed, indexed.folder, tmp_path, monkeypatch, told, "de")
+    withheld_in_german = "https://x.org/1 wird nicht herausgegeben (Status 403): Versuchen Sie es später noch einmal"
+    assert job.error == f"https://x.org/m kann nicht geholt werden: {withheld_in_german}."
+    assert job.result and job.result["manifests"][0]["said"] == ""
+    reason = "https://x.org/1 is not given out (status 403): run the same command again later"
+    assert job.result["manifests"][0]["failed"] == [{"page": "1r", "reason": reason, "said": withheld_in_german}]
+
+
+@pytest.mark.parametrize(
+    "told", ["A sentence of {an} earlier version.", '{"text": 1}', '{"text": "a", "values": {"b": 1}}', "[]"]
+)
+def test_what_is_no_message_is_shown_as_it_is(
+    told: str, indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job,) = _listed("{}", indexed.folder, tmp_path, monkeypatch, told, "de")
+    assert job.error == told
+
+
+def _listed(
+    result: str,
+    folder: Path,
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: str | None = None,
+    language: str = "en",
+) -> list[jobs.Job]:
+    """Jobs that are listed, where a queue holds one that is said to have had some result, or to have failed."""
     import contextlib
     import sqlite3
 
@@ -377,8 +418,9 @@ def _listed(result: str, folder: Path, state: Path, monkeypatch: pytest.MonkeyPa
     service.begin(Compact())
     (file,) = state.glob("queues/*/jobs.sqlite")
     with contextlib.closing(sqlite3.connect(file)) as rows, rows:
-        rows.execute("UPDATE jobs SET state = 'done', result = ?", [result])
-    told = jobs.list_jobs(Request({"type": "http", "headers": [], "app": app}))
+        rows.execute("UPDATE jobs SET state = ?, result = ?, error = ?", ["failed" if error else "done", result, error])
+    headers = [(b"accept-language", language.encode())]
+    told = jobs.list_jobs(Request({"type": "http", "headers": headers, "app": app}))
     assert json.loads(told.model_dump_json())
     service.collection.catalogue.close()
     return told.jobs

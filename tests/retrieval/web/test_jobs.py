@@ -18,7 +18,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.library import searches
 from retrieval.web.jobs import SearchJobs, ServedCollection
 from retrieval.web.models import QueryPhoto, SearchAnswer, SearchRequest
-from retrieval.web.pool import hiring
+from retrieval.web.pool import worker_source
 from tests.conftest import Indexed
 from tests.support.live import until
 from tests.support.picture_views import linked  # noqa: F401
@@ -67,10 +67,12 @@ def test_what_was_added_is_opened_and_nothing_else(folder: Path, indexed: Indexe
     searching.let_go()
 
 
-@pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
+@pytest.mark.skipif(not worker_source.can_fork(), reason="workers cannot be forked here")
 @pytest.mark.parametrize("cluster", [None, "tcp://localhost:1"])
 def test_the_process_that_workers_are_forked_from_has_no_threads(folder: Path, cluster: str | None) -> None:
-    server = hiring.ForkServer(hiring.Start(SearchJobs, (ServedCollection(folder, cluster=cluster),), 0, 0))
+    server = worker_source.ForkServer(
+        worker_source.Start(SearchJobs, (ServedCollection(folder, cluster=cluster),), 0, 0)
+    )
     server.open()
 
     def is_alone() -> bool:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from index.errors import CairnError
-from retrieval.web.pool import hiring, workers
+from retrieval.web.pool import worker_source, workers
 from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Refused, TookTooLong, WorkerPool, WorkerPoolOptions
 from tests.conftest import Indexed
 from tests.support.hostile import encode, photo
@@ -27,7 +27,7 @@ from tests.support.odd_jobs import OddJobs, Reader, SlowToStart, Unforkable
 from tests.support.patience import patience
 from tests.support.stuck_uploads import StuckUploads
 
-FORKS = pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
+FORKS = pytest.mark.skipif(not worker_source.can_fork(), reason="workers cannot be forked here")
 OPTIONS = WorkerPoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
 
 
@@ -35,7 +35,7 @@ OPTIONS = WorkerPoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How workers come into being."""
     if request.param == "spawned":
-        monkeypatch.setattr(hiring, "can_fork", lambda: False)
+        monkeypatch.setattr(worker_source, "can_fork", lambda: False)
     return str(request.param)
 
 
@@ -370,7 +370,7 @@ def test_jobs_go_on_while_the_process_that_opened_all_is_replaced(reader: tuple[
     sleeping = pool.submit("sleep", {"seconds": 2})
     while pool.waiting():
         time.sleep(0.01)
-    assert isinstance(pool._source, hiring.ForkServer)
+    assert isinstance(pool._source, worker_source.ForkServer)
     psutil.Process(pool._source._process.pid).kill()
     with pytest.raises(Died):  # the other one, which is to have a successor
         _ask(pool, "die")
@@ -385,7 +385,7 @@ def test_workers_of_a_process_that_has_died_are_replaced(tmp_path: Path, monkeyp
     path.write_text("first")
     pool = WorkerPool(Reader, (path,), WorkerPoolOptions(workers=2))
     before = _settle(pool)
-    assert isinstance(pool._source, hiring.ForkServer)
+    assert isinstance(pool._source, worker_source.ForkServer)
     psutil.Process(pool._source._process.pid).kill()
     while set(pool.processes()) & set(before) or len(pool.processes()) < 2:  # nothing is asked
         time.sleep(0.01)
@@ -465,10 +465,10 @@ def test_jobs_wait_for_what_is_being_opened_and_that_does_not_count(way: str) ->
 
 
 def test_what_cannot_be_opened_for_want_of_processes_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = hiring.make_source
-    failures = [hiring.NotStarted("Resource temporarily unavailable")]
+    made = worker_source.make_source
+    failures = [worker_source.NotStarted("Resource temporarily unavailable")]
 
-    def make_source(start: hiring.Start) -> hiring.WorkerSource:
+    def make_source(start: worker_source.Start) -> worker_source.WorkerSource:
         if failures:
             raise failures.pop()
         return made(start)

@@ -140,8 +140,8 @@ function reached({ title_of_step: step, done, of, unit, share: all, seconds_left
 }
 
 /** Pages of IIIF manifests that could not be fetched, and such manifests, with the reasons. */
-const unfetched = (result) => (result?.manifests ?? []).flatMap(({ manifest, label, failed, reason }) =>
-  [...failed.map((one) => [`${label}, ${one.page}`, one.reason]), ...(reason ? [[label || manifest, reason]] : [])]);
+const unfetched = (result) => (result?.manifests ?? []).flatMap(({ manifest, label, failed, said: reason }) =>
+  [...failed.map((one) => [`${label}, ${one.page}`, one.said]), ...(reason ? [[label || manifest, reason]] : [])]);
 
 /** What became of a job that has ended well. */
 function outcome({ kind, result }) {

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import Any
 
 from index.parallel import can_fork, end_with_parent, keep_memory, without_interrupt
 from index.text import printable_name
@@ -47,57 +47,13 @@ class Start:
     nice: int  # by how much the processes stand back behind others, where the system knows that
 
 
-class Worker(Protocol):
-    """A process that does jobs, as the server has it."""
-
-    @property
-    def pid(self) -> int:
-        """Number of the process."""
-
-    @property
-    def pipe(self) -> Connection:
-        """Pipe for its jobs and answers."""
-
-    @property
-    def renews(self) -> bool:
-        """Whether it must reopen a changed collection itself."""
-
-    def is_outdated(self, source: "WorkerSource") -> bool:
-        """Whether the source would give a worker with another state open."""
-
-    def kill(self) -> None:
-        """Kill the process, and fail what waits for it."""
-
-    def end(self) -> None:
-        """Kill the process, and wait until it is gone."""
-
-
-class WorkerSource(Protocol):
-    """Source of workers. It is used by one thread until it is open."""
-
-    def open(self) -> None:
-        """Open what workers need; raises `Died` if the process dies."""
-
-    def hire(self) -> Worker:
-        """Return a worker that is ready; raises `NotStarted` if none can be started now, `Died` if never."""
-
-    def look(self) -> None:
-        """Reopen what has changed; raises `Died` if the process dies."""
-
-    def kill(self) -> None:
-        """Stop opening, now or later, and nothing else."""
-
-    def end(self) -> None:
-        """Release the source; the workers stay."""
-
-
-def make_source(start: Start) -> WorkerSource:
+def make_source(start: Start) -> "WorkerSource":
     """Make a source of workers, which is not open yet; raises `NotStarted` if the system cannot start a process."""
     return ForkServer(start) if can_fork() else Spawner(start)
 
 
 class ForkServer:
-    """A process that opens what jobs need, and forks the workers."""
+    """A process that opens what jobs need, and forks the workers. It is used by one thread until it is open."""
 
     def __init__(self, start: Start) -> None:
         self.generation = 0  # how often it has reopened what has changed
@@ -107,13 +63,13 @@ class ForkServer:
         self._control, self._process = _start_process(_serve_forks, start)
 
     def open(self) -> None:
-        """Wait until the process has opened all."""
+        """Wait until the process has opened all; raises `Died` if it dies."""
         with _or_died():
             self._control.recv_bytes()
         self._opening = False
 
-    def hire(self) -> Worker:
-        """Fork a worker."""
+    def hire(self) -> "Worker":
+        """Fork a worker; raises `NotStarted` if none can be started now, `Died` if never."""
         with _or_not_started():
             ours, theirs = multiprocessing.Pipe()
         try:
@@ -140,7 +96,7 @@ class ForkServer:
         return pid, answer
 
     def look(self) -> None:
-        """Let the process reopen what has changed, while workers do jobs."""
+        """Let the process reopen what has changed, while workers do jobs; raises `Died` if it dies."""
         with _or_died(), self._lock:
             self._opening = True
             if self._given_up:
@@ -156,7 +112,7 @@ class ForkServer:
             self._process.kill()
 
     def end(self) -> None:
-        """End the process."""
+        """End the process; the workers stay."""
         self._process.kill()
         self._process.join()
         with self._lock:
@@ -168,21 +124,24 @@ class _Forked:
     """A worker that is no child of this process."""
 
     pid: int
-    pipe: Connection
+    pipe: Connection  # for its jobs and answers
     source: ForkServer
     generation: int  # of the source
     handle: int  # of the process, and of no later one with its number
-    renews: bool = False
+    renews: bool = False  # whether it must reopen a changed collection itself
 
-    def is_outdated(self, source: WorkerSource) -> bool:
+    def is_outdated(self, source: "WorkerSource") -> bool:
+        """Whether the source would give a worker with another state open."""
         return self.source is not source or self.generation != self.source.generation
 
     def kill(self) -> None:
+        """Kill the process, and fail what waits for it."""
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self.handle, signal.SIGKILL)
         _shut(self.pipe)
 
     def end(self) -> None:
+        """Kill the process, and wait until it is gone."""
         self.kill()
         gone = select.poll()
         gone.register(self.handle, select.POLLIN)
@@ -192,25 +151,25 @@ class _Forked:
 
 
 class Spawner:
-    """Starts each worker by itself."""
+    """Starts each worker by itself; see `ForkServer`."""
 
     def __init__(self, start: Start) -> None:
         self._start = start
         self._given_up = False
         self._beginning: set[_Spawned] = set()
-        self._first: list[Worker] = []
+        self._first: list[_Spawned] = []
 
     def open(self) -> None:
         """Start the first worker."""
         self._first.append(self._begin())
 
-    def hire(self) -> Worker:
+    def hire(self) -> "Worker":
         """Return the first worker, or start one and wait until it has opened all."""
         with contextlib.suppress(IndexError):
             return self._first.pop()
         return self._begin()
 
-    def _begin(self) -> Worker:
+    def _begin(self) -> "_Spawned":
         worker = _Spawned(*_start_process(_work_alone, self._start))
         self._beginning.add(worker)
         if self._given_up:
@@ -242,7 +201,7 @@ class Spawner:
 
 @dataclass(frozen=True, eq=False)
 class _Spawned:
-    """A worker that is a child of this process."""
+    """A worker that is a child of this process; see `_Forked`."""
 
     pipe: Connection
     process: BaseProcess
@@ -252,7 +211,7 @@ class _Spawned:
     def pid(self) -> int:
         return self.process.pid or 0
 
-    def is_outdated(self, source: WorkerSource) -> bool:
+    def is_outdated(self, source: "WorkerSource") -> bool:
         return False  # it does so itself
 
     def kill(self) -> None:
@@ -263,6 +222,10 @@ class _Spawned:
         self.kill()
         self.process.join()
         self.pipe.close()
+
+
+Worker = _Forked | _Spawned
+WorkerSource = ForkServer | Spawner
 
 
 def _shut(pipe: Connection) -> None:
