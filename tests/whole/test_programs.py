@@ -1,8 +1,12 @@
 """Programs that build on Cairn: each does what it says. `test_packaging.py` has their types checked."""
 
+import ast
+import contextlib
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from runpy import run_path
 from shutil import copytree
@@ -17,6 +21,7 @@ from tests.support.file_server import answering
 from tests.support.paths import ROOT
 
 PROGRAMS = ROOT / "docs" / "examples" / "programs"
+PACKAGES = ("index", "retrieval", "learning", "eval")
 
 
 def program(name: str) -> dict[str, Any]:
@@ -88,3 +93,21 @@ def test_groups_make_a_table_without_a_warning(folder: Path) -> None:
         photos = pandas.DataFrame(groups[0])
     assert photos["name"].tolist() == table["photos"][0]
     assert table["group"].tolist() == [group.number for group in groups] and len(table.explode("photos")) > len(groups)
+
+
+def _imports_in_strings(path: Path) -> Iterator[tuple[str, str]]:
+    """Names that code within a string imports from Cairn: (module, name)."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
+            with contextlib.suppress(SyntaxError):
+                for inner in ast.walk(ast.parse(node.value)):
+                    if isinstance(inner, ast.ImportFrom) and (inner.module or "").split(".")[0] in PACKAGES:
+                        yield from ((str(inner.module), name.name) for name in inner.names)
+
+
+def test_code_that_benchmarks_give_other_processes_imports_what_there_is() -> None:
+    programs = sorted([*(ROOT / "tests" / "benchmarks").glob("*.py"), *(ROOT / "scripts").glob("*.py")])
+    imported = {found for path in programs for found in _imports_in_strings(path)}
+    assert ("retrieval.web.jobs", "SearchJobs") in imported
+    for module, name in sorted(imported):
+        assert hasattr(import_module(module), name), f"{module} has no {name}"
