@@ -157,9 +157,10 @@ function listen() {
     run();
   });
   at("run-box").addEventListener("click", run);
-  // An option that changes an answer that is shown asks again.
+  // An option that changes an answer that is shown, or waited for, asks again.
   form.addEventListener("change", () => afterPress(() => {
-    if (anyResults() && queries.length && here() !== location.pathname + location.search) run();
+    const waited = at("results").getAttribute("aria-busy") === "true";
+    if ((anyResults() || waited) && queries.length && here() !== location.pathname + location.search) run();
   }));
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a.here");
