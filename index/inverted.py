@@ -241,9 +241,9 @@ class InvertedIndex(WordWeights):
 
     def _sums(self, segment: Segment, words: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Inner products (V, images) of vectors, weights (m, V) of words, with the vectors of a segment's images."""
-        total = np.zeros((segment.images, weights.shape[1]))
+        total = np.zeros((weights.shape[1], segment.images))
         segment.add_products(total, words, weights, self.term_frequency)
-        return total.T
+        return total
 
     @property
     def borrows(self) -> bool:

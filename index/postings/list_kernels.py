@@ -38,6 +38,8 @@ Lists = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64], NDArray[n
 _ASKED = together(array(INT64), array(INT64), array(INT64), array(UINT64, 2), INT64)
 Asked = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], int]
 """See `near_entries`."""
+Weights = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""See `add_products`."""
 
 
 def _generate_load(typing: Any, values: Any, place: Any) -> Any:
@@ -139,18 +141,6 @@ def _distance(signatures: Any, numbers: Any, length: Any, entry: Any, codes: Any
 
 
 @compiled(makes_arrays=False)
-def _near_some(
-    signatures: Any, numbers: Any, length: Any, first: Any, number: Any, codes: Any, code: Any, most: Any
-) -> Any:
-    """Bit mask of those of up to eight consecutive signatures that are near a code."""
-    near = np.uint64(0)
-    for entry in range(min(number, 8)):
-        if _distance(signatures, numbers, length, first + entry, codes, code) <= most:
-            near |= np.uint64(1) << np.uint64(entry)
-    return near
-
-
-@compiled(makes_arrays=False)
 def _between(high: Any, first_bit: Any, bits_of: Any, zeros: Any, before: Any, until: Any) -> Any:
     """First bit after some zeros of a list's unary bits, and after more zeros, between which entries of equal high
     parts lie.
@@ -179,45 +169,44 @@ def _between(high: Any, first_bit: Any, bits_of: Any, zeros: Any, before: Any, u
 
 
 @compiled(makes_arrays=False)
-def _decode_list(
-    high: Any, low: Any, first_bit: Any, begin: Any, count: Any, zeros: Any, low_bits: Any, universe: Any, values: Any
-) -> Any:
-    """Decode one list into the beginning of `values`: see `index.postings.sorted_lists`."""
+def _decode_list(coded: Any, one: Any, universe: Any, values: Any) -> Any:
+    """Decode a list into the beginning of `values`, `FITS` or damage: see `index.postings.sorted_lists`."""
+    high, low, lists, begins, lengths, zeros, low_bits = coded
+    begin, number = begins[one], lengths[one]
+    first_bit = begin + lists[one] * zeros
     place = first_bit >> 3
-    left = 64 - (first_bit & 7)  # bits of the word not yet read
-    bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
-    passed: Any = 0  # zeros
-    for entry in range(count):
-        while bits == np.uint64(0):
-            passed += left
-            if passed > zeros:
-                return _DAMAGED
-            place += 8
-            bits = _sixty_four(high, place)
-            left = 64
-        skipped = lowest_one(bits)
-        passed += skipped
-        bits = (bits >> np.uint64(skipped)) >> np.uint64(1)
-        left -= skipped + 1
-        value = passed << low_bits | _low_of(low, begin + entry, low_bits)
-        if value >= universe:
+    passed = (place << 3) - first_bit  # bits of the list before `place`
+    bits = _sixty_four(high, place) >> np.uint64(-passed) << np.uint64(-passed)
+    entry, before, falls = 0, 0, False
+    while True:
+        left = number + zeros - passed
+        if left < 64:
+            bits &= (np.uint64(1) << np.uint64(left)) - np.uint64(1)
+        last = entry + np.int64(count_ones(bits))
+        if last > number:
             return _DAMAGED
-        values[entry] = value
-    # Zeros at the end pad each list, so that all lists have equally many.
-    while passed < zeros:
-        if left < zeros - passed:
-            if bits != np.uint64(0):
-                return _DAMAGED
-            passed += left
-            place += 8
-            bits = _sixty_four(high, place)
-            left = 64
-        else:
-            rest = zeros - passed
-            if rest > 0 and (bits << np.uint64(64 - rest)) != np.uint64(0):
-                return _DAMAGED
-            passed = zeros
-    return FITS if passed == zeros else _DAMAGED
+        while entry < last:
+            value = (passed + lowest_one(bits) - entry) << low_bits | _low_of(low, begin + entry, low_bits)
+            bits &= bits - np.uint64(1)
+            falls |= value < before
+            values[entry] = before = value
+            entry += 1
+        if left <= 64:
+            break
+        place, passed = place + 8, passed + 64
+        bits = _sixty_four(high, place)
+    return FITS if entry == number and not falls and before < universe else _DAMAGED
+
+
+@compiled(makes_arrays=False)
+def _prefetch_list(coded: Any, one: Any) -> Any:
+    """Prefetch the first entries of a list."""
+    high, low, lists, begins, _, zeros, low_bits = coded
+    byte = (begins[one] + lists[one] * zeros) >> 3
+    for line in range(2):
+        ask_for(high, byte + 64 * line)
+    for line in range(3):
+        ask_for(low, (begins[one] * low_bits >> 3) + 64 * line)
 
 
 @compiled(_LISTS, INT64)
@@ -228,14 +217,13 @@ def decode_lists(coded: Lists, universe: int) -> tuple[int, NDArray[np.int64]]:
     numbers of the lists, the first entry of each among all entries, and the number of entries; zeros and low bits, as
     in `SortedLists`.
     """
-    high, low, lists, begins, lengths, zeros, low_bits = coded
+    lengths = coded[4]
     values = np.empty(lengths.sum(), np.int64)
     done = 0
-    for one in range(len(lists)):
-        first_bit = begins[one] + lists[one] * zeros
-        wrong: int = _decode_list(
-            high, low, first_bit, begins[one], lengths[one], zeros, low_bits, universe, values[done:]
-        )
+    for one in range(len(lengths)):
+        if one + _AHEAD < len(lengths):
+            _prefetch_list(coded, one + _AHEAD)
+        wrong: int = _decode_list(coded, one, universe, values[done:])
         if wrong != FITS:
             return wrong, values
         done += lengths[one]
@@ -272,54 +260,83 @@ def find_values(
     return FITS, firsts, counts
 
 
-@compiled(_LISTS, together(INT64, INT64), array(INT64), array(FLOAT64, 2), array(FLOAT64), written(FLOAT64, 2))
+@compiled(
+    _LISTS, together(INT64, INT64), together(array(INT64), array(INT64), array(INT64), array(FLOAT64)), array(FLOAT64),
+    written(FLOAT64, 2), written(INT64, 2), makes_arrays=False,
+)  # fmt: skip
 def add_products(
     coded: Lists,
     sizes: tuple[int, int],
-    words: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    sparse: Weights,
     frequencies: NDArray[np.float64],
     total: NDArray[np.float64],
+    room: NDArray[np.int64],
 ) -> int:
-    """Decode lists of words, and add the inner products of several vectors with the images to `total` (images, V), word
-    by word; returns `FITS` or damage. `words` (m,), distinct, ascending; `weights` (m, V); `frequencies` (c,): term
-    frequency by an image's number of features of a word; the last also applies to larger numbers.
+    """Decode lists of words, and add the inner products of several vectors with the images to `total` (V, images), word
+    by word; returns `FITS` or damage. `sparse`: words (m,), distinct, ascending; where the weights of each begin (m +
+    1,); vector and value of each weight (n,); `frequencies` (c,): term frequency by an image's number of features of a
+    word; the last also applies to larger numbers; `room` (3, n): for the entries of
+    the longest list.
     """
-    high, low, lists, begins, lengths, zeros, low_bits = coded
+    _, _, lists, _, lengths, _, _ = coded
     images, words_a_list = sizes
-    values = np.empty(lengths.max() if len(lengths) else 0, np.int64)
-    vectors = weights.shape[1]
+    words, bounds, vectors, weights = sparse
+    values, positions, ends = room[0], room[1], room[2]
     at = 0
     for one in range(len(lists)):
-        begin, number = begins[one], lengths[one]
-        first_word = lists[one] * words_a_list
-        wrong: int = _decode_list(
-            high, low, begin + lists[one] * zeros, begin, number, zeros, low_bits, images * words_a_list, values
-        )
-        for entry in range(1, number):
-            if values[entry] < values[entry - 1]:
-                wrong = _DAMAGED
+        if one + _AHEAD < len(lists):
+            _prefetch_list(coded, one + _AHEAD)
+        number = lengths[one]
+        wrong: int = _decode_list(coded, one, images * words_a_list, values)
         if wrong != FITS:
             return wrong
-        word, base, entry = first_word, 0, 0
-        while entry < number:
-            value = values[entry]
-            again = entry + 1
-            while again < number and values[again] == value:
-                again += 1
-            count = again - entry
-            entry = again
-            while value >= base + images:
-                base += images
-                word += 1
-            while at < len(words) and words[at] < word:
-                at += 1
-            if at == len(words) or words[at] != word:
-                continue
-            frequency = frequencies[min(count, len(frequencies) - 1)]
-            for vector in range(vectors):
-                total[value - base, vector] += frequency * weights[at, vector]
+        first_word = lists[one] * words_a_list
+        while at < len(words) and words[at] < first_word:
+            at += 1
+        entry = 0
+        while at < len(words) and words[at] < first_word + words_a_list:
+            base = (words[at] - first_word) * images
+            while entry < number and values[entry] < base:
+                entry += 1
+            # Each image of the word once, and where its entries end; without branches, as runs cannot be predicted.
+            run, image, start = -1, -1, entry
+            while entry < number and values[entry] < base + images:
+                run += values[entry] - base != image
+                image = values[entry] - base
+                entry += 1
+                positions[run], ends[run] = image, entry
+            for weight in range(bounds[at], bounds[at + 1]):
+                row, factor, begin = total[vectors[weight]], weights[weight], start
+                for one_run in range(run + 1):
+                    count = ends[one_run] - begin
+                    begin = ends[one_run]
+                    row[positions[one_run]] += frequencies[min(count, len(frequencies) - 1)] * factor
+            at += 1
     return FITS
+
+
+@compiled(makes_arrays=False)
+def _compare(signed: Any, first: Any, number: Any, codes: Any, code: Any, most: Any, into: Any) -> Any:
+    """Write down which of some consecutive signatures are near a code, and return how many; `into` needs room for one
+    more. It is a function of its own so that its loop does not compete for the processor's registers.
+    """
+    signatures, numbers, length = signed
+    found: Any = 0
+    by_eight = number // 8 * 8 if length == 8 else 0
+    for some in range(0, by_eight, 8):
+        near = _near_eight(numbers, first + some, codes[code], most)
+        # Without a branch, as it cannot be predicted whether one of them is near.
+        into[found] = some + lowest_one(near)
+        found += np.int64(near != 0)
+        near &= near - np.uint64(1)
+        while near:
+            into[found] = some + lowest_one(near)
+            found += 1
+            near &= near - np.uint64(1)
+    for entry in range(by_eight, number):
+        into[found] = entry
+        found += np.int64(_distance(signatures, numbers, length, first + entry, codes, code) <= most)
+    return found
 
 
 @compiled(makes_arrays=False)
@@ -334,7 +351,7 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
     signatures, numbers, length = signed
     words, firsts, counts, codes, parts, most, first_rank = query
     one, at, count = done
-    rows, positions, ranks, distances = into
+    rows, positions, ranks, distances, close = into
     while one < len(lists):
         begin, number = begins[one], lengths[one]
         first_bit, bits_of = begin + lists[one] * zeros, number + zeros
@@ -370,47 +387,38 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
                 bits = _sixty_four(high, place) >> np.uint64((first_bit + start) & 7)
                 passed, following, ones = start, 64 - ((first_bit + start) & 7), own
                 inside = np.int64(count_ones(bits))
-                for some in range(own, stop, 8):
-                    first = begin + some
-                    if length == 8 and first + 8 <= len(numbers):
-                        near = _near_eight(numbers, first, codes[code], most)
-                        if some + 8 > stop:
-                            near &= (np.uint64(1) << np.uint64(stop - some)) - np.uint64(1)
-                    else:
-                        near = _near_some(signatures, numbers, length, first, stop - some, codes, code, most)
-                    while near:
-                        entry = some + lowest_one(near)
-                        near &= near - np.uint64(1)
-                        while ones + inside <= entry:
-                            ones += inside
-                            passed += following
-                            if passed > bits_of:
-                                return _DAMAGED, one, at, count, 0
-                            place += 8
-                            bits, following = _sixty_four(high, place), 64
-                            inside = np.int64(count_ones(bits))
-                        rest = bits
-                        for _ in range(entry - ones):
-                            rest &= rest - np.uint64(1)
-                        one_bit = passed + lowest_one(rest)
-                        value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
-                        if one_bit - entry >= zeros or value >= images * words_a_list:
+                for which in range(_compare(signed, begin + own, stop - own, codes, code, most, close)):
+                    entry = own + close[which]
+                    while ones + inside <= entry:
+                        ones += inside
+                        passed += following
+                        if passed > bits_of:
                             return _DAMAGED, one, at, count, 0
-                        if not base <= value < base + images:
-                            continue  # of another word
-                        # Entries of the same image and word have adjacent ones, and the same low bits.
-                        rank = 0
-                        while (
-                            rank < entry
-                            and high[(first_bit + one_bit - rank - 1) >> 3] >> ((first_bit + one_bit - rank - 1) & 7)
-                            & 1
-                            and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
-                        ):
-                            rank += 1
-                        rows[count], positions[count] = row, value - base
-                        ranks[count] = first_rank + rank
-                        distances[count] = _distance(signatures, numbers, length, begin + entry, codes, code)
-                        count += 1
+                        place += 8
+                        bits, following = _sixty_four(high, place), 64
+                        inside = np.int64(count_ones(bits))
+                    for _ in range(entry - ones):
+                        bits &= bits - np.uint64(1)
+                    inside -= entry - ones
+                    ones = entry
+                    one_bit = passed + lowest_one(bits)
+                    value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
+                    if one_bit - entry >= zeros or value >= images * words_a_list:
+                        return _DAMAGED, one, at, count, 0
+                    if not base <= value < base + images:
+                        continue  # of another word
+                    # Entries of the same image and word have adjacent ones, and the same low bits.
+                    rank = 0
+                    while (
+                        rank < entry
+                        and high[(first_bit + one_bit - rank - 1) >> 3] >> ((first_bit + one_bit - rank - 1) & 7) & 1
+                        and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
+                    ):
+                        rank += 1
+                    rows[count], positions[count] = row, value - base
+                    ranks[count] = first_rank + rank
+                    distances[count] = _distance(signatures, numbers, length, begin + entry, codes, code)
+                    count += 1
             at += 1
         one += 1
     return FITS, one, at, count, 0
@@ -430,9 +438,10 @@ def near_entries(
     number, (m,), int64; codes (n, W), uint64, the signatures of these features; and the largest number of differing
     bits.
     """
-    room = 1024
+    room, lengths = 1024, coded[4]
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
+    close = np.empty(lengths.max() + 1 if len(lengths) else 0, np.int64)
     flat, length = signatures.reshape(-1), signatures.shape[1]
     words, firsts, counts, codes, most = query_features
     signed = flat, flat.view(np.uint64) if length >= 8 else np.empty(0, np.uint64), length
@@ -440,7 +449,7 @@ def near_entries(
     whole = coded + sizes
     one, at, count = 0, 0, 0
     while True:
-        into = rows, positions, ranks, distances
+        into = rows, positions, ranks, distances, close
         wrong, one, at, count, needed = _near_entries(whole, signed, query, (one, at, count), into)
         if wrong == _DAMAGED:
             return wrong, rows[:0], positions[:0], ranks[:0], distances[:0]

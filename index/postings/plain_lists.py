@@ -95,18 +95,15 @@ class PlainLists:
 def add_postings(
     total: NDArray[np.float64], postings: Postings, values: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> None:
-    """Add postings (P,) to `total` (images, V), sums of vectors with weights (m, V), in the order of the words."""
-    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # imported here: takes a second
+    """Add postings (P,) to `total` (V, images), sums of vectors with weights (m, V), in the order of the words."""
+    from scipy.sparse._sparsetools import csc_matvec  # imported here: takes a second
 
     # SciPy multiplies column by column, and so adds in the order of the words. Its public product would start each
     # block at 0, and another order of sums changes the last bit.
     ends = np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32)
     positions = postings.images.astype(np.int32, copy=False)
-    if total.shape[1] == 1:
-        csc_matvec(len(total), len(weights), ends, positions, values, weights.ravel(), total.ravel())
-    else:
-        shape = len(total), len(weights), total.shape[1]
-        csc_matvecs(*shape, ends, positions, values, weights.ravel(), total.ravel())
+    for row, vector in zip(total, weights.T, strict=True):
+        csc_matvec(len(row), len(weights), ends, positions, values, np.ascontiguousarray(vector), row)
 
 
 def plain_postings(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:

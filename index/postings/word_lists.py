@@ -140,8 +140,9 @@ class CodedLists:
         from index.postings.list_kernels import FITS, add_products
 
         coded = self._coded(self.find(words)[0])
-        vectors = words, weights, frequency(np.arange(self._most + 1))
-        if add_products(coded.parts, (self._images, self._words_a_list), *vectors, total) != FITS:
+        sizes, frequencies = (self._images, self._words_a_list), frequency(np.arange(self._most + 1))
+        room = np.empty((3, coded.lengths.max(initial=0)), np.int64)
+        if add_products(coded.parts, sizes, (words, *_sparse(weights)), frequencies, total, room) != FITS:
             raise DamagedListsError("posting_lists")
 
     def near(
@@ -221,6 +222,15 @@ class CodedLists:
             if falls.any():
                 raise DamagedListsError("posting_lists")
         return at, bounds, images, selected
+
+
+def _sparse(
+    weights: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The weights of each word (m, V) that are not 0: bounds (m + 1,), and vectors and values (n,)."""
+    rows, vectors = np.nonzero(weights)
+    bounds = np.searchsorted(rows, np.arange(len(weights) + 1))
+    return bounds, np.ascontiguousarray(vectors), weights[rows, vectors]
 
 
 def _take_lists(

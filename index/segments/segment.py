@@ -188,7 +188,7 @@ class Segment:
         self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
     ) -> None:
         """Add the inner products of several vectors over `words` (m,), distinct and ascending, with the images' vectors
-        to `total` (images, V), in the order of the words; `frequency` maps counts to term frequencies.
+        to `total` (V, images), in the order of the words; `frequency` maps counts to term frequencies.
         """
         with self._refusing_damage():
             self._lists.add_products(total, words, weights, frequency)

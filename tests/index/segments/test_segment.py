@@ -172,13 +172,13 @@ def test_products_are_those_of_the_vectors_by_hand(tmp_path: Path, form: int, ve
     segment = write_as(form, tmp_path / "s", rows)
     words = np.unique(rng.integers(0, 70, 30))
     weights = rng.random((len(words), vectors))
-    total = rng.random((9, vectors))
+    total = rng.random((vectors, 9))
     expected = total.copy()
     segment.add_products(total, words, weights, lambda counts: np.sqrt(counts, dtype=np.float64))
     for image, row in enumerate(rows):
         for word, some in zip(words.tolist(), weights, strict=True):
             if word in row:
-                expected[image] += np.sqrt(row.count(word)) * some
+                expected[:, image] += np.sqrt(row.count(word)) * some
     assert total.tobytes() == expected.tobytes()
 
 
@@ -494,7 +494,7 @@ def test_what_rots_in_lists_is_refused_or_a_place_in_the_segment(tmp_path: Path)
         damaged[at] ^= 1 << int(rng.integers(0, 8))
         path.write_bytes(damaged)
         opened = Segment.open(tmp_path / "s")
-        total = np.zeros((30, 1))
+        total = np.zeros((1, 30))
         # One bit more or less in the unary bits changes the number of entries.
         if at in range(unary, len(whole) - 1):
             with pytest.raises(CairnError):
