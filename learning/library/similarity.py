@@ -17,8 +17,9 @@ from index.parallel import processes
 from learning.library.paragraphs import SAID
 from learning.library.paths import AnyPath, as_path
 from learning.library.published import YAN13
-from learning.library.similarity_options import SimilarityChoices, SimilarityData, similarity_options
+from learning.library.similarity_options import SimilarityData, SimilarityPaper, similarity_options
 from learning.library.similarity_problem import SimilarityProblem, problem_of_arrays, problem_of_collection
+from learning.similarity.options import SimilarityOptions
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class NewSimilarity:
         return deepcopy(self._facts)
 
 
-@takes_options(SimilarityData, SimilarityChoices, said=SAID)
+@takes_options(SimilarityData, SimilarityOptions, SimilarityPaper, said=SAID)
 def learn_similarity(
     source: "AnyPath | Collection | tuple[Sequence[ArrayLike], Sequence[Any]]",
     out: AnyPath | None = None,
@@ -190,7 +191,7 @@ def learn_similarity(
     from learning.similarity.learning import learn_similarity as learn
 
     began = perf_counter()
-    data, choices = chosen(SimilarityData, options), chosen(SimilarityChoices, options)
+    data, published = chosen(SimilarityData, options), chosen(SimilarityPaper, options).as_published
     arguments = {**vars(data), "source": source, "labels": labels, "catalogue": catalogue}
     arguments |= {"vocabulary": vocabulary, "related": related}
     file = None if out is None else as_path(out, "out")
@@ -200,7 +201,7 @@ def learn_similarity(
         check_similarity_path(file)
     if data.curve is not None:
         check_curve(data.curve)
-    how = similarity_options(choices, neighbours=data.neighbours, seed=data.seed)
+    how = similarity_options(options, neighbours=data.neighbours, seed=data.seed)
     workers = processes(data.workers)
     with telling(progress, TITLES) as tell:
         opened = problem_of_arrays(arguments) if of_arrays else problem_of_collection(arguments, workers, tell)
@@ -209,7 +210,7 @@ def learn_similarity(
             learnt = learn(*training, how, test=problem.test, workers=workers, progress=tell)
     matrix = learnt.matrix
     matrix.provenance.update(problem.provenance)
-    if choices.as_published:
+    if published:
         matrix.provenance["as_published"] = YAN13
     if file is not None:
         matrix.save(file)
@@ -220,7 +221,7 @@ def learn_similarity(
         "fingerprint": matrix.fingerprint,
         "words": matrix.words,
         "neighbours": data.neighbours,
-        "as_published": choices.as_published,
+        "as_published": published,
         "options": asdict(how),
         **_facts(learnt, problem),
         "seconds": round(perf_counter() - began, 3),
