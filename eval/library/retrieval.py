@@ -5,13 +5,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eval.library.benchmark import NOT_MEASURED, TITLES, measure
 from eval.library.benchmark_options import BenchmarkChoices
+from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.parallel import processes
@@ -29,20 +30,10 @@ if TYPE_CHECKING:
 _LABELS = ("good", "ok", "junk")
 
 
+@documented
 @dataclass(frozen=True)
 class RetrievalEvaluation:
     """Scores of rankings.
-
-    Attributes
-    ----------
-    mean_ap : float
-        Mean average precision over the queries with positives, 0 to 1; for Revisited under Medium.
-    ap : dict of str to float
-        Average precision of each of these queries.
-    protocols : dict of str to dict of str to float
-        The same under each protocol: ``easy``, ``medium`` and ``hard`` of Revisited, and else one with no name.
-    unranked : list of str
-        Queries without a ranking, which score 0.
 
     Examples
     --------
@@ -55,10 +46,15 @@ class RetrievalEvaluation:
     [{'query': 'q', 'ap': 0.7916666666666666, 'positives': 2, 'found': 2}]
     """
 
-    mean_ap: float
-    ap: dict[str, float] = field(repr=False)
-    protocols: dict[str, dict[str, float]] = field(repr=False)
-    unranked: list[str]
+    mean_ap: Annotated[
+        float, "Mean average precision over the queries with positives, 0 to 1; for Revisited under Medium."
+    ]
+    ap: Annotated[dict[str, float], "Average precision of each of these queries."] = field(repr=False)
+    protocols: Annotated[
+        dict[str, dict[str, float]],
+        "The same under each protocol: ``easy``, ``medium`` and ``hard`` of Revisited, and else one with no name.",
+    ] = field(repr=False)
+    unranked: Annotated[list[str], "Queries without a ranking, which score 0."]
     _scores: "RankingReport" = field(repr=False)
     _facts: dict[str, Any] = field(repr=False)
 
