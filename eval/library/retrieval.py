@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.library.benchmark import NOT_MEASURED, TITLES, measure
-from eval.library.benchmark_options import BenchmarkChoices
+from eval.retrieval.options import BenchmarkFiles, BenchmarkSetup
 from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
@@ -120,7 +120,7 @@ class RetrievalEvaluation:
         return self._scores.protocols[name]
 
 
-@takes_options(CollectionOptions, SearchOptions, BenchmarkChoices, leave=NOT_MEASURED)
+@takes_options(CollectionOptions, SearchOptions, BenchmarkSetup, BenchmarkFiles, leave=NOT_MEASURED)
 def evaluate_retrieval(
     photos: Mapping[Any, Iterable[Any]] | Paths,
     truth: Mapping[Any, Any] | AnyPath,
