@@ -42,7 +42,7 @@ def similarity(
     from eval.similarity import evaluate_similarity
 
     study_options = build(SimilarityStudy, study)
-    options = similarity_options(choices, neighbours=2, seed=study_options.split.seed)
+    options = similarity_options(choices, seed=study_options.split.seed)
     titles = {"splits": "Splits", "gradients": "Image pairs", "iterations": "Iterations"}
     with progress_bars(quiet or json, titles) as tell:
         report = evaluate_similarity(collection, gt, options, study_options, tell)

@@ -15,6 +15,7 @@ from eval.retrieval.options import BenchmarkFiles, BenchmarkSetup
 from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
+from index.options.declaration import options_of
 from index.parallel import processes
 from index.text import shown
 from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from eval.rankings.scoring import RankingReport, ScoredQuery
 
 _LABELS = ("good", "ok", "junk")
+_OPTIONS: tuple[type, ...] = (CollectionOptions, SearchOptions, BenchmarkSetup, BenchmarkFiles)
 
 
 @documented
@@ -120,7 +122,7 @@ class RetrievalEvaluation:
         return self._scores.protocols[name]
 
 
-@takes_options(CollectionOptions, SearchOptions, BenchmarkSetup, BenchmarkFiles, leave=NOT_MEASURED)
+@takes_options(*_OPTIONS, leave=NOT_MEASURED)
 def evaluate_retrieval(
     photos: Mapping[Any, Iterable[Any]] | Paths,
     truth: Mapping[Any, Any] | AnyPath,
@@ -212,14 +214,15 @@ def evaluate_retrieval(
 
 
 _ASKED = ("photos", "truth", "queries", "progress")
-_ONE_PATH = ("vocabulary", "similarity", "features", "collection", "work", "save", "pr", "report")
-_PATHS = ("distractors", "vocabulary_images")
 
 
 def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: value for name, value in options.items() if name not in _ASKED}
-    chosen |= {name: _optional(chosen[name], name) for name in _ONE_PATH}
-    chosen |= {name: as_paths(chosen[name], name) if chosen[name] else [] for name in _PATHS}
+    for name, one in options_of(*_OPTIONS).items():
+        if one.item is Path and one.several:
+            chosen[name] = as_paths(chosen[name], name) if chosen[name] else []
+        elif one.item is Path:
+            chosen[name] = _optional(chosen[name], name)
     return chosen | {"vocabulary_photos": str(chosen["vocabulary_photos"])}
 
 

@@ -33,7 +33,7 @@ class SimilarityData:
             least=0,
             most=20,
         ),
-    ] = 2
+    ] = SimilarityOptions.neighbours
     share: Annotated[
         float,
         Option(
@@ -88,7 +88,9 @@ class SimilarityPaper:
     ] = False
 
 
-def similarity_options(values: Mapping[str, Any], *, neighbours: int, seed: int) -> SimilarityOptions:
+def similarity_options(
+    values: Mapping[str, Any], *, seed: int, neighbours: int = SimilarityOptions.neighbours
+) -> SimilarityOptions:
     """Return the options of learning by the values of options, with our defaults, or the paper's."""
     published = chosen(SimilarityPaper, values).as_published
     usual = SimilarityOptions.as_published() if published else SimilarityOptions()

@@ -14,7 +14,14 @@ from eval.library.benchmark import NOT_MEASURED
 from index.errors import CairnError
 from index.extensions import KINDS
 from index.options.declaration import Declared, build, options_of
-from learning.library.choices import LearningRunOptions, ModelChoices, PatchChoices, PhotoChoices, TuningChoices
+from learning.library.choices import (
+    ImproveOptions,
+    LearningRunOptions,
+    ModelChoices,
+    PatchChoices,
+    PhotoChoices,
+    TuningChoices,
+)
 from learning.library.mining_options import MiningChoices
 from learning.library.similarity_options import SimilarityPaper
 from learning.similarity.options import SimilarityOptions
@@ -35,6 +42,7 @@ COMMANDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
     "evaluate oxford5k": (MEASURED, NOT_MEASURED),
     "mine": ((MiningChoices,), ()),
     "learn descriptor": (LEARNING, ()),
+    "improve": ((ImproveOptions,), ()),
     "learn similarity": ((SimilarityOptions, SimilarityPaper), ()),
     "evaluate similarity": ((SimilarityOptions, SimilarityPaper), ()),
 }
