@@ -10,7 +10,8 @@ from typing import Any
 
 from eval.protocols.scoring import QueryScore, mean_precision
 from eval.protocols.truth import PLAIN, Truth, one_right_answer, plain_truth, read_truth
-from eval.retrieval.kept import Answers, RunFiles, RunFolder, discard, folder_name, key_of, run_folder, size_of
+from eval.retrieval.kept import Answers, RunFolder, discard, folder_name, key_of, run_folder, size_of
+from eval.retrieval.options import BenchmarkSetup
 from eval.retrieval.photos import BenchmarkPhotos, as_called, choose_photos, states_of
 from eval.retrieval.queries import QueryRun, no_photo_of
 from eval.retrieval.vocabulary import MadeVocabulary, VocabularySource, find_source, origin_of, settings_of
@@ -106,27 +107,6 @@ class BenchmarkReport:
         }
 
 
-@dataclass(frozen=True)
-class BenchmarkSetup:
-    """Further photos, vocabulary and folders of a benchmark."""
-
-    # Further photos and folders to index, which are never positives, whatever their names.
-    distractors: Sequence[Path] = ()
-    # Share of the queries, and of the photos that they do not name, for a smoke test.
-    share: float = 1.0
-    # A collection with the vocabulary to use, or photos for training one; by default the images. Distractors are never
-    # used.
-    vocabulary: Path | VocabularySource | None = None
-    collection: Path | None = None  # its folder, for reuse; by default in the work folder
-    features: Path | None = None  # features of all photos by another program, in place of Cairn's: see `open_features`
-    work: RunFiles | None = None  # folder of an unfinished run, for resuming; None: not stored
-    # Search once for all protocols of Revisited. Otherwise the junk of each is left out of its search: it is neither
-    # verified nor used for query expansion.
-    single_ranking: bool = False
-    # Prefixes of the names of query photos and database photos: see `one_right_answer`.
-    cameras: tuple[str, str] | None = None
-
-
 def run_benchmark(
     images: Sequence[Path],
     ground_truth: Path,
@@ -146,8 +126,8 @@ def run_benchmark(
     ``retrieval_solution_*.csv`` of Google Landmarks (Weyand et al., CVPR 2020).
     """
     search, options, setup = search or SearchOptions(), options or CollectionOptions(), setup or BenchmarkSetup()
-    collection, features, work, vocabulary = setup.collection, setup.features, setup.work, setup.vocabulary
-    source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
+    collection, features = setup.collection, setup.features
+    source = VocabularySource(setup.vocabulary, tuple(setup.vocabulary_images))
     truth = _truth_of(ground_truth, setup.cameras)
     photos, truth = choose_photos(
         images, truth, queries=queries, distractors=setup.distractors, share=setup.share, seed=options.seed
@@ -155,9 +135,9 @@ def run_benchmark(
     _check_photos(photos, truth, collection, features)
     similarity = _check_early(search.similarity, collection, source) if search.similarity is not None else None
     start = time.perf_counter()
-    with _working(work, options, photos, source, collection, features) as (place, root):
+    with _working(setup, options, photos, source) as (place, root):
         words = find_source(source, options, root, share=setup.share, workers=workers, progress=progress)
-        folder = collection or place.path / f"{folder_name(work.name if work else 'benchmark')}.cairn"
+        folder = collection or place.path / f"{folder_name(setup.name if setup.work else 'benchmark')}.cairn"
         described = [*photos.images, *photos.distractors] if features is not None else ()
         with make(folder, options, features=features, photos=described) as searched:
             opened = searched.opened
@@ -181,12 +161,13 @@ def run_benchmark(
                 origin=origin_of(opened, source, words, photos),
                 share=setup.share,
                 cutoffs=truth.cutoffs,
+                published=setup.as_published,
             )
-    if work is None:
+    if setup.work is None:
         return report
-    if work.discard:
+    if setup.discard:
         discard(place.path, *([words.kept] if words and words.kept else []))
-    stored = None if work.discard else size_of(place.path)
+    stored = None if setup.discard else size_of(place.path)
     about = {"folder": str(place.path), "bytes": stored, "searches": len(run.jobs), "done_before": before}
     return replace(report, work=about)
 
@@ -234,14 +215,10 @@ def _description(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[s
 
 @contextmanager
 def _working(
-    work: RunFiles | None,
-    options: CollectionOptions,
-    photos: BenchmarkPhotos,
-    source: VocabularySource,
-    collection: Path | None,
-    features: Path | None,
+    setup: BenchmarkSetup, options: CollectionOptions, photos: BenchmarkPhotos, source: VocabularySource
 ) -> Iterator[tuple[RunFolder, Path]]:
     """Open the folder of a run; also return the folder of all runs."""
+    work, collection, features = setup.work, setup.collection, setup.features
     if work is None:
         with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
             yield RunFolder(Path(scratch), {}), Path(scratch)
@@ -257,9 +234,9 @@ def _working(
     about = {**settings, "images": photos.folders, "distractors": len(photos.distractor_files)}
     if features is not None:
         about["features"] = str(features)
-    name = f"{folder_name(work.name)}-{key_of(settings)[:12]}"
-    with run_folder(work.root / name, about) as place:
-        yield place, work.root
+    name = f"{folder_name(setup.name)}-{key_of(settings)[:12]}"
+    with run_folder(work / name, about) as place:
+        yield place, work
 
 
 def _feature_states(features: Path) -> list[tuple[str, int, int]]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from textwrap import indent, wrap
 from types import FunctionType, NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
 
 C = TypeVar("C", bound=type)
 T = TypeVar("T", bound=Callable[..., Any])
@@ -17,14 +17,17 @@ _RESULT = re.compile(r"^(Returns|Yields)\n-+$", re.MULTILINE)
 def documented(kind: C) -> C:
     """Class decorator that lists the fields of a dataclass as attributes in its docstring.
 
-    A field is ``names: Annotated[list[str], "What it means."]``, or with the shape of an array before the meaning.
+    A field is ``names: Annotated[list[str], "What it means."]``, or with the shape of an array before the meaning, or
+    with an object whose ``help`` is the meaning.
     """
     rows = []
-    for name, annotation in inspect.get_annotations(kind).items():
+    declared = [one for base in reversed(kind.__mro__) for one in inspect.get_annotations(base).items()]
+    for name, annotation in declared:
         if not name.startswith("_"):
             *shape, meaning = getattr(annotation, "__metadata__", [""])
             type_text = spoken(annotation).replace("ndarray", ", shape ".join(["ndarray", *shape]))
-            rows += [f"{name} : {type_text}", *wrap(meaning, 116, initial_indent="    ", subsequent_indent="    ")]
+            lines = wrap(getattr(meaning, "help", meaning), 116, initial_indent="    ", subsequent_indent="    ")
+            rows += [f"{name} : {type_text}", *lines]
     kind.__doc__ = _with_section(kind.__doc__ or "", "Attributes", "\n".join(rows))
     return kind
 
@@ -63,8 +66,8 @@ def spoken(kind: Any) -> str:
     if hasattr(kind, "__metadata__"):  # of `Annotated`
         kind = kind.__origin__
     origin, inside = get_origin(kind), [spoken(one) for one in get_args(kind)]
-    if isinstance(kind, str):  # of a module that is imported for type checkers alone
-        return kind
+    if isinstance(kind, str | ForwardRef):  # of a module that is imported for type checkers alone
+        return str(getattr(kind, "__forward_arg__", kind))
     if origin in (Union, UnionType):
         return " or ".join(inside)
     if origin is None:
@@ -73,7 +76,7 @@ def spoken(kind: Any) -> str:
         return f"({', '.join(inside)})"
     name = origin.__name__.lower()
     if name == "ndarray":
-        return f"ndarray, {inside[-1].removeprefix('dtype of ')}"
+        return f"ndarray, {inside[-1].removeprefix('dtype of ')}".removesuffix(", Any")
     if issubclass(origin, Mapping):
         return name if inside[-1] == "Any" else f"{name} of {inside[0]} to {inside[1]}"
     return f"{name} of {inside[0]}"

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eval.library.patch_options import PatchMeasurement
 from retrieval.commands.console import progress_bars
+from retrieval.commands.option_groups import shown_option
 from retrieval.commands.options import Seed
 
 if TYPE_CHECKING:
     from retrieval.descriptors.learnt import LearntModel
 
 PatchFolder = Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")]
-PairFile = Annotated[
-    str | None,
-    typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
-]
+PairFile = Annotated[str | None, shown_option(PatchMeasurement, "pairs")]
 Picture = Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")]
 Csv = Annotated[Path | None, typer.Option(help="Write the figures as a table (CSV) here, too.")]
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import typer
 
+from eval.commands.options import PatchFolder
 from eval.library.patch_options import PatchMeasurement
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json, progress_bars, say
@@ -23,7 +24,7 @@ MaxPairs = Annotated[int, shown_option(PatchMeasurement, "max_pairs")]
 @grouped
 def patches(
     *,
-    folder: Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")],
+    folder: PatchFolder,
     descriptor: Annotated[str, shown_option(CollectionOptions, "descriptor", panel="")] = DEFAULT,
     descriptions: Annotated[
         Path | None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval.library.benchmark_options import BenchmarkChoices
+from eval.retrieval.options import BenchmarkFiles
 from index.options.panels import MEASURED
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.option_groups import shown_option
@@ -22,8 +22,8 @@ Images = Annotated[
         "are then refused; --report shows them.",
     ),
 ]
-PrecisionRecall = Annotated[Path | None, shown_option(BenchmarkChoices, "pr")]
-Report = Annotated[Path | None, shown_option(BenchmarkChoices, "report")]
+PrecisionRecall = Annotated[Path | None, shown_option(BenchmarkFiles, "pr")]
+Report = Annotated[Path | None, shown_option(BenchmarkFiles, "report")]
 
 
 def ranking(
@@ -57,7 +57,7 @@ def ranking(
     from eval.rankings.scoring import score_rankings
     from index.errors import CairnError
 
-    outputs = Outputs(curves=pr, page=report)
+    outputs = Outputs(pr=pr, report=report)
     truth = read_truth_of_rankings(gt)
     photos = PhotoFiles(images or [])
     if images and not photos:

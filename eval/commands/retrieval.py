@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eval.library.benchmark import NOT_MEASURED
-from eval.library.benchmark_options import BenchmarkChoices
+from eval.retrieval.options import BenchmarkFiles, BenchmarkSetup
 from index.errors import CairnError
 from index.options.panels import MEASURED
 from index.text import shown
@@ -22,7 +22,7 @@ from retrieval.search.options import SearchOptions
 if TYPE_CHECKING:
     from eval.benchmark import BenchmarkReport
 
-WorkFolder = Annotated[Path, shown_option(BenchmarkChoices, "work")]
+WorkFolder = Annotated[Path, shown_option(BenchmarkSetup, "work")]
 
 _MEASURED = ("context", "images", "gt", "queries")  # parameters that published sets lack
 # Names, title, and the set of distractors.
@@ -57,7 +57,8 @@ def retrieval(
         ),
     ],
     how: Annotated[
-        dict[str, Any], OptionsOf(CollectionOptions, SearchOptions, BenchmarkChoices, leave=(*NOT_MEASURED, "work"))
+        dict[str, Any],
+        OptionsOf(CollectionOptions, SearchOptions, BenchmarkSetup, BenchmarkFiles, leave=(*NOT_MEASURED, "work")),
     ],
     queries: Annotated[
         Path | None,

@@ -8,7 +8,8 @@ import typer
 from eval.similarity_options import SimilarityStudy
 from index.options.declaration import build
 from index.options.panels import MEASURED
-from learning.library.similarity_options import SimilarityChoices, similarity_options
+from learning.library.similarity_options import SimilarityPaper, similarity_options
+from learning.similarity.options import SimilarityOptions
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.option_groups import OptionsOf, grouped
 from retrieval.commands.options import Json, Quiet
@@ -27,7 +28,7 @@ def similarity(
     gt: Annotated[
         Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the ground truth, in the layout of Oxford5K.")
     ],
-    choices: Annotated[dict[str, Any], OptionsOf(SimilarityChoices)],
+    choices: Annotated[dict[str, Any], OptionsOf(SimilarityOptions, SimilarityPaper)],
     study: Annotated[dict[str, Any], OptionsOf(SimilarityStudy)],
     quiet: bool = Quiet,
     json: bool = Json,
@@ -41,14 +42,13 @@ def similarity(
     from eval.similarity import evaluate_similarity
 
     study_options = build(SimilarityStudy, study)
-    how = build(SimilarityChoices, choices)
-    options = similarity_options(how, neighbours=2, seed=study_options.split.seed)
+    options = similarity_options(choices, seed=study_options.split.seed)
     titles = {"splits": "Splits", "gradients": "Image pairs", "iterations": "Iterations"}
     with progress_bars(quiet or json, titles) as tell:
         report = evaluate_similarity(collection, gt, options, study_options, tell)
     figures = report.as_json()
     if json:
-        print_json({"as_published": how.as_published, **figures})
+        print_json({"as_published": choices["as_published"], **figures})
         return
     for name, searched in figures["searched"].items():
         for row in searched["learnt"]:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from eval.hpatches.options import HPatchesChoices
+from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -25,25 +26,18 @@ TITLES = {
 """Titles of the steps of the progress."""
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class HPatchesEvaluation:
-    """How good a descriptor is on HPatches (Balntas, Lenc, Vedaldi, Mikolajczyk, CVPR 2017).
+    """How good a descriptor is on HPatches (Balntas, Lenc, Vedaldi, Mikolajczyk, CVPR 2017)."""
 
-    Attributes
-    ----------
-    verification, matching, retrieval : float or None
-        Mean average precision of each task, 0 to 1; None where it was not measured.
-    comparable_with_published : bool
-        Whether the benchmark's own lists of pairs were used, all of them.
-    report : object
-        All figures, by noise and kind of sequence; `to_dict` gives them as plain values.
-    """
-
-    verification: float | None
-    matching: float | None
-    retrieval: float | None
-    comparable_with_published: bool
-    report: "HPatchesReport" = field(repr=False)
+    verification: Annotated[float | None, "Mean average precision, 0 to 1; None if it was not measured."]
+    matching: Annotated[float | None, "Mean average precision of this task."]
+    retrieval: Annotated[float | None, "Mean average precision of this task."]
+    comparable_with_published: Annotated[bool, "Whether the benchmark's own lists of pairs were used, all of them."]
+    report: Annotated[
+        "HPatchesReport", "All figures, by noise and kind of sequence; `to_dict` gives them as plain values."
+    ] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, as ``cairn evaluate hpatches --json`` prints them."""

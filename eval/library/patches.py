@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eval.library.patch_options import PatchMeasurement
 from index.attributes import some_of
+from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -29,22 +30,10 @@ TITLES = {"describe": "Describing"}
 """Titles of the steps."""
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class PatchEvaluation:
     """Separation of matching pairs of patches from others by distances.
-
-    Attributes
-    ----------
-    fpr95 : float
-        False positive rate at 95% recall, 0 to 1: the figure of Brown11 and Simonyan14. Smaller is better.
-    auc : float
-        Area under the ROC curve, 0 to 1.
-    false_positive_rate, true_positive_rate : ndarray, shape (T,), float64
-        The ROC curve: a point for each distinct distance, from (0, 0) to (1, 1).
-    distances : ndarray, shape (M,), float
-        Of each pair: squared Euclidean or Hamming, float32; or the distances passed in.
-    same : ndarray, shape (M,), bool
-        Whether the two of each pair show the same.
 
     Examples
     --------
@@ -54,12 +43,20 @@ class PatchEvaluation:
     ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
     """
 
-    fpr95: float
-    auc: float
-    false_positive_rate: NDArray[np.float64] = field(repr=False)
-    true_positive_rate: NDArray[np.float64] = field(repr=False)
-    distances: NDArray[np.floating] = field(repr=False)
-    same: NDArray[np.bool_] = field(repr=False)
+    fpr95: Annotated[
+        float, "False positive rate at 95% recall, 0 to 1: the figure of Brown11 and Simonyan14. Smaller is better."
+    ]
+    auc: Annotated[float, "Area under the ROC curve, 0 to 1."]
+    false_positive_rate: Annotated[
+        NDArray[np.float64], "(T,)", "Of the ROC curve, a point for each distinct distance, from (0, 0) to (1, 1)."
+    ] = field(repr=False)
+    true_positive_rate: Annotated[NDArray[np.float64], "(T,)", "Of the same points."] = field(repr=False)
+    distances: Annotated[
+        NDArray[np.floating],
+        "(M,)",
+        "Of each pair: squared Euclidean or Hamming, float32; or the distances passed in.",
+    ] = field(repr=False)
+    same: Annotated[NDArray[np.bool_], "(M,)", "Whether the two of each pair show the same."] = field(repr=False)
     _facts: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from eval.reproduce.options import ReproduceOptions
+from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -20,27 +21,18 @@ if TYPE_CHECKING:
 _STEP = "reproduce"
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class Reproduced:
-    """A reproduced experiment.
+    """A reproduced experiment."""
 
-    Attributes
-    ----------
-    name, title : str
-        Of the experiment, such as simonyan14/table1.
-    page : Path
-        Its page; the same numbers are next to it as CSV and JSON.
-    tables : list of dict
-        Title, unit and cells of each table: row, column, ours, published, difference.
-    differs : tuple of str
-        Where it differs from the paper, in sentences.
-    """
-
-    name: str
-    title: str
-    page: Path
-    tables: list[dict[str, Any]] = field(repr=False)
-    differs: tuple[str, ...] = field(repr=False)
+    name: Annotated[str, "Of the experiment, such as simonyan14/table1."]
+    title: Annotated[str, "Its title."]
+    page: Annotated[Path, "Its page; the same numbers are next to it as CSV and JSON."]
+    tables: Annotated[
+        list[dict[str, Any]], "Title, unit and cells of each table: row, column, ours, published, difference."
+    ] = field(repr=False)
+    differs: Annotated[tuple[str, ...], "Where it differs from the paper, in sentences."] = field(repr=False)
     _told: dict[str, Any] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,15 +5,17 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eval.library.benchmark import NOT_MEASURED, TITLES, measure
-from eval.library.benchmark_options import BenchmarkChoices
+from eval.retrieval.options import BenchmarkFiles, BenchmarkSetup
+from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
+from index.options.declaration import options_of
 from index.parallel import processes
 from index.text import shown
 from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
@@ -27,22 +29,13 @@ if TYPE_CHECKING:
     from eval.rankings.scoring import RankingReport, ScoredQuery
 
 _LABELS = ("good", "ok", "junk")
+_OPTIONS: tuple[type, ...] = (CollectionOptions, SearchOptions, BenchmarkSetup, BenchmarkFiles)
 
 
+@documented
 @dataclass(frozen=True)
 class RetrievalEvaluation:
     """Scores of rankings.
-
-    Attributes
-    ----------
-    mean_ap : float
-        Mean average precision over the queries with positives, 0 to 1; for Revisited under Medium.
-    ap : dict of str to float
-        Average precision of each of these queries.
-    protocols : dict of str to dict of str to float
-        The same under each protocol: ``easy``, ``medium`` and ``hard`` of Revisited, and else one with no name.
-    unranked : list of str
-        Queries without a ranking, which score 0.
 
     Examples
     --------
@@ -55,10 +48,15 @@ class RetrievalEvaluation:
     [{'query': 'q', 'ap': 0.7916666666666666, 'positives': 2, 'found': 2}]
     """
 
-    mean_ap: float
-    ap: dict[str, float] = field(repr=False)
-    protocols: dict[str, dict[str, float]] = field(repr=False)
-    unranked: list[str]
+    mean_ap: Annotated[
+        float, "Mean average precision over the queries with positives, 0 to 1; for Revisited under Medium."
+    ]
+    ap: Annotated[dict[str, float], "Average precision of each of these queries."] = field(repr=False)
+    protocols: Annotated[
+        dict[str, dict[str, float]],
+        "The same under each protocol: ``easy``, ``medium`` and ``hard`` of Revisited, and else one with no name.",
+    ] = field(repr=False)
+    unranked: Annotated[list[str], "Queries without a ranking, which score 0."]
     _scores: "RankingReport" = field(repr=False)
     _facts: dict[str, Any] = field(repr=False)
 
@@ -124,7 +122,7 @@ class RetrievalEvaluation:
         return self._scores.protocols[name]
 
 
-@takes_options(CollectionOptions, SearchOptions, BenchmarkChoices, leave=NOT_MEASURED)
+@takes_options(*_OPTIONS, leave=NOT_MEASURED)
 def evaluate_retrieval(
     photos: Mapping[Any, Iterable[Any]] | Paths,
     truth: Mapping[Any, Any] | AnyPath,
@@ -216,14 +214,15 @@ def evaluate_retrieval(
 
 
 _ASKED = ("photos", "truth", "queries", "progress")
-_ONE_PATH = ("vocabulary", "similarity", "features", "collection", "work", "save", "pr", "report")
-_PATHS = ("distractors", "vocabulary_images")
 
 
 def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: value for name, value in options.items() if name not in _ASKED}
-    chosen |= {name: _optional(chosen[name], name) for name in _ONE_PATH}
-    chosen |= {name: as_paths(chosen[name], name) if chosen[name] else [] for name in _PATHS}
+    for name, one in options_of(*_OPTIONS).items():
+        if one.item is Path and one.several:
+            chosen[name] = as_paths(chosen[name], name) if chosen[name] else []
+        elif one.item is Path:
+            chosen[name] = _optional(chosen[name], name)
     return chosen | {"vocabulary_photos": str(chosen["vocabulary_photos"])}
 
 

@@ -11,24 +11,21 @@ from eval.rankings.ground_truth import GroundTruth
 from eval.rankings.page import check_page, write_page
 from eval.rankings.photos import PhotoFiles
 from eval.rankings.scoring import RankingReport
+from eval.retrieval.options import BenchmarkFiles
 from index.progress import Progress
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Requested output files: .csv, .csv and .html."""
-
-    rankings: Path | None = None
-    curves: Path | None = None
-    page: Path | None = None
+class Outputs(BenchmarkFiles):
+    """Requested output files."""
 
     def __post_init__(self) -> None:
         """Raise a CairnError if one cannot be written; called before the work."""
-        for table in (self.rankings, self.curves):
+        for table in (self.save, self.pr):
             if table is not None:
                 check_table(table)
-        if self.page is not None:
-            check_page(self.page)
+        if self.report is not None:
+            check_page(self.report)
 
     def write_benchmark(
         self,
@@ -41,11 +38,11 @@ class Outputs:
         progress: Progress = lambda step, done, of: None,
     ) -> None:
         """Write the requested outputs of a benchmark run here."""
-        if self.rankings is not None:
-            write_rankings(self.rankings, rankings_to_save(ranked, truth))
-        if self.curves is not None or self.page is not None:
+        if self.save is not None:
+            write_rankings(self.save, rankings_to_save(ranked, truth))
+        if self.pr is not None or self.report is not None:
             report = report_of(ranked, truth)
-            photos = PhotoFiles(folders if self.page is not None else [])
+            photos = PhotoFiles(folders if self.report is not None else [])
             self.write_scores(report, photos, title=title, facts=facts, progress=progress)
 
     def write_scores(
@@ -58,7 +55,7 @@ class Outputs:
         progress: Progress = lambda step, done, of: None,
     ) -> None:
         """Write curves and page of scored rankings, if requested."""
-        if self.curves is not None:
-            write_curves(self.curves, {name: curves_of(scores) for name, scores in report.protocols.items()})
-        if self.page is not None:
-            write_page(self.page, report, photos, title=title, facts=facts, progress=progress)
+        if self.pr is not None:
+            write_curves(self.pr, {name: curves_of(scores) for name, scores in report.protocols.items()})
+        if self.report is not None:
+            write_page(self.report, report, photos, title=title, facts=facts, progress=progress)

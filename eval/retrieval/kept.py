@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,15 +31,6 @@ _ANSWERS = "answers.jsonl"
 _RANKINGS = "rankings"
 # Packages that figures may depend on: `code_fingerprint` hashes their sources.
 _ROOMS = ("photos", "regions", "descriptors", "features", "foreign", "matching", "collection", "indexing", "search")
-
-
-@dataclass(frozen=True)
-class RunFiles:
-    """Files of a stored run."""
-
-    root: Path = WORK  # folder of all runs
-    name: str = "retrieval"  # prefix of the run's folder, before its key
-    discard: bool = False  # whether to remove the run's folder in the end
 
 
 class RunFolder:

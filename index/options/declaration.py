@@ -38,6 +38,7 @@ class Option:
     names: Collection[str] = ()  # values offered for completion
     flags: tuple[str, ...] = ()  # its form on the command line, if not ``--name``
     parse: Callable[[str], Any] | None = None  # converts a name or a text to the value of the field; raises CairnError
+    typed: Any = None  # type of what users give, if `parse` makes another type of it
     local: bool = False  # names a file or a folder, so neither a request nor a collection may set it
     # kind of extension that it names (see `index.extensions`); also takes an object of that kind
     extends: str = ""
@@ -53,6 +54,7 @@ class Declared:
     optional: bool  # whether it may be None
     default: Any
     option: Option
+    varies: bool  # whether None stands for the field's default or another one; see `options_of`
 
     @property
     def several(self) -> bool:
@@ -139,29 +141,37 @@ def whole(name: str, value: Any, least: int | None = None) -> int:
 
 
 def options_of(*kinds: type) -> Mapping[str, Declared]:
-    """Options declared by dataclasses and by their fields that are dataclasses, by name and in order."""
+    """Options declared by dataclasses and by their fields that are dataclasses, by name and in order.
+
+    A class whose defaults depend on other options, such as ``as_published``, has an attribute ``varies = True``: they
+    are shown as None, which stands for them.
+    """
     return _options_of(kinds)
 
 
 @cache
 def _options_of(kinds: tuple[type, ...]) -> Mapping[str, Declared]:
-    return types.MappingProxyType({one.name: one for kind in kinds for one in _declared(kind, ())})
+    return types.MappingProxyType({one.name: one for kind in kinds for one in _declared(kind, (), False)})
 
 
-def _declared(kind: type, above: tuple[str, ...]) -> Iterable[Declared]:
+def _declared(kind: type, above: tuple[str, ...], varies: bool) -> Iterable[Declared]:
+    varies = varies or getattr(kind, "varies", False)
     for one in fields(kind):
         if isinstance(one.type, str):  # a dataclass of constants that is imported lazily
             continue
         path = (*above, one.name)
         if is_dataclass(one.type):
-            yield from _declared(typing.cast(type, one.type), path)
+            yield from _declared(typing.cast(type, one.type), path, varies)
         if typing.get_origin(one.type) is not Annotated:
             continue
         plain, *metadata = typing.get_args(one.type)
         for option in metadata:
             if isinstance(option, Option):
                 default = one.default_factory() if one.default_factory is not MISSING else one.default
-                yield Declared(option.name or one.name, path, *_without_none(plain), default, option)
+                value, optional = _without_none(option.typed or plain)
+                if varies:
+                    default, optional = None, True
+                yield Declared(option.name or one.name, path, value, optional, default, option, varies)
 
 
 def _without_none(kind: Any) -> tuple[Any, bool]:
@@ -177,24 +187,28 @@ def option_of(kind: type, name: str, **changes: Any) -> Option:
     return replace(declared.option, name=name, **changes)
 
 
-def build(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Build a dataclass from options by name, those of nested dataclasses included; raises TypeError for others."""
+def build(kind: type[T], values: Mapping[str, Any], base: T | None = None) -> T:
+    """Build a dataclass from options by name, those of nested dataclasses included; raises TypeError for others. `base`
+    has the values of all other fields; None: their defaults.
+    """
     declared = options_of(kind)
     tree: dict[str, Any] = {}
     for name, value in values.items():
         if name not in declared:
             raise TypeError(f"there is no option {name!r}")
+        if value is None and declared[name].varies:
+            continue
         *above, last = declared[name].path
         branch = tree
         for field in above:
             branch = branch.setdefault(field, {})
         branch[last] = declared[name].taken(value)
-    return _replaced(kind(), tree)
+    return _replaced(kind() if base is None else base, tree)
 
 
-def chosen(kind: type[T], values: Mapping[str, Any]) -> T:
+def chosen(kind: type[T], values: Mapping[str, Any], base: T | None = None) -> T:
     """Build a dataclass from those values that are its options; raises CairnError as `build` does."""
-    return build(kind, {name: value for name, value in values.items() if name in options_of(kind)})
+    return build(kind, {name: value for name, value in values.items() if name in options_of(kind)}, base)
 
 
 def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:

@@ -2,25 +2,20 @@
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from learning.library.choices import ImproveOptions
 from retrieval.commands.console import print_json, say
-from retrieval.commands.options import CatalogueAddress, DropMissing, Json, Quiet, Seed, Workers
+from retrieval.commands.option_groups import OptionsOf, grouped
+from retrieval.commands.options import CatalogueAddress, Json, Quiet
 
 
+@grouped
 def improve(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Only learn and compare: report how much more would be found, and change nothing."
-        ),
-    ] = False,
-    drop_missing: DropMissing = False,
-    workers: Workers = 0,
-    seed: Seed = 0,
+    options: Annotated[dict[str, Any], OptionsOf(ImproveOptions)],
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -34,7 +29,7 @@ def improve(
     names, dates, tags and albums. To continue an interrupted run, run the same command again.
     """
     from index.errors import CairnError
-    from learning.library.improving import ImproveOptions
+    from index.options.declaration import build
     from learning.library.improving import improve as improve_search
 
     if not (quiet or json):
@@ -46,13 +41,12 @@ def improve(
             say(look(Searches(opened.opened)).sentence)
     done = improve_search(
         collection,
-        ImproveOptions(dry_run, drop_missing, seed),
-        workers=workers,
+        build(ImproveOptions, options),
         catalogue=catalogue,
         progress=not (quiet or json),
     )
     if json:
-        print_json({"collection": str(collection), "dry_run": dry_run, **done.to_dict()})
+        print_json({"collection": str(collection), "dry_run": options["dry_run"], **done.to_dict()})
         return
     say(done.sentence)
     if done.searches is not None and done.after is not None and done.searches["queries"]:

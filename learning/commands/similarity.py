@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from index.options.panels import DATA, OUTPUT
-from learning.library.similarity_options import SimilarityChoices, SimilarityData
+from learning.library.similarity_options import SimilarityData, SimilarityPaper
+from learning.similarity.options import SimilarityOptions
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.option_groups import OptionsOf, grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
@@ -26,7 +27,7 @@ def similarity(
             "objects. The photos that a ground truth asks with are left out of learning.",
         ),
     ] = None,
-    options: Annotated[dict[str, Any], OptionsOf(SimilarityData, SimilarityChoices)],
+    options: Annotated[dict[str, Any], OptionsOf(SimilarityData, SimilarityOptions, SimilarityPaper)],
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,

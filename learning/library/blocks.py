@@ -81,7 +81,7 @@ def _resolve(how: BlockChoices) -> "BlockOptions":
     from learning.blocks.descriptor import PRESETS, BlockOptions, Preset
     from learning.blocks.powell import PowellOptions
 
-    chosen = Preset(how.blocks or "T3h-S4-25", embedding_named(how.embedding or "none"), how.dim)
+    chosen = Preset(how.blocks or BlockOptions.blocks, embedding_named(how.embedding or "none"), how.dim)
     if how.preset is not None:
         if how.preset not in PRESETS:
             raise CairnError(f"There is no preset {how.preset!r}; choose one of {', '.join(PRESETS)}.")

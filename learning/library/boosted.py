@@ -131,12 +131,12 @@ def _resolve(how: BoostedChoices) -> "tuple[BoostingOptions, WeakLearners | None
             )
         existing, parent = model.base_model.learners, model.fingerprint
         responses = existing.options
-    learners = how.learners or (len(existing) if existing is not None else 512)
+    learners = how.learners or (len(existing) if existing is not None else BoostingOptions.learners)
     usual = usual_comparison(how.kind, how.form, how.keep, as_published=how.as_published)
     wanted = BoostingOptions(
         kind=how.kind,
         learners=learners,
-        dim=how.dim or min(64, learners),
+        dim=how.dim or min(BoostingOptions.dim, learners),
         draws=how.draws,
         responses=responses,
         candidates=CandidateOptions(USUAL_CANDIDATES if how.candidates is None else how.candidates),

@@ -12,6 +12,7 @@ from index.options.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 from index.parallel import WORKERS
 from retrieval.collection.layout import OPTIONS
 from retrieval.collection.options import CollectionOptions
+from retrieval.indexing.retrain_options import RetrainOptions
 
 if TYPE_CHECKING:
     from retrieval.descriptors.learnt import Pooling
@@ -312,6 +313,21 @@ class LearningRunOptions:
     workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
     as_published: Annotated[bool, AS_PUBLISHED] = False
+
+
+@dataclass(frozen=True)
+class ImproveOptions:
+    """Options of improving the search of a collection."""
+
+    dry_run: Annotated[
+        bool,
+        Option(
+            "Only learn and compare: report how much more would be found, and change nothing.", flags=("--dry-run",)
+        ),
+    ] = False
+    drop_missing: Annotated[bool, option_of(RetrainOptions, "drop_missing")] = False
+    workers: Annotated[int, WORKERS] = 0
+    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

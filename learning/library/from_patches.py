@@ -50,7 +50,7 @@ def learn_from_patches(
 ) -> NewDescriptor:
     """Learn a descriptor from labelled patches, and write it to `out`, if set."""
     began = perf_counter()
-    settled = settle(model, tuning, 80, ChannelOptions())
+    settled = settle(model, tuning, LearningOptions.dim, ChannelOptions())
     options = LearningOptions(
         **some_of(settled, "stage", "base", "dim", "channels"),
         max_pooled_dim=model.max_pooled_dim,
@@ -60,7 +60,9 @@ def learn_from_patches(
             balanced=tuning.balanced, keep=tuning.keep, seed=run.seed, **tuning.grid(projections=False)
         ),
         projection=ProjectionOptions(norm=settled.norm, seed=run.seed, **tuning.grid(projections=True)),
-        augmentation=AugmentationOptions(copies=2 if data.augment is None else data.augment, seed=run.seed),
+        augmentation=AugmentationOptions(
+            copies=AugmentationOptions.copies if data.augment is None else data.augment, seed=run.seed
+        ),
     )
     check_tests(data.test)
     learnt = learn_descriptor(

@@ -17,7 +17,7 @@ from index.errors import CairnError
 from index.parallel import processes
 from index.progress import Progress
 from learning.judge.retrieval import ENGINES
-from learning.library.choices import ModelChoices, PhotoChoices, RunChoices, TuningChoices
+from learning.library.choices import ImproveOptions, ModelChoices, PhotoChoices, RunChoices, TuningChoices
 from learning.library.from_photos import TITLES as LEARNING
 from learning.library.from_photos import learn_from_photos
 from learning.mining.mining import TooLittle
@@ -45,15 +45,6 @@ _DESCRIPTOR = "descriptor.npz"  # the learnt descriptor
 _JUDGED = "judged.json"  # the verdict on it
 _LEARNT = "learnt"  # folder of intermediate results
 _LOCK = "lock"
-
-
-@dataclass(frozen=True)
-class ImproveOptions:
-    """Options of improving the search of a collection."""
-
-    dry_run: bool = False  # learn and judge only
-    drop_missing: bool = False  # leave out photos that can no longer be read when indexing again
-    seed: int = 0  # of all random choices
 
 
 @dataclass(frozen=True)
@@ -90,7 +81,6 @@ def improve(
     folder: Path,
     options: ImproveOptions | None = None,
     *,
-    workers: int = 0,
     catalogue: str | None = None,
     progress: Telling = None,
 ) -> Improvement:
@@ -104,7 +94,7 @@ def improve(
         work = folder / IMPROVING
         work.mkdir(exist_ok=True)
         with lock_file(work / _LOCK, f"Another cairn improve is at work on {folder}: wait until it has ended."):
-            done = _Improving(collection, options, work, processes(workers), catalogue, tell).run()
+            done = _Improving(collection, options, work, catalogue, tell).run()
             if not options.dry_run:
                 # The verdict is removed last: after an interruption, the next run need not learn and judge again.
                 shutil.rmtree(work / _LEARNT, ignore_errors=True)
@@ -146,14 +136,13 @@ class _Improving:
         collection: Collection,
         options: ImproveOptions,
         work: Path,
-        workers: int,
         catalogue: str | None,
         tell: Progress,
     ) -> None:
         self.collection = collection
         self.options = options
         self.work = work
-        self.workers = workers
+        self.workers = processes(options.workers)
         self.catalogue = catalogue
         self.tell = tell
         self.began = perf_counter()

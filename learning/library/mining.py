@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from index.attributes import some_of
+from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -32,25 +33,10 @@ TITLES = {"features": "Features", "views": "Views", "pairs": "Image pairs", "pat
 """Titles of the steps."""
 
 
+@documented
 @dataclass(frozen=True)
 class Mined:
     """A file of mined matches, and its contents.
-
-    Attributes
-    ----------
-    path : Path
-        The file (.npz), which `cairn.learn_descriptor` takes. A temporary one is removed with this object.
-    pairs : int
-        Number of kept image pairs.
-    features : int
-        Number of reference features with a match.
-    positives, negatives, ambiguous : int
-        Numbers of matching, non-matching and ignored patches of all reference features.
-    failed : list of dict
-        Unusable photos: ``path`` and ``reason``.
-    matches : MinedMatches
-        Contents of the file: patches and matches. Its attributes are the arrays of the file's format by name; the lists
-        of patches are ``positive_patches``, ``ambiguous_patches`` and ``target_patches``.
 
     Examples
     --------
@@ -59,19 +45,25 @@ class Mined:
     >>> mined.matches.patches[mined.matches.reference]  # (F, 31, 31), the patch of each feature  # doctest: +SKIP
     """
 
-    path: Path
-    pairs: int
-    features: int
-    positives: int
-    negatives: int
-    ambiguous: int
-    failed: list[dict[str, str]]
+    path: Annotated[
+        Path, "The file (.npz), which `cairn.learn_descriptor` takes. A temporary one is removed with this object."
+    ]
+    pairs: Annotated[int, "Number of kept image pairs."]
+    features: Annotated[int, "Number of reference features with a match."]
+    positives: Annotated[int, "Number of matching patches of all reference features."]
+    negatives: Annotated[int, "Number of non-matching patches."]
+    ambiguous: Annotated[int, "Number of ignored patches."]
+    failed: Annotated[list[dict[str, str]], "Unusable photos: ``path`` and ``reason``."]
     _report: "MiningReport" = field(repr=False)
     _seconds: float = field(repr=False)
 
     @cached_property
     def matches(self) -> "MinedMatches":
-        """Contents of the file: patches and matches."""
+        """Contents of the file, a `MinedMatches`: patches and matches.
+
+        Its attributes are the arrays of the file's format by name; the lists of patches are ``positive_patches``,
+        ``ambiguous_patches`` and ``target_patches``.
+        """
         from learning.mining.matches import MinedMatches
 
         return MinedMatches.open(self.path)

@@ -5,11 +5,12 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import chosen
@@ -17,8 +18,9 @@ from index.parallel import processes
 from learning.library.paragraphs import SAID
 from learning.library.paths import AnyPath, as_path
 from learning.library.published import YAN13
-from learning.library.similarity_options import SimilarityChoices, SimilarityData, similarity_options
+from learning.library.similarity_options import SimilarityData, SimilarityPaper, similarity_options
 from learning.library.similarity_problem import SimilarityProblem, problem_of_arrays, problem_of_collection
+from learning.similarity.options import SimilarityOptions
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
@@ -31,33 +33,10 @@ TITLES = {"verify": "Verifying", "gradients": "Image pairs", "iterations": "Iter
 """Titles of the steps."""
 
 
+@documented
 @dataclass(frozen=True, eq=False)
 class NewSimilarity:
     """A newly learnt similarity of visual words, and a record of its learning.
-
-    Attributes
-    ----------
-    path : Path or None
-        Its file (.npz), which `cairn.Collection.search` takes as `similarity`; None if none was named.
-    matrix : SimilarityMatrix
-        The learnt matrix as `index.similarity.SimilarityMatrix`.
-    weights : ndarray, shape (K,), float32
-        Weight of each word relative to tf-idf: R(u, u).
-    pairs : ndarray, shape (P, 2), int32
-        Different words that may have the same meaning, u < v.
-    pair_weights : ndarray, shape (P,), float32
-        R(u, v) of each: 0 if they have not.
-    history : list of Iteration
-        After each iteration: ``number``, ``objective``, ``active`` triplets, and mean average precisions ``held_out``
-        and ``test``; tf-idf is the first.
-    iteration : int
-        The chosen one; 0: no other was better than tf-idf.
-    held_out : tuple of float, or None
-        Mean average precision of held-out photos, by tf-idf and as learnt; None if none could be held out.
-    verdict : str
-        The result in a sentence.
-    notes : list of str
-        Notes for readers of the figures.
 
     Examples
     --------
@@ -68,32 +47,40 @@ class NewSimilarity:
     ((6,), [[0, 1], [2, 3]], True)
     """
 
-    path: Path | None
-    matrix: "SimilarityMatrix" = field(repr=False)
-    history: "list[Iteration]" = field(repr=False)
-    iteration: int
-    verdict: str
-    notes: list[str] = field(repr=False)
+    path: Annotated[
+        Path | None, "Its file (.npz), which `cairn.Collection.search` takes as `similarity`; None if none was named."
+    ]
+    matrix: Annotated["SimilarityMatrix", "The learnt matrix as `index.similarity.SimilarityMatrix`."] = field(
+        repr=False
+    )
+    history: Annotated[
+        list["Iteration"],
+        "After each iteration: ``number``, ``objective``, ``active`` triplets, and mean average precisions "
+        "``held_out`` and ``test``; tf-idf is the first.",
+    ] = field(repr=False)
+    iteration: Annotated[int, "The chosen one; 0: no other was better than tf-idf."]
+    verdict: Annotated[str, "The result in a sentence."]
+    notes: Annotated[list[str], "Notes for readers of the figures."] = field(repr=False)
     _facts: dict[str, Any] = field(repr=False)
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """Weight of each word (K,)."""
+        """Weight of each word relative to tf-idf, R(u, u): (K,) float32."""
         return self.matrix.diagonal
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """Different words that may have the same meaning (P, 2)."""
+        """Different words that may have the same meaning, u < v: (P, 2) int32."""
         return np.column_stack([self.matrix.first, self.matrix.second])
 
     @property
     def pair_weights(self) -> NDArray[np.float32]:
-        """Weight of each pair (P,)."""
+        """R(u, v) of each of these pairs, 0 if they have not: (P,) float32."""
         return self.matrix.values
 
     @property
     def held_out(self) -> tuple[float, float] | None:
-        """Mean average precision of photos held out, by tf-idf and as learnt."""
+        """Mean average precision of held-out photos, by tf-idf and as learnt; None if none could be held out."""
         before, after = self.history[0].held_out, self.history[self.iteration].held_out
         return None if before is None or after is None else (before, after)
 
@@ -124,7 +111,7 @@ class NewSimilarity:
         return deepcopy(self._facts)
 
 
-@takes_options(SimilarityData, SimilarityChoices, said=SAID)
+@takes_options(SimilarityData, SimilarityOptions, SimilarityPaper, said=SAID)
 def learn_similarity(
     source: "AnyPath | Collection | tuple[Sequence[ArrayLike], Sequence[Any]]",
     out: AnyPath | None = None,
@@ -190,7 +177,7 @@ def learn_similarity(
     from learning.similarity.learning import learn_similarity as learn
 
     began = perf_counter()
-    data, choices = chosen(SimilarityData, options), chosen(SimilarityChoices, options)
+    data, published = chosen(SimilarityData, options), chosen(SimilarityPaper, options).as_published
     arguments = {**vars(data), "source": source, "labels": labels, "catalogue": catalogue}
     arguments |= {"vocabulary": vocabulary, "related": related}
     file = None if out is None else as_path(out, "out")
@@ -200,7 +187,7 @@ def learn_similarity(
         check_similarity_path(file)
     if data.curve is not None:
         check_curve(data.curve)
-    how = similarity_options(choices, neighbours=data.neighbours, seed=data.seed)
+    how = similarity_options(options, neighbours=data.neighbours, seed=data.seed)
     workers = processes(data.workers)
     with telling(progress, TITLES) as tell:
         opened = problem_of_arrays(arguments) if of_arrays else problem_of_collection(arguments, workers, tell)
@@ -209,7 +196,7 @@ def learn_similarity(
             learnt = learn(*training, how, test=problem.test, workers=workers, progress=tell)
     matrix = learnt.matrix
     matrix.provenance.update(problem.provenance)
-    if choices.as_published:
+    if published:
         matrix.provenance["as_published"] = YAN13
     if file is not None:
         matrix.save(file)
@@ -220,7 +207,7 @@ def learn_similarity(
         "fingerprint": matrix.fingerprint,
         "words": matrix.words,
         "neighbours": data.neighbours,
-        "as_published": choices.as_published,
+        "as_published": published,
         "options": asdict(how),
         **_facts(learnt, problem),
         "seconds": round(perf_counter() - began, 3),

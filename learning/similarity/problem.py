@@ -6,30 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError
 from index.progress import Step
+from learning.similarity.options import ObjectiveOptions
 from learning.similarity.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
 from learning.similarity.triplets import Triplets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-
-@dataclass(frozen=True)
-class ObjectiveOptions:
-    """Options of the objective."""
-
-    margin: float = 0.1  # γ of equation 4
-    power: int = 1  # of what the margin separates: 2: Ŝ of equation 3, as in the paper; 1: its root, a cosine
-    smooth: float = 0.5  # width of the parabola that rounds the hinge's corner, in margins; 0: the paper's hinge
-    ridge_diagonal: float = 1e-5  # ridge of R(u, u) towards tf-idf, relative to an initial loss of 1; 0: the paper
-    ridge_pairs: float = 1e-3  # ridge of R(u, v) towards 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.margin < 1 or self.power not in (1, 2):
-            raise CairnError("A margin lies between 0 and 1, and parts cosines (power 1) or their squares, Ŝ (2).")
-        if not (0 <= self.smooth < np.inf and 0 <= self.ridge_diagonal < np.inf and 0 <= self.ridge_pairs < np.inf):
-            raise CairnError("The smoothed corner and the pulls to tf-idf are 0 or more.")
 
 
 class TripletProblem:

@@ -6,27 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError
 from learning.labels.labels import Relevance
+from learning.similarity.options import TripletOptions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-
-@dataclass(frozen=True)
-class TripletOptions:
-    """Options of collecting triplets."""
-
-    lower: int | None = 50  # most triplets of a false positive with true ones ranked below it; None: all
-    hard: int | None = 20_000  # most hard triplets of a query; None: all
-    random: int = 400  # random triplets of a query
-    # Most triplets of all queries, half of them hard: with many queries each has fewer; None: all.
-    total: int | None = 10_000_000
-    seed: int = 0  # of random draws
-
-    def __post_init__(self) -> None:
-        if any(most is not None and most < 1 for most in (self.lower, self.hard, self.total)) or self.random < 0:
-            raise CairnError("Triplets are bounded by 1 or more, or all of them are taken; random ones may be 0.")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from index.parallel import cores as cores
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json
 from retrieval.commands.option_groups import shown, shown_option
-from retrieval.indexing.retrain_options import RetrainOptions
 
 if TYPE_CHECKING:
     from retrieval.library.cluster import ClusterWork
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 Workers = Annotated[int, shown(WORKERS, int)]
-DropMissing = Annotated[bool, shown_option(RetrainOptions, "drop_missing")]
 ClusterAddress = Annotated[
     str | None,
     typer.Option(

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from index.docstrings import documented
 from index.errors import CairnError
 from index.text import loose_name, shown
 from retrieval.regions.detectors.registry import FOREIGN
@@ -43,38 +44,27 @@ class FeaturesNeeded(CairnError):
         super().__init__(reason)
 
 
+@documented
 @dataclass(frozen=True)
 class Entry:
-    """The features of one photo as a file has them.
+    """The features of one photo as a file has them."""
 
-    Attributes
-    ----------
-    geometry : str
-        One of `GEOMETRIES`.
-    centres : ndarray, shape (N, 2), float64
-        Pixels, the centre of the top-left pixel at (0, 0).
-    linear : ndarray, shape (N, 2, 2), float64, or None
-        Maps from the unit circle to the regions; None if only places are known.
-    descriptors : ndarray, shape (N, D)
-        As in the file.
-    scores : ndarray, shape (N,), or None
-        The higher, the better.
-    size : (int, int) or None
-        Width and height of the picture that coordinates refer to.
-    is_binary : bool
-        Whether descriptors are packed bits, by the file.
-    is_as_stored : bool
-        Whether that picture is the photo as stored, not rotated by its EXIF, unless its size shows that it was rotated.
-    """
-
-    geometry: str
-    centres: NDArray[np.float64]
-    linear: NDArray[np.float64] | None
-    descriptors: NDArray[Any]
-    scores: NDArray[np.float64] | None = None
-    size: tuple[int, int] | None = None
-    is_binary: bool = False
-    is_as_stored: bool = False
+    geometry: Annotated[str, "One of `GEOMETRIES`."]
+    centres: Annotated[NDArray[np.float64], "(N, 2)", "Pixels, the centre of the top-left pixel at (0, 0)."]
+    linear: Annotated[
+        NDArray[np.float64] | None,
+        "(N, 2, 2)",
+        "Maps from the unit circle to the regions; None if only places are known.",
+    ]
+    descriptors: Annotated[NDArray[Any], "(N, D)", "As in the file."]
+    scores: Annotated[NDArray[np.float64] | None, "(N,)", "The higher, the better."] = None
+    size: Annotated[tuple[int, int] | None, "Width and height of the picture that coordinates refer to."] = None
+    is_binary: Annotated[bool, "Whether descriptors are packed bits, by the file."] = False
+    is_as_stored: Annotated[
+        bool,
+        "Whether that picture is the photo as stored, not rotated by its EXIF, unless its size shows that it was "
+        "rotated.",
+    ] = False
 
     def __len__(self) -> int:
         return len(self.centres)

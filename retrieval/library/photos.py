@@ -3,16 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NoReturn, overload
+from typing import Annotated, Any, NoReturn, overload
 
 from index.attributes import some_of
+from index.docstrings import documented
 from retrieval.catalogue.browsing import page_after, rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import metadata_of
 from retrieval.catalogue.photos import photo_of_name
 from retrieval.catalogue.schema import ImageRow
-from retrieval.metadata.fields import FIELDS, Metadata, describing
+from retrieval.metadata.fields import FIELDS, Metadata
 from retrieval.metadata.pages import page_path, split_page
 
 PhotoRow = ImageRow
@@ -33,44 +34,28 @@ class _ThumbnailSource:
 class _IndexedFacts:
     """Facts of a photo from indexing."""
 
-    number: int
-    name: str
-    path: str
-    width: int | None
-    height: int | None
-    features: int
+    number: Annotated[int, "Unique and permanent."]
+    name: Annotated[str, "Path within the indexed folder, with slashes."]
+    path: Annotated[str, "Its file."]
+    width: Annotated[int | None, "Pixels of the upright original."]
+    height: Annotated[int | None, "Pixels of the upright original."]
+    features: Annotated[int, "Number of indexed regions."]
 
 
-@describing
+@documented
 @dataclass(frozen=True)
 class Photo(_ThumbnailSource, Metadata, _IndexedFacts):
-    """A photo of a collection.
+    """A photo of a collection."""
 
-    Attributes
-    ----------
-    number : int
-        Unique and permanent.
-    name : str
-        Path within the indexed folder, with slashes.
-    path : str
-        Its file.
-    width, height : int or None
-        Pixels of the upright original.
-    features : int
-        Number of indexed regions.
-    {fields}
-    others : mapping of str to tuple of str
-        Other imported values, by the names of their columns.
-    date_added : str or None
-        When it was added to the collection: ISO 8601, UTC.
-    page : int or None
-        Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has the name of the
-        file.
-    """
-
-    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    date_added: str | None = None
-    page: int | None = None
+    others: Annotated[Mapping[str, tuple[str, ...]], "Other imported values, by the names of their columns."] = field(
+        default_factory=dict, hash=False
+    )
+    date_added: Annotated[str | None, "When it was added to the collection: ISO 8601, UTC."] = None
+    page: Annotated[
+        int | None,
+        "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has "
+        "the name of the file.",
+    ] = None
 
     @property
     def folder(self) -> str:

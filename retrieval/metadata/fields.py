@@ -316,17 +316,7 @@ def combined(layers: Sequence[Said]) -> Metadata:
 
 
 def describing(kind: T) -> T:
-    """Class decorator that inserts the descriptions of fields into a docstring.
-
-    ``{fields}`` stands for the fields of `Metadata`, ``{filters}`` for those of `FieldFilter`.
-    """
-    described = {
-        "{fields}": [(row.name, row.kind.spoken, row.help) for row in FIELDS.values()],
-        "{filters}": [(one.path[0], one.spoken, one.option.help) for one in options_of(FieldFilter).values()],
-    }
-    paragraphs = {
-        mark: "\n".join(f"{name} : {spoken}\n    {help}" for name, spoken, help in rows)
-        for mark, rows in described.items()
-    }
-    kind.__doc__ = with_paragraphs(kind.__doc__ or "", paragraphs)
+    """Class decorator that inserts the descriptions of the fields of `FieldFilter` into a docstring: ``{filters}``."""
+    rows = [f"{one.path[0]} : {one.spoken}\n    {one.option.help}" for one in options_of(FieldFilter).values()]
+    kind.__doc__ = with_paragraphs(kind.__doc__ or "", {"{filters}": "\n".join(rows)})
     return kind

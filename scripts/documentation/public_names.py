@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -176,8 +176,8 @@ def _type(one: Any) -> str:
         return "None"
     if one is ...:
         return "..."
-    if isinstance(one, str):
-        return one
+    if isinstance(one, str | ForwardRef):
+        return str(getattr(one, "__forward_arg__", one))
     if isinstance(one, list):
         return f"[{', '.join(map(_type, one))}]"
     if isinstance(one, TypeVar):

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eval.benchmark import BenchmarkSetup, run_benchmark, run_queries
+from eval.benchmark import run_benchmark, run_queries
 from eval.protocols.truth import BenchmarkQuery, QueryLabels, Truth
 from eval.rankings.benchmark import report_of
 from eval.rankings.ground_truth import of_truth
+from eval.retrieval.options import BenchmarkSetup
 from index.errors import CairnError
 from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 from retrieval.catalogue.photos import all_indexed, counts_of_photos

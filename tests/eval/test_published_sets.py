@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval.benchmark import BenchmarkSetup, run_benchmark
-from eval.retrieval.kept import Answers, RunFiles
+from eval.benchmark import run_benchmark
+from eval.retrieval.kept import Answers
+from eval.retrieval.options import BenchmarkSetup
 from eval.retrieval.vocabulary import VocabularySource
 from eval.sets.layouts import CORRUPT_PARIS, locate
 from index.errors import CairnError
@@ -86,7 +87,7 @@ def test_rankings_name_distractors_by_their_paths(sets: FakeSets, cairn: Cairn, 
         gt,
         options=OPTIONS,
         search=SEARCH,
-        setup=BenchmarkSetup(distractors=flickr.images, work=RunFiles(work, "oxford105k")),
+        setup=BenchmarkSetup(distractors=flickr.images, work=work, name="oxford105k"),
     )
     assert report.work is not None and report.work["done_before"] == 4  # as by the command
     for score in report.scores:
@@ -187,7 +188,7 @@ def test_revisited_has_three_protocols_each_without_its_junk(sets: FakeSets, cai
             located.ground_truth,
             options=OPTIONS,
             search=SEARCH,
-            setup=BenchmarkSetup(work=RunFiles(work, "roxford5k"), single_ranking=single),
+            setup=BenchmarkSetup(work=work, name="roxford5k", single_ranking=single),
         )
         rankings[single] = {name: scores[0].ranking for name, scores in found.protocols.items()}
     everything = set(rankings[True]["hard"])
@@ -230,8 +231,9 @@ def test_a_share_is_a_smoke_test(sets: FakeSets, cairn: Cairn, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
     (sets.root / "file").touch()
     assert "--work" in cairn(*changed(command, "--work", sets.root / "file")).refused()
-    for wrong in (0, 1.5, "nan"):
+    for wrong in (0, 1.5):
         assert "A share is more than 0" in cairn(*command, "--share", wrong).refused()
+    assert "share is a number" in cairn(*command, "--share", "nan").refused()
     assert not list(tmp_path.iterdir())
 
 
@@ -260,7 +262,7 @@ def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypat
             located.ground_truth,
             options=OPTIONS,
             search=SEARCH,
-            setup=BenchmarkSetup(work=RunFiles(tmp_path / "work", "ox")),
+            setup=BenchmarkSetup(work=tmp_path / "work", name="ox"),
         )
 
     monkeypatch.setattr(Answers, "add", stopping)
@@ -319,12 +321,11 @@ def test_a_killed_run_goes_on_and_workers_answer_as_one_process(sets: FakeSets, 
     plain = run_benchmark(
         located.images, located.ground_truth, options=CollectionOptions(words=100, signature="hamming-64")
     )
-    work = RunFiles(tmp_path, "oxford5k")
     kept = run_benchmark(
         located.images,
         located.ground_truth,
         options=CollectionOptions(words=100, signature="hamming-64"),
-        setup=BenchmarkSetup(work=work),
+        setup=BenchmarkSetup(work=tmp_path, name="oxford5k"),
         workers=2,
     )
     assert kept.work is not None and kept.work["done_before"] == 4

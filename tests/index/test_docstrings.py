@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from index.docstrings import completed, documented, spoken
 
 
+@dataclass(frozen=True)
+class Helped:
+    help: str
+
+
 @documented
 @dataclass(frozen=True)
 class Plot:
@@ -33,6 +38,19 @@ def test_fields_are_attributes_before_the_examples() -> None:
         "A plot of land.\n\nAttributes\n----------\nname : str\nsides : ndarray, shape (N, 2), float32 or None\n"
         "    Metres.\nowners : tuple of str\n    Who it belongs to.\n\nExamples\n--------\n>>> 1"
     )
+
+
+@documented
+@dataclass(frozen=True)
+class Garden(Plot):
+    """A garden."""
+
+    beds: Annotated[int, Helped("Number of beds.")] = 0
+
+
+def test_inherited_fields_come_first_and_a_meaning_may_be_the_help_of_an_object() -> None:
+    lines = str(inspect.getdoc(Garden)).splitlines()
+    assert lines[4] == "name : str" and lines[-2:] == ["beds : int", "    Number of beds."]
 
 
 @completed({"{far}": "far : bool\n    How far.", "{lost}": "LookupError\n    It is lost."})
@@ -81,6 +99,9 @@ def test_methods_are_completed_by_shared_paragraphs_and_what_they_return() -> No
         (Sequence[float], "sequence of float"),
         (tuple[int, str], "(int, str)"),
         ("Plot", "Plot"),
+        (Annotated["Plot", "What."], "Plot"),
+        (list["Plot"], "list of Plot"),
+        (NDArray[Any], "ndarray"),
     ],
 )
 def test_types_are_written_as_numpydoc_writes_them(kind: Any, text: str) -> None:

@@ -14,9 +14,17 @@ from eval.library.benchmark import NOT_MEASURED
 from index.errors import CairnError
 from index.extensions import KINDS
 from index.options.declaration import Declared, build, options_of
-from learning.library.choices import LearningRunOptions, ModelChoices, PatchChoices, PhotoChoices, TuningChoices
+from learning.library.choices import (
+    ImproveOptions,
+    LearningRunOptions,
+    ModelChoices,
+    PatchChoices,
+    PhotoChoices,
+    TuningChoices,
+)
 from learning.library.mining_options import MiningChoices
-from learning.library.similarity_options import SimilarityChoices
+from learning.library.similarity_options import SimilarityPaper
+from learning.similarity.options import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.search.options import SearchOptions
@@ -34,8 +42,9 @@ COMMANDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
     "evaluate oxford5k": (MEASURED, NOT_MEASURED),
     "mine": ((MiningChoices,), ()),
     "learn descriptor": (LEARNING, ()),
-    "learn similarity": ((SimilarityChoices,), ()),
-    "evaluate similarity": ((SimilarityChoices,), ()),
+    "improve": ((ImproveOptions,), ()),
+    "learn similarity": ((SimilarityOptions, SimilarityPaper), ()),
+    "evaluate similarity": ((SimilarityOptions, SimilarityPaper), ()),
 }
 FUNCTIONS: Mapping[Callable[..., Any], tuple[tuple[type, ...], tuple[str, ...]]] = {
     public.create: ((CollectionOptions,), ()),
@@ -45,7 +54,7 @@ FUNCTIONS: Mapping[Callable[..., Any], tuple[tuple[type, ...], tuple[str, ...]]]
     public.evaluate_retrieval: (MEASURED, NOT_MEASURED),
     public.mine: ((MiningChoices,), ()),
     public.learn_descriptor: (LEARNING, ()),
-    public.learn_similarity: ((SimilarityChoices,), ()),
+    public.learn_similarity: ((SimilarityOptions, SimilarityPaper), ()),
 }
 ALL = {kind for kinds, _ in (*COMMANDS.values(), *FUNCTIONS.values()) for kind in kinds}
 Cairn = Callable[..., Ran]

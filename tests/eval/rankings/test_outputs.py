@@ -38,10 +38,10 @@ def test_each_file_that_is_named_is_written(demo: DemoCollection, tmp_path: Path
 
 def test_what_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
     for wrong in (
-        {"rankings": tmp_path / "a.txt"},
-        {"curves": tmp_path / "no" / "a.csv"},
-        {"page": tmp_path / "a.png"},
-        {"page": tmp_path},
+        {"save": tmp_path / "a.txt"},
+        {"pr": tmp_path / "no" / "a.csv"},
+        {"report": tmp_path / "a.png"},
+        {"report": tmp_path},
     ):
         with pytest.raises(CairnError):
             Outputs(**wrong)

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eval.benchmark import BenchmarkSetup, run_benchmark
+from eval.benchmark import run_benchmark
+from eval.retrieval.options import BenchmarkSetup
 from retrieval.collection.options import CollectionOptions
 from retrieval.foreign.opening import roots_of
 from retrieval.search.options import SearchOptions

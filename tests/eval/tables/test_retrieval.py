@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eval.benchmark import BenchmarkSetup, run_benchmark
+from eval.benchmark import run_benchmark
+from eval.retrieval.options import BenchmarkSetup
 from eval.tables import retrieval as tables
 from eval.tables.asking import SharedQuery
 from eval.tables.retrieval import (

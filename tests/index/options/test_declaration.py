@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
 
 from index.errors import CairnError
-from index.options.declaration import Option, build, check, option_of, options_of, said_elsewhere, values_of
+from index.options.declaration import Option, build, check, chosen, option_of, options_of, said_elsewhere, values_of
 
 
 def _halved(text: str) -> int:
@@ -88,6 +88,27 @@ def test_what_does_not_fit_is_refused_in_a_sentence(given: dict[str, Any], sente
     with pytest.raises(CairnError) as reported:
         build(Fence, given)
     assert str(reported.value) == sentence
+
+
+@dataclass(frozen=True)
+class Shed:
+    varies: ClassVar[bool] = True
+    width: Annotated[int, Option("Width.", name="wide", parse=_halved, typed=str)] = 4
+    paint: Paint = field(default_factory=Paint)
+
+
+def test_options_whose_defaults_vary_show_none_which_stands_for_that_of_a_base() -> None:
+    found = options_of(Shed)
+    assert all(one.optional and one.default is None for one in found.values())
+    assert found["wide"].spoken == "str, optional"
+    assert [options_of(Paint)["coats"].default, options_of(Paint)["coats"].optional] == [2, False]
+    base = Shed(7, Paint("green", 3))
+    given = {"wide": "18", "colour": None, "coats": 1, "other": 5}
+    assert chosen(Shed, given, base) == Shed(9, Paint("green", 1))
+    assert chosen(Shed, given) == Shed(9, Paint("red", 1))
+    assert build(Shed, {"wide": None}, base) == base
+    with pytest.raises(CairnError, match="wide is a name"):
+        build(Shed, {"wide": 3})
 
 
 def test_a_dataclass_checks_what_it_is_made_with() -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import learning.library.improving as improving
 from index.errors import CairnError
-from learning.library.improving import ImproveOptions, improve
+from learning.library.choices import ImproveOptions
+from learning.library.improving import improve
 from learning.mining.mining import TooLittle
 from retrieval.catalogue.metadata_store import import_values, metadata_of
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
@@ -88,7 +89,7 @@ def test_what_finds_more_takes_over(filled: Album, learning: Callable[[str], Lea
     before, numbers, known = state_of(filled)
     steps: list[str] = []
     learnt = learning("better")
-    done = improve(filled.place, workers=1, progress=lambda step, *_: steps.append(step))
+    done = improve(filled.place, ImproveOptions(workers=1), progress=lambda step, *_: steps.append(step))
     assert done.verdict == "better" and done.switched and learnt.calls == ["rootsift"]
     assert "of 20 searches for parts of 5 scenes" in done.sentence and "12 found more and 3 less" in done.sentence
     assert done.sentence.endswith("All photos are indexed with it now.")
@@ -107,7 +108,7 @@ def test_what_finds_more_takes_over(filled: Album, learning: Callable[[str], Lea
     assert not (filled.place / IMPROVING).exists()
     # The next run is compared with the descriptor in use now.
     learnt = learning("same")
-    assert not improve(filled.place, workers=1).switched
+    assert not improve(filled.place, ImproveOptions(workers=1)).switched
     assert [Path(one).parent.name for one in learnt.calls] == ["vocabulary-000002"]
 
 
@@ -149,26 +150,26 @@ def test_one_that_is_killed_while_it_clears_up_ends_the_same(
     learnt = learning("better")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(improving.shutil, "rmtree", die)
-        improve(filled.place, workers=1)
-    done = improve(filled.place, workers=1)
+        improve(filled.place, ImproveOptions(workers=1))
+    done = improve(filled.place, ImproveOptions(workers=1))
     assert (done.verdict, done.switched, len(learnt.calls)) == ("better", True, 1)
     assert not (filled.place / IMPROVING).exists()
 
 
 def test_a_dry_run_is_the_first_part_of_the_next(filled: Album, learning: Callable[[str], Learning]) -> None:
     learnt, before = learning("better"), state_of(filled)
-    done = improve(filled.place, ImproveOptions(dry_run=True), workers=1)
+    done = improve(filled.place, ImproveOptions(dry_run=True, workers=1))
     assert done.verdict == "better" and not done.switched and "would index" in done.sentence
     assert state_of(filled) == before and not (filled.place / IMPROVEMENT).exists()
     report = check_collection(filled.place)
     assert report.ok and any("cairn improve again goes on with it" in note for note in report.notes)
-    assert improve(filled.place, workers=1).switched
+    assert improve(filled.place, ImproveOptions(workers=1)).switched
     assert len(learnt.calls) == 1
     # Verdicts on other photos are not reused.
-    improve(filled.place, ImproveOptions(dry_run=True), workers=1)
+    improve(filled.place, ImproveOptions(dry_run=True, workers=1))
     filled.put(new=8)
     filled.index()
-    improve(filled.place, ImproveOptions(dry_run=True), workers=1)
+    improve(filled.place, ImproveOptions(dry_run=True, workers=1))
     assert len(learnt.calls) == 3
 
 
@@ -177,7 +178,7 @@ def _improve_until(place: str, collection: Path) -> None:
     with extraction_from_files(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(improving, "learn_from_photos", Learning("better"))
         patch.setattr(place, lambda *_, **__: os._exit(9))
-        improve(collection, workers=1)
+        improve(collection, ImproveOptions(workers=1))
 
 
 @pytest.mark.slow
@@ -211,7 +212,7 @@ def test_a_run_that_is_killed_leaves_the_old_index_or_the_new_one_and_the_next_g
     else:
         assert state_of(filled) == before and filled.answers() == answers
     assert not (filled.place / IMPROVEMENT).exists()
-    done = improve(filled.place, workers=1)
+    done = improve(filled.place, ImproveOptions(workers=1))
     assert done.switched and done.verdict == "better" and len(learnt.calls) == int(again)
     assert state_of(filled) == (LEARNT.fingerprint, *before[1:])
     assert (filled.place / IMPROVEMENT).is_file() and not (filled.place / IMPROVING).exists()
@@ -224,9 +225,9 @@ def test_what_could_not_be_indexed_anew_is_refused_before_all_work(
     learnt = learning("better")
     (filled.photos / "p01.jpg").unlink()
     with pytest.raises(CairnError, match=r"The files of 1 photos are gone, such as .*p01.jpg.*drop_missing"):
-        improve(filled.place, workers=1)
+        improve(filled.place, ImproveOptions(workers=1))
     assert learnt.calls == [] and not (filled.place / IMPROVING).exists()
-    done = improve(filled.place, ImproveOptions(drop_missing=True), workers=1)
+    done = improve(filled.place, ImproveOptions(drop_missing=True, workers=1))
     assert done.switched and [one["name"] for one in done.dropped] == ["p01.jpg"]
 
 
@@ -237,4 +238,4 @@ def test_two_at_a_time_are_refused(filled: Album, learning: Callable[[str], Lear
         lock_file(filled.place / IMPROVING / "lock"),
         pytest.raises(CollectionLocked, match="Another cairn improve is at work"),
     ):
-        improve(filled.place, workers=1)
+        improve(filled.place, ImproveOptions(workers=1))

@@ -16,10 +16,10 @@ from index.similarity import SimilarityMatrix
 from learning.labels.labels import Labels, ObjectLabels
 from learning.measures.precision import average_precision
 from learning.similarity.learning import LearntSimilarity, learn_similarity
-from learning.similarity.options import SimilarityOptions
+from learning.similarity.options import ObjectiveOptions, SimilarityOptions, TripletOptions
 from learning.similarity.pair_gradients import WordPairs, pair_gradients, self_gradients
-from learning.similarity.problem import ObjectiveOptions, TripletProblem
-from learning.similarity.triplets import TripletOptions, Triplets, collect_triplets
+from learning.similarity.problem import TripletProblem
+from learning.similarity.triplets import Triplets, collect_triplets
 from learning.similarity.vectors import unit_vectors
 from tests.support.learning.similarity_cases import dense_matrix, index_of, synonyms
 

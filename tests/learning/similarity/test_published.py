@@ -1,21 +1,19 @@
 """The similarity as published: its choices, and one step computed from the paper's equations alone."""
 
-from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from index.errors import CairnError
-from index.options.declaration import build
+from index.options.declaration import options_of
 from index.similarity import SimilarityMatrix
 from learning.labels.labels import Labels, ObjectLabels, hold_out
-from learning.library.similarity_options import SimilarityChoices, similarity_options
+from learning.library.similarity_options import similarity_options
 from learning.similarity.learning import learn_similarity
-from learning.similarity.options import SimilarityOptions
+from learning.similarity.options import ObjectiveOptions, SimilarityOptions, TripletOptions
 from learning.similarity.pair_gradients import WordPairs
-from learning.similarity.problem import ObjectiveOptions
-from learning.similarity.triplets import TripletOptions, collect_triplets
+from learning.similarity.triplets import collect_triplets
 from learning.similarity.vectors import unit_vectors
 from tests.support.learning.similarity_cases import dense_matrix, index_of
 
@@ -40,7 +38,7 @@ def test_the_first_step_is_that_of_the_papers_equations(tmp_path: Path, seed: in
     relevance = labels.relevance(index.image_numbers, np.random.default_rng(0))
     gamma = 0.05
     options = similarity_options(
-        SimilarityChoices(iterations=1, hold_out=0, margin=gamma, random=0, as_published=True), neighbours=2, seed=seed
+        {"iterations": 1, "hold_out": 0, "margin": gamma, "random": 0, "as_published": True}, neighbours=2, seed=seed
     )
     learnt = learn_similarity(index, "v", PAIRS, relevance, options)
 
@@ -88,31 +86,30 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
     assert published.objective == ObjectiveOptions(0.01, power=2, smooth=0, ridge_diagonal=0, ridge_pairs=0)
     assert (published.triplets.hard, published.triplets.lower) == (None, None)
     assert not published.refit and not published.thirds and not published.relative and published.neighbours == 2
-    assert similarity_options(SimilarityChoices(as_published=True), neighbours=2, seed=0) == published
-    assert similarity_options(SimilarityChoices(), neighbours=2, seed=0) == SimilarityOptions()
-    given = build(
-        SimilarityChoices,
-        {
-            "iterations": 7,
-            "margin": 0.2,
-            "margin_on": "cosine",
-            "smooth": 0.3,
-            "ridge_words": 0.4,
-            "ridge_pairs": 0.5,
-            "relative": True,
-            "full_every": 3,
-            "patience": 4,
-            "memory": 5,
-            "triplets": "all",
-            "hard": "60",
-            "lower": "all",
-            "random": 8,
-            "hold_out": 9,
-            "thirds": True,
-            "refit": True,
-        },
-    )
-    assert all(getattr(given, field.name) is not None for field in fields(given))
+    assert similarity_options({"as_published": True}, neighbours=2, seed=0) == published
+    none = dict.fromkeys(options_of(SimilarityOptions))
+    assert similarity_options({**none, "as_published": True}, neighbours=2, seed=0) == published
+    assert similarity_options(none, neighbours=2, seed=0) == SimilarityOptions()
+    given = {
+        "iterations": 7,
+        "margin": 0.2,
+        "margin_on": "cosine",
+        "smooth": 0.3,
+        "ridge_words": 0.4,
+        "ridge_pairs": 0.5,
+        "relative": True,
+        "full_every": 3,
+        "patience": 4,
+        "memory": 5,
+        "triplets": "all",
+        "hard": "60",
+        "lower": "all",
+        "random": 8,
+        "hold_out": 9,
+        "thirds": True,
+        "refit": True,
+    }
+    assert given.keys() == none.keys()
     wanted = SimilarityOptions(
         neighbours=3,
         iterations=7,
@@ -128,8 +125,7 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
         objective=ObjectiveOptions(0.2, 1, 0.3, 0.4, 0.5),
     )
     for as_published in (True, False):
-        choices = replace(given, as_published=as_published)
-        assert similarity_options(choices, neighbours=3, seed=6) == wanted
+        assert similarity_options({**given, "as_published": as_published}, neighbours=3, seed=6) == wanted
 
 
 @pytest.mark.parametrize(
@@ -137,7 +133,7 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
 )
 def test_choices_that_make_no_sense_are_refused(wrong: dict) -> None:
     with pytest.raises(CairnError):
-        similarity_options(build(SimilarityChoices, {**wrong, "as_published": True}), neighbours=2, seed=0)
+        similarity_options({**wrong, "as_published": True}, neighbours=2, seed=0)
 
 
 def test_small_objects_hold_out_nothing_and_others_four_as_published() -> None:
@@ -165,7 +161,7 @@ def test_all_triplets_are_taken_where_nothing_bounds_them(tmp_path: Path) -> Non
     index = index_of(tmp_path / "s", images, WORDS)
     relevance = labels.relevance(index.image_numbers, np.random.default_rng(0))
     vectors = unit_vectors(index, relevance.database)
-    every = collect_triplets(vectors, relevance, TripletOptions(None, None, 0, None))
-    few = collect_triplets(vectors, relevance, TripletOptions(1, None, 0, None))
+    every = collect_triplets(vectors, relevance, TripletOptions(None, None, None, 0))
+    few = collect_triplets(vectors, relevance, TripletOptions(None, None, 1, 0))
     assert 0 < len(few) < len(every) == len(set(zip(every.query, every.positive, every.negative, strict=True)))
-    assert len(collect_triplets(vectors, relevance, TripletOptions(None, None, 0, 16))) == 8
+    assert len(collect_triplets(vectors, relevance, TripletOptions(16, None, None, 0))) == 8

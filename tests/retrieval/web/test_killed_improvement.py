@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 import learning.library.improving as improving
-from learning.library.improving import ImproveOptions, improve
+from learning.library.choices import ImproveOptions
+from learning.library.improving import improve
 from retrieval.collection.layout import IMPROVING
 from retrieval.integrity.check import check_collection
 from tests.conftest import Indexed
@@ -98,7 +99,7 @@ def test_killed_at_random_moments_it_ends_as_if_undisturbed(
     if part == "switching":  # what was learnt is better, which so few photos cannot say
         with monkeypatch.context() as patch:
             patch.setattr(improving, "learn_from_photos", Learning("better"))
-            improve(prepared, ImproveOptions(dry_run=True), workers=1)
+            improve(prepared, ImproveOptions(dry_run=True, workers=1))
     undisturbed, seconds = improved(shutil.copytree(prepared, tmp_path / "one.cairn"), [])
     assert undisturbed["last"]["switched"] == (part == "switching")
     draw = random.Random(1)

@@ -13,8 +13,8 @@ from index.text import one_of
 
 
 @dataclass(frozen=True)
-class BenchmarkChoices:
-    """Options of photos, vocabulary and outputs. See `eval.library.retrieval`."""
+class BenchmarkSetup:
+    """Further photos, vocabulary and folders of a benchmark."""
 
     distractors: Annotated[
         Sequence[Path],
@@ -85,6 +85,14 @@ class BenchmarkChoices:
     discard: Annotated[
         bool, Option("Remove what is kept of this run once it is done.", RUNNING, flags=("--discard",))
     ] = False
+    name: str = "retrieval"  # prefix of the run's folder, before its key
+    cameras: tuple[str, str] | None = None  # prefixes of query photos and database photos: see `one_right_answer`
+
+
+@dataclass(frozen=True)
+class BenchmarkFiles:
+    """Files to write: .csv, .csv and .html."""
+
     save: Annotated[
         Path | None,
         Option(
