@@ -9,6 +9,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, 
 
 from index.errors import Damaged
 from index.files.names import is_plain_name
+from index.files.reading import SQLITE_LOGS
 from index.text import path_of_stored, stored_path
 
 FORMAT = 9
@@ -446,3 +447,4 @@ def count_writing(session: Session | sa.Connection) -> None:
 
 
 FILE = "catalogue.sqlite"
+FILES = (FILE, *(f"{FILE}{end}" for end in SQLITE_LOGS))

@@ -16,7 +16,7 @@ from index.segments.description import COLUMN_PREFIX, damaged
 from index.segments.segment import Segment
 from index.vocabulary import Vocabulary, VocabularyFacts, recorded_fingerprint
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.schema import FILE, SegmentRow
+from retrieval.catalogue.schema import FILE, FILES, SegmentRow
 from retrieval.catalogue.segment_rows import segments_and_tombstones, segments_in
 from retrieval.collection.augmentation import Augmentation, Basis, open_augmentation
 from retrieval.collection.content import Content
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 _LOOKS = 5  # attempts to read a collection that may change meanwhile
 # Files that may exist without options, if a run was interrupted while it created the collection.
-_FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, LOCK, DESCRIPTOR, IDENTITY)
+_FIRST = (*FILES, SEGMENTS, LOCK, DESCRIPTOR, IDENTITY)
 
 
 class CollectionNotFound(CairnError):

@@ -27,7 +27,7 @@ from index.segments.description import META, read_description, verify_segment
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import BUSY_TIMEOUT_MS, Database, connect_for_reading, primary_code
 from retrieval.catalogue.photos import count_indexed
-from retrieval.catalogue.schema import FILE, REVISION_KEY, SegmentRow, Setting
+from retrieval.catalogue.schema import FILE, FILES, REVISION_KEY, SegmentRow, Setting
 from retrieval.catalogue.segment_rows import segments_in
 from retrieval.catalogue.words import make_words
 from retrieval.collection.augmentation import MANIFEST, read_manifest
@@ -36,17 +36,13 @@ from retrieval.collection.identity import is_own, keep_identity, read_identity, 
 from retrieval.collection.layout import (
     AUGMENTATION,
     BACKUP,
-    DESCRIPTOR,
-    GLOBAL,
-    IMPROVEMENT,
-    IMPROVEMENT_PICTURE,
     INCOMING,
     LOCK,
     OPTIONS,
+    REPLACED,
     SEAL,
     SEGMENTS,
     SNAPSHOT,
-    STATISTICS,
     UNFINISHED,
     UPLOADS,
     VOCABULARY,
@@ -58,7 +54,6 @@ from retrieval.collection.seal import Seal, sound_seal, write_seal
 from retrieval.collection.sealing import hash_catalogue
 from retrieval.collection.segments import is_there
 from retrieval.collection.snapshot import copy_database, write_snapshot
-from retrieval.groups.groups import FILE as GROUPS
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.rebuild_server import copy_tables
 from retrieval.integrity.report import CheckReport, files_below, size_of
@@ -67,9 +62,6 @@ STEP = "backup"
 
 _FORMAT = 1
 _IDENTITY = re.compile("[0-9a-f]{32}")
-# Optional files that are replaced as a whole when they change. The options are last: without them, leftovers of a first
-# run are no collection.
-_REPLACED = (DESCRIPTOR, GLOBAL, GROUPS, STATISTICS, IMPROVEMENT, IMPROVEMENT_PICTURE, OPTIONS)
 _LOOKS = 10  # how often a collection is copied again whose segments are merged meanwhile
 _SETTLED = 3  # attempts if the collection changes after its catalogue was copied
 _BLOCK = 1 << 26  # bytes
@@ -319,13 +311,13 @@ class _Backup:
         with contextlib.ExitStack() as leaving:
             loans = self._stage_augmentation(leaving)
             if earlier.revision is None:
-                for end in ("", "-wal", "-shm", "-journal"):
-                    (self.target / f"{FILE}{end}").unlink(missing_ok=True)
+                for name in FILES:
+                    (self.target / name).unlink(missing_ok=True)
             _overwrite_database(state.file, self.target / FILE)
             if loans is not None:
                 _remove(self.target / AUGMENTATION)
                 publish_folder(loans, self.target / AUGMENTATION)
-        for name in _REPLACED:
+        for name in REPLACED:
             if _is_file(self.source / name):
                 self._replace(self.source / name, self.target / name)
         self._seal(state, kept)
@@ -369,7 +361,7 @@ class _Backup:
                 self._remove(path)
         for path in self.target.iterdir():
             replaced = is_vocabulary(path.name) and path.name != state.vocabulary
-            gone = path.name in (*_REPLACED, AUGMENTATION) and not (self.source / path.name).exists()
+            gone = path.name in (*REPLACED, AUGMENTATION) and not (self.source / path.name).exists()
             if replaced or gone:
                 self._remove(path)
         for path in files_below(self.target / UPLOADS):

@@ -32,6 +32,7 @@ from retrieval.collection.layout import (
     AUGMENTATION,
     DESCRIPTOR,
     GLOBAL,
+    GROUPS,
     OPTIONS,
     SEAL,
     SEGMENTS,
@@ -49,7 +50,6 @@ from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import is_there
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
-from retrieval.groups.groups import FILE as GROUPS
 from retrieval.indexing.described import use_features_again
 from retrieval.integrity.check import CATALOGUE, CheckReport, DamagedFile, check_collection
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
