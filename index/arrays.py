@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
 from index.files.reading import IrregularFile, open_regular, read_regular
+from index.progress import silent
 from index.text import printable
 
 # The header of a .npy file of numbers, or of text, as NumPy writes it. Sides of at most 19 digits fit 64 bits.
@@ -201,7 +202,7 @@ def size_of_file(path: Path) -> int:
     return state.st_size
 
 
-def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
+def hash_file(path: Path, tell: Callable[[int], None] = silent) -> str:
     """SHA-256 of a regular file; `tell` is called with the size of each block read."""
     digest = hashlib.sha256()
     try:
@@ -211,8 +212,7 @@ def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
     with opened as file:
         while block := file.read(_FILE_BLOCK_BYTES):
             digest.update(block)
-            if tell is not None:
-                tell(len(block))
+            tell(len(block))
     return digest.hexdigest()
 
 

@@ -11,7 +11,7 @@ from eval.rankings.ground_truth import GroundTruth
 from eval.rankings.page import check_page, write_page
 from eval.rankings.photos import PhotoFiles
 from eval.rankings.scoring import RankingReport
-from index.progress import Progress
+from index.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Outputs:
         *,
         title: str,
         facts: dict[str, str],
-        progress: Progress = lambda step, done, of: None,
+        progress: Progress = silent,
     ) -> None:
         """Write the requested outputs of a benchmark run here."""
         if self.rankings is not None:
@@ -55,7 +55,7 @@ class Outputs:
         *,
         title: str,
         facts: dict[str, str],
-        progress: Progress = lambda step, done, of: None,
+        progress: Progress = silent,
     ) -> None:
         """Write curves and page of scored rankings, if requested."""
         if self.curves is not None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from index.arrays import publish_folder, save_json
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.building.correspondence import Detections
 from learning.building.detections import SIFT_SIDE
 from learning.building.jitter import JitterOptions
@@ -43,7 +43,7 @@ def build_from_sequences(
     detection: DetectionOptions | None = None,
     rule: MatchRule | None = None,
     splits: SplitOptions | None = None,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
     noise: JitterOptions | None = None,
 ) -> BuildReport:
     """Build a set in an empty or new folder from image sequences with known homographies.
@@ -83,7 +83,7 @@ def build_from_points(
     min_angle: float = 0.0,
     rule: MatchRule | None = None,
     splits: SplitOptions | None = None,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
 ) -> BuildReport:
     """Build a set in an empty or new folder from given correspondences: see `read_points` and `label_points`."""
     rule = rule or MatchRule()

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.progress import Step
+from index.progress import Step, silent
 from learning.similarity.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
 from learning.similarity.triplets import Triplets
 
@@ -61,7 +61,7 @@ class TripletProblem:
         triplets: Triplets,
         options: ObjectiveOptions,
         workers: int = 1,
-        progress: Step | None = None,
+        progress: Step = silent,
     ) -> None:
         self.pairs = pairs
         self.options = options

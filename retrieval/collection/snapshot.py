@@ -17,6 +17,7 @@ from pathlib import Path
 
 from index.arrays import flush_to_disk
 from index.errors import DatabaseError, refuse_unreadable
+from index.progress import silent
 from retrieval.catalogue.database import (
     BUSY_TIMEOUT_MS,
     connect_for_reading,
@@ -74,7 +75,7 @@ def copy_database(file: Path, copy: Path) -> int:
         ) from error
 
 
-def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int | None:
+def read_snapshot(path: Path, tell: Callable[[int], None] = silent) -> int | None:
     """Read a whole snapshot; return the revision of its catalogue, None if it is missing or damaged."""
     try:
         if not path.is_file():
@@ -89,8 +90,7 @@ def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int 
                     return None
                 digest.update(block)
                 remaining -= len(block)
-                if tell is not None:
-                    tell(len(block))
+                tell(len(block))
             file.seek(-_LENGTH, os.SEEK_END)
             end = _END.fullmatch(file.read())
     except OSError as error:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from index.arrays import check_format, fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import rejected_pairs
@@ -94,7 +94,7 @@ def group_photos(
     *,
     workers: int = 1,
     asker: Asker | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> FoundGroups:
     """Find the groups of a collection, and store them in it, with the links of each photo: an interrupted run resumes,
     and a later run only queries with new photos. Photos marked as no match are neither linked nor near duplicates,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import printable
 from index.vocabulary import Vocabulary
 from retrieval.catalogue.exclusions import include_photos
@@ -52,7 +52,7 @@ def index_photos(
     *,
     workers: int = 1,
     preparer: Preparer | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> IndexReport:
     """Add photos to a collection, and update its records of the photos that it has.
 
@@ -67,7 +67,6 @@ def index_photos(
         raise CairnError(f"A time limit must be more than 0, not {limit:g}.")
     report = IndexReport()
     failed_before = set(collection.catalogue.read(failures_in))
-    tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked(), changed(collection):
         _pass_over(collection, options.exclude, options.include)
         if options.films is not None or options.frame_every is not None:
@@ -79,11 +78,11 @@ def index_photos(
         early = options.early and own and preparer is None and not reads_files
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
-            files = find_new(collection, paths, options.again, report, tell, preparer.checksums, options.max_pages)
+            files = find_new(collection, paths, options.again, report, progress, preparer.checksums, options.max_pages)
         _refuse_undescribed(collection, files)
         remove_leftovers(collection)
         # The time limit begins after discovery, which takes equally long in every run: each must get further.
-        steps = _Steps(report, tell, files, limit)
+        steps = _Steps(report, progress, files, limit)
         merger = TierMerger(collection)
         try:
             remaining = _with_vocabulary(collection, preparer, files, report, steps, workers, early=early)
@@ -161,23 +160,22 @@ def _refuse_undescribed(collection: Collection, files: list[FoundFile]) -> None:
 
 
 def make_vocabulary(
-    collection: Collection, paths: Sequence[Path], *, workers: int = 1, progress: Progress | None = None
+    collection: Collection, paths: Sequence[Path], *, workers: int = 1, progress: Progress = silent
 ) -> IndexReport:
     """Make the vocabulary of a collection, unless it has one, from photos that are not added to it."""
     report = IndexReport()
-    tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
         remove_early_remains(collection)
         if not collection.has_vocabulary:
             preparer = LocalPreparer(collection, workers)
-            files = find_new(collection, paths, False, report, tell, preparer.checksums)
+            files = find_new(collection, paths, False, report, progress, preparer.checksums)
             ready: set[Path] = set()
 
             def extracted(file: FoundFile, one: Staged) -> None:
                 ready.add(file.path)
-                tell("extract", len(ready), min(len(files), collection.options.sample or len(files)))
+                progress("extract", len(ready), min(len(files), collection.options.sample or len(files)))
 
-            if not files or not _make_vocabulary(collection, preparer, files, report, extracted, tell):
+            if not files or not _make_vocabulary(collection, preparer, files, report, extracted, progress):
                 where = ", ".join(printable(str(path)) for path in paths[:3])
                 raise CairnError(f"None of the photos of {where} has any features to compute a vocabulary from.")
             preparer.end()

@@ -22,7 +22,7 @@ import sqlalchemy as sa
 
 from index.arrays import check_format, flush_to_disk, hash_file, load_json, publish_folder, save_json
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.segments.description import META, read_description, verify_segment
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import BUSY_TIMEOUT_MS, Database, connect_for_reading, primary_code
@@ -101,9 +101,7 @@ class _Earlier:
     segments: Mapping[str, str | None] = field(default_factory=dict)  # that its catalogue names, and their checksums
 
 
-def back_up(
-    collection: Collection, target: Path, *, link: bool = False, progress: Progress | None = None
-) -> BackupReport:
+def back_up(collection: Collection, target: Path, *, link: bool = False, progress: Progress = silent) -> BackupReport:
     """Copy a collection to a folder, or update the copy there; then verify all of it. The backup is of
     one moment, whatever other processes change meanwhile. It has the catalogue as an SQLite file, wherever the
     collection has it. Thumbnails, jobs, and intermediate files of interrupted runs are left out.
@@ -115,7 +113,7 @@ def back_up(
     try:
         _make_folder(target, collection.folder)
         with lock_folder(target):
-            backup = _Backup(collection, target, identity, link, progress or (lambda step, done, of: None))
+            backup = _Backup(collection, target, identity, link, progress)
             backup.run()
     except OSError as error:
         if error.errno not in _FULL:

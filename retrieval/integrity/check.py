@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from index.errors import CairnError, LaterVersion
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, FILES, ForeignValue
@@ -55,7 +55,7 @@ CATALOGUE = "catalogue"
 _SET_ASIDE = re.compile(rf"{re.escape(FILE)}\.damaged-\d+(-wal)?")
 
 
-def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress | None = None) -> CheckReport:
+def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress = silent) -> CheckReport:
     """Read and verify every file of a collection, with the catalogue at an address, or its SQLite file."""
     start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):

@@ -14,7 +14,7 @@ from index.arrays import hash_file, load_array, load_json, save_bytes
 from index.errors import CairnError
 from index.files.names import is_plain_name
 from index.neighbours import DESCRIPTION_FILE, EARLIER_INDEX_FILE, INDEX_FILE
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.search_backends import search_backend
 from index.segments.description import NOTES, verify_segment
 from index.segments.repair import restore_segment
@@ -84,7 +84,7 @@ def repair_collection(
     features: Path | None = None,
     workers: int = 1,
     catalogue: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> RepairReport:
     """Rebuild damaged parts of a collection, as far as possible: options, descriptor and small files of the vocabulary
     from copies, its index from its centres, a catalogue from its snapshot or its readable rows and the notes of
@@ -123,7 +123,7 @@ class _Repair:
         self.seal: Seal | None = None
 
     def run(
-        self, found: CheckReport, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress | None
+        self, found: CheckReport, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress
     ) -> None:
         """Repair the findings in order, as later steps need earlier ones."""
         self.seal = sound_seal(self.folder / SEAL)
@@ -262,7 +262,7 @@ class _Repair:
         photos: Sequence[Path],
         drop_missing: bool,
         workers: int,
-        progress: Progress | None,
+        progress: Progress,
     ) -> None:
         """Rewrite damaged segments; those that need a vocabulary wait for a sound one."""
         bad = {one.file.split("/")[1] for one in found.damaged if one.file.startswith(f"{SEGMENTS}/")}

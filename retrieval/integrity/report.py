@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from os import walk
 from pathlib import Path
 
-from index.progress import Progress
+from index.progress import Progress, silent
 
 STEP = "check"
 
@@ -40,10 +40,10 @@ class CheckReport:
 class Findings:
     """Collects the findings of the parts of a check."""
 
-    def __init__(self, folder: Path, progress: Progress | None = None) -> None:
+    def __init__(self, folder: Path, progress: Progress = silent) -> None:
         self.folder = folder
         self.report = CheckReport()
-        self._progress = progress or (lambda step, done, of: None)
+        self._progress = progress
         self._total = sum(map(size_of, files_below(folder)))
         self._read = 0
 
