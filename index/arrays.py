@@ -1,6 +1,5 @@
 """Arrays and JSON on disk: fingerprints, crash-safe writing, and reading that never unpickles."""
 
-import csv
 import dataclasses
 import errno
 import hashlib
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
 from index.files.reading import IrregularFile, open_regular, read_regular
 from index.progress import silent
-from index.text import printable
+from index.text import csv_text, printable
 
 # The header of a .npy file of numbers, or of text, as NumPy writes it. Sides of at most 19 digits fit 64 bits.
 _HEADER = re.compile(
@@ -127,9 +126,7 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], meta: object = N
 
 def save_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
     """Write the rows of a table as CSV atomically (see `printable`)."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    save_bytes(path, printable(text.getvalue()).encode())
+    save_bytes(path, printable(csv_text(rows)).encode())
 
 
 def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
