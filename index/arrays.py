@@ -280,9 +280,14 @@ def publish_folder(temporary: Path, final: Path) -> None:
     flush_to_disk(final.parent)
 
 
+def temporary_path(path: Path) -> Path:
+    """Path of a file or folder next to another one, which it replaces when it is complete."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
 def _write_safely(path: Path, write: Callable[[BinaryIO], Any], mode: int = 0o666) -> None:
     # Not tempfile, whose files only their owner may read.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = temporary_path(path)
     try:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             write(file)

@@ -1,7 +1,6 @@
 """The vocabulary: cluster centres of descriptors as visual words, and assignment of descriptors to words."""
 
 import dataclasses
-import secrets
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.arrays import (
+    check_format,
+    fingerprint,
+    load_array,
+    load_json,
+    publish_folder,
+    save_array,
+    save_json,
+    temporary_path,
+)
 from index.attributes import shared_by, some_of
 from index.errors import CairnError, Damaged
 from index.progress import Step, silent
@@ -307,7 +315,7 @@ class Vocabulary:
         """Write it to a new folder, atomically."""
         folder = Path(folder)
         self.words_beside(np.arange(self.words))  # in one of an earlier version, not all are known
-        temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+        temporary = temporary_path(folder)
         temporary.mkdir()
         try:
             save_array(temporary / CENTRES_FILE, self.centres)

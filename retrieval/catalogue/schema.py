@@ -433,6 +433,9 @@ REVISIONS = sa.Table(
     sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 
+TABLES: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
+"""Classes of rows, by the names of their tables."""
+
 
 def count_writing(session: Session | sa.Connection) -> None:
     """Count a write; every transaction that writes begins with this.

@@ -92,7 +92,7 @@ GLOBAL_KEY = "cairn.global"
 AUGMENTATION_KEY = "cairn.augmentation"
 """Setting: whether photos borrow features of others; it is written whenever what they borrow has changed."""
 
-# Files and folders are written under such a name first, and then renamed.
+# Files and folders are written under such a name first (`temporary_path`), and then renamed.
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError, DatabaseError, LaterVersion, Unreadable
+from index.errors import DISK_FULL, CairnError, DatabaseError, LaterVersion, Unreadable
 from index.progress import Progress, silent
 from index.segments.description import FORMAT, SIGNATURE
 from index.segments.segment import ImageFeatures, Segment
@@ -183,7 +183,7 @@ def _shortage(error: Exception) -> str:
     code = primary_code(getattr(error.__cause__, "orig", None) or error.__cause__)
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return "There is not enough memory"
-    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in DISK_FULL):
         return "There is not enough room on the disk"
     return ""
 

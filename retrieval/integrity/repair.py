@@ -1,7 +1,6 @@
 """Repair of a collection: rebuild damaged files from copies, from sound files and from the photos."""
 
 import hashlib
-import secrets
 import shutil
 import time
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from index.arrays import hash_file, load_array, load_json, save_bytes
+from index.arrays import hash_file, load_array, load_json, save_bytes, temporary_path
 from index.errors import CairnError
 from index.files.names import is_plain_name
 from index.neighbours import DESCRIPTION_FILE, EARLIER_INDEX_FILE, INDEX_FILE
@@ -230,7 +229,7 @@ class _Repair:
             pass
         else:
             return
-        temporary = self.folder / f".{folder.name}.{secrets.token_hex(4)}.tmp"
+        temporary = temporary_path(folder)
         try:
             meta = load_json(folder / META_FILE)
             points = load_array(folder / CENTRES_FILE)
