@@ -1,6 +1,5 @@
 """Indexing: from files of photos to committed segments; an interrupted run resumes where it stopped."""
 
-import datetime
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from retrieval.catalogue.failures import Failure, failures_in
 from retrieval.catalogue.masked import note_masked
 from retrieval.catalogue.passing import change_passing, choose_films, passing_of
 from retrieval.catalogue.photos import dates_added
-from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.schema import ImageRow, now
 from retrieval.catalogue.segment_rows import commit_segment, segments_in
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.catalogue.words import lacks_words, make_words
@@ -300,7 +299,7 @@ def _replace_early(
 def _rows(collection: Collection, good: list[tuple[FoundFile, Prepared]], errors: list[float]) -> list[ImageRow]:
     """Rows of a new segment's photos in the catalogue."""
     first = collection.catalogue.write(reserve_numbers, len(good))
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    moment = now()
     # A photo whose file has changed keeps the date when it was added.
     added = collection.catalogue.read(dates_added, [str(file.path) for file, _ in good])
     return [
@@ -315,7 +314,7 @@ def _rows(collection: Collection, good: list[tuple[FoundFile, Prepared]], errors
             height=one.staged.height,
             features=one.staged.features,
             position=position,
-            date_added=added.get(str(file.path), now),
+            date_added=added.get(str(file.path), moment),
             quantisation_error=error,
         )
         for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))

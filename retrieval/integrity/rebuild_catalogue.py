@@ -163,10 +163,10 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
         identity = read_identity(folder)
         with database.transaction(write=True) as session:
             for key in (REVISION_KEY, REVISION_COPY_KEY):
-                session.merge(Setting(key=key, value=later))
+                keep_setting(session, key, later)
             if whole is not None:
                 if identity is not None:
-                    session.merge(Setting(key=IDENTITY_KEY, value=identity))
+                    keep_setting(session, IDENTITY_KEY, identity)
                 tidy_metadata(session)
                 forget_decisions_on_none(session)
         database.close()
