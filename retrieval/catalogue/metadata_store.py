@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from retrieval.catalogue.database import chunks
+from retrieval.catalogue.database import chunks, dialect_of
 from retrieval.catalogue.headers import field_of
 from retrieval.catalogue.photos import indexed_among
 from retrieval.catalogue.schema import (
@@ -342,7 +342,7 @@ def has_any_tag(tags: Sequence[str]) -> sa.ColumnElement[bool]:
 def lacks_tags(session: Session, tags: Sequence[str]) -> sa.ColumnElement[bool]:
     """Condition on `ImageRow` that a photo lacks all of some tags, ignoring case."""
     having = _having_any(tags)
-    if session.get_bind().dialect.name == "sqlite":
+    if dialect_of(session) == "sqlite":
         return ImageRow.number.not_in(having)  # SQLite materialises this once
     # Looked up for each photo. If PostgreSQL expects few photos with a tag, it would read all of them for each photo:
     # the offset prevents that.

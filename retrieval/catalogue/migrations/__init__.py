@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError, DatabaseError, LaterVersion
-from retrieval.catalogue.database import Database
+from retrieval.catalogue.database import Database, dialect_of
 from retrieval.catalogue.schema import (
     FORMAT,
     FORMAT_KEY,
@@ -58,7 +58,7 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
         before_migration()
     try:
         with database.transaction(write=True) as session:
-            if session.get_bind().dialect.name == "postgresql":
+            if dialect_of(session) == "postgresql":
                 session.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
                 if create:
                     make_schema(session, database.schema)
