@@ -40,6 +40,7 @@ from retrieval.collection.layout import (
 from retrieval.collection.locking import lock_folder, refuse_links
 from retrieval.collection.opening import (
     catalogue_place,
+    named_vocabulary,
     open_catalogue,
     refuse_damaged,
     refuse_without_catalogue,
@@ -246,7 +247,7 @@ class Collection:
     @property
     def vocabulary_folder(self) -> Path:
         """Folder of the vocabulary, whether it exists or not."""
-        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+        name = named_vocabulary(self.catalogue)
         if not is_vocabulary(name):
             raise CairnError(
                 "The catalogue of {folder} names {name} as its vocabulary: run {cairn check}.",

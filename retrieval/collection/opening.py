@@ -11,7 +11,7 @@ from retrieval.catalogue.database import connect_for_reading
 from retrieval.catalogue.schema import FILE
 from retrieval.catalogue.settings import stated_revision
 from retrieval.collection.identity import check_identity, is_own, sealed_database
-from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SNAPSHOT, VOCABULARY
+from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.locking import lock_folder
 from retrieval.collection.seal import Seal, hash_database, sound_seal, write_seal
 from retrieval.collection.segments import published
@@ -25,6 +25,11 @@ def catalogue_place(folder: Path, catalogue: str | None) -> Path | str:
             f"{catalogue!r} is not the address of a catalogue: give one such as postgresql+psycopg://HOST/DATABASE."
         )
     return catalogue or folder
+
+
+def named_vocabulary(catalogue: Catalogue) -> str:
+    """Name of the folder of a catalogue's vocabulary, which may be missing, and is no valid one if it is damaged."""
+    return catalogue.setting(VOCABULARY_KEY) or VOCABULARY
 
 
 def refuse_damaged(folder: Path) -> None:

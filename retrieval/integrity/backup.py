@@ -39,11 +39,10 @@ from retrieval.collection.layout import (
     SNAPSHOT,
     UNFINISHED,
     UPLOADS,
-    VOCABULARY,
-    VOCABULARY_KEY,
     is_vocabulary,
 )
 from retrieval.collection.locking import lock_folder
+from retrieval.collection.opening import named_vocabulary
 from retrieval.collection.seal import Seal, sound_seal, write_seal
 from retrieval.collection.sealing import hash_catalogue
 from retrieval.collection.segments import is_there
@@ -173,7 +172,7 @@ class _Backup:
                 copy_tables(rows, session)
                 make_words(session)
         with Catalogue.open(folder) as copy:
-            name = copy.setting(VOCABULARY_KEY) or VOCABULARY
+            name = named_vocabulary(copy)
             state = _CopiedState(file, copy.revision(), copy.read(segments_in), name, copy.read(count_indexed))
         if not is_vocabulary(name):
             raise CairnError(

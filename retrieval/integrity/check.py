@@ -33,11 +33,10 @@ from retrieval.collection.layout import (
     STAGING,
     UNFINISHED,
     VOCABULARY,
-    VOCABULARY_KEY,
     is_vocabulary,
 )
 from retrieval.collection.locking import refuse_links
-from retrieval.collection.opening import catalogue_place, open_catalogue
+from retrieval.collection.opening import catalogue_place, named_vocabulary, open_catalogue
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
 from retrieval.integrity.check_caches import check_caches
@@ -197,7 +196,7 @@ class _Check:
         """Folder of the vocabulary in use, by the catalogue, else the seal; None if there is no vocabulary yet."""
         if self.catalogue is None:
             return self.seal.vocabulary if self.seal is not None else None
-        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+        name = named_vocabulary(self.catalogue)
         if not is_vocabulary(name):
             self._damaged_catalogue(f"It names {name[:40]!r} as the collection's vocabulary.")
             return None
@@ -209,7 +208,7 @@ class _Check:
         if self.catalogue is not None:
             needed = bool(self.catalogue.read(segments_in))
             # It may have been replaced meanwhile.
-            name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+            name = named_vocabulary(self.catalogue)
         else:
             needed, name = bool(published(self.folder)), VOCABULARY
         there = any(is_vocabulary(path.name) for path in self.folder.glob(f"{VOCABULARY}*"))

@@ -37,12 +37,10 @@ from retrieval.collection.layout import (
     SEGMENTS,
     SNAPSHOT,
     STATISTICS,
-    VOCABULARY,
-    VOCABULARY_KEY,
     is_vocabulary,
 )
 from retrieval.collection.locking import CollectionLocked, lock_folder, lock_links
-from retrieval.collection.opening import catalogue_place
+from retrieval.collection.opening import catalogue_place, named_vocabulary
 from retrieval.collection.seal import Seal, sound_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
 from retrieval.collection.segment_notes import write_notes
@@ -196,7 +194,7 @@ class _Repair:
                 wrong = sealed is not None and hashlib.sha256(copy).hexdigest() != sealed.sha256
                 top, _, rest = name.partition("/")
                 path = self.folder / name
-                in_use = is_vocabulary(top) and top == (catalogue.setting(VOCABULARY_KEY) or VOCABULARY)
+                in_use = is_vocabulary(top) and top == named_vocabulary(catalogue)
                 ours = name in known or (in_use and is_plain_name(rest))
                 same = path.is_file() and path.stat().st_size == len(copy) and path.read_bytes() == copy
                 if wrong or not ours or same:
