@@ -17,7 +17,7 @@ from eval.retrieval.queries import QueryRun, no_photo_of
 from eval.retrieval.vocabulary import MadeVocabulary, VocabularySource, find_source, origin_of, settings_of
 from index.attributes import some_of
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from learning.labels.ground_truth import GroundTruthQuery
@@ -116,7 +116,7 @@ def run_benchmark(
     search: SearchOptions | None = None,
     setup: BenchmarkSetup | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> BenchmarkReport:
     """Index photos, search for every query of a ground truth, and score (Philbin et al., CVPR 2007). Average precision
     is the trapezoid of the published `compute_ap`; queries without positives leave the mean. Errors that can be
@@ -275,7 +275,7 @@ def _index(
     place: RunFolder,
     is_own: bool,
     workers: int,
-    progress: Progress | None,
+    progress: Progress,
 ) -> list[dict[str, str]]:
     """Index the images, which train the vocabulary by default, and then the distractors; return the failures.
 
@@ -302,7 +302,7 @@ def run_queries(
     queries: Sequence[GroundTruthQuery],
     folder: Path | None,
     options: SearchOptions,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[list[QueryScore], list[str]]:
     """Search for queries; return their scores, and the missing photos of the ground truth."""
     listed = list_photos([folder]) if folder is not None else []

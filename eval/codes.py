@@ -5,7 +5,7 @@ from pathlib import Path
 
 from eval.patches import evaluate_patches
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.codes.binary import centred_code
 from retrieval.descriptors.contract import check_distance
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
@@ -21,7 +21,7 @@ def errors_of_codes(
     lengths: Sequence[int],
     pairs: str | None,
     seed: int,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
 ) -> tuple[list[int], list[float], float]:
     """Measure binary codes of a descriptor on labelled pairs. Returns the possible lengths (not below its dimension),
     their false positives at 95% recall, and those of the descriptor itself.

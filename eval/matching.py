@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.building.sequences import read_sequences
 from retrieval.descriptors.contract import Descriptor
 from retrieval.features.extraction import Extractor
@@ -142,7 +142,7 @@ def evaluate_matching(
     features: FeatureOptions | None = None,
     image: ImageOptions | None = None,
     options: MatchingOptions | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[MatchingReport]:
     """Match the pairs by each of the descriptors, on the same regions: a report a descriptor. Regions are compared in
     pixels of the upright originals; pairs in a row with the same first photo share its features. The seconds of
@@ -165,8 +165,7 @@ def evaluate_matching(
             each.append(score)
         seconds["features"] += middle - start
         seconds["match"] += time.perf_counter() - middle
-        if progress is not None:
-            progress("pairs", done + 1, len(pairs))
+        progress("pairs", done + 1, len(pairs))
     seconds["total"] = sum(seconds.values())
     return [
         MatchingReport(each.name, each.dim, pair_scores, dict(seconds))

@@ -12,7 +12,7 @@ from eval.descriptions import Descriptions, room_for
 from index.attributes import some_of
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import PatchPairs, PatchSet, default_pair_file
 from learning.patches.rows import signed_products
@@ -61,7 +61,7 @@ def evaluate_patches(
     folder: Path | Patches,
     descriptor: Descriptor | Descriptions,
     pairs: str | PatchPairs | None = None,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
     *,
     comparison: str | None = None,
     footprint: float = 1.0,

@@ -19,7 +19,7 @@ from eval.similarity_splits import Lesson, lessons
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.parallel import processes, run
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.similarity import nearest_pairs
 from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 from learning.similarity.learning import learn_similarity
@@ -146,20 +146,19 @@ def evaluate_similarity(
     ground_truth: Path,
     options: SimilarityOptions,
     study: SimilarityStudy,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> SimilarityReport:
     """Learn from random splits of a collection, and compare with tf-idf by its queries. Query photos in no answer take
     no rank. A stopped run can be resumed. `options`: of learning, except `neighbours` and `seed`, which the study sets.
     """
     splits = study.split
     ways = study.way or tuple(WAYS)
-    tell: Progress = progress or (lambda step, done, of: None)
     queries = [query for query in read_ground_truth(ground_truth) if query.positives]
     if not queries:
         raise CairnError(f"No query of {ground_truth} has a positive.")
     if unknown := [way for way in ways if way not in WAYS]:
         raise CairnError(f"There is no way of searching {unknown[0]!r}; choose of {', '.join(WAYS)}.")
-    bench = _Bench((folder, ground_truth), queries, ways, study, tell)
+    bench = _Bench((folder, ground_truth), queries, ways, study, progress)
     counts = [*dict.fromkeys(study.neighbours)] or [options.neighbours]
     about = {
         "collection": str(folder),
@@ -171,10 +170,10 @@ def evaluate_similarity(
     plain = {name: bench.measure(name, queries, None) for name in bench.places}
     outcomes = []
     for done, (k, number) in enumerate((k, number) for k in counts for number in range(splits.splits)):
-        tell("splits", done, len(counts) * splits.splits)
+        progress("splits", done, len(counts) * splits.splits)
         seed = splits.seed + number
         outcomes.append(bench.split(replace(options, neighbours=k, seed=seed)))
-    tell("splits", len(outcomes), len(outcomes))
+    progress("splits", len(outcomes), len(outcomes))
     return SimilarityReport(about, plain, outcomes)
 
 

@@ -1,6 +1,5 @@
 """Arrays and JSON on disk: fingerprints, crash-safe writing, and reading that never unpickles."""
 
-import csv
 import dataclasses
 import errno
 import hashlib
@@ -25,7 +24,8 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
 from index.files.reading import IrregularFile, open_regular, read_regular
-from index.text import printable
+from index.progress import silent
+from index.text import csv_text, printable
 
 # The header of a .npy file of numbers, or of text, as NumPy writes it. Sides of at most 19 digits fit 64 bits.
 _HEADER = re.compile(
@@ -126,9 +126,7 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], meta: object = N
 
 def save_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
     """Write the rows of a table as CSV atomically (see `printable`)."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    save_bytes(path, printable(text.getvalue()).encode())
+    save_bytes(path, printable(csv_text(rows)).encode())
 
 
 def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
@@ -201,7 +199,7 @@ def size_of_file(path: Path) -> int:
     return state.st_size
 
 
-def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
+def hash_file(path: Path, tell: Callable[[int], None] = silent) -> str:
     """SHA-256 of a regular file; `tell` is called with the size of each block read."""
     digest = hashlib.sha256()
     try:
@@ -211,8 +209,7 @@ def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
     with opened as file:
         while block := file.read(_FILE_BLOCK_BYTES):
             digest.update(block)
-            if tell is not None:
-                tell(len(block))
+            tell(len(block))
     return digest.hexdigest()
 
 
@@ -283,9 +280,14 @@ def publish_folder(temporary: Path, final: Path) -> None:
     flush_to_disk(final.parent)
 
 
+def temporary_path(path: Path) -> Path:
+    """Path of a file or folder next to another one, which it replaces when it is complete."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
 def _write_safely(path: Path, write: Callable[[BinaryIO], Any], mode: int = 0o666) -> None:
     # Not tempfile, whose files only their owner may read.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = temporary_path(path)
     try:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             write(file)

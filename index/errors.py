@@ -9,6 +9,9 @@ from index.messages import Message
 # Errors of the system or the disk, not of a file's contents.
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.EMFILE)
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Error numbers of the system for a disk, or a share of it, that is full."""
+
 
 class CairnError(Exception):
     """A request that cannot be met, or a file that cannot be used.

@@ -10,6 +10,10 @@ Step = Callable[[int, int], None]
 """Called within one step with the amount done and the total."""
 
 
+def silent(*_: object) -> None:
+    """Report no progress."""
+
+
 class Timed:
     """A report with the time of each step in seconds."""
 

@@ -1,5 +1,7 @@
 """Untrusted text in databases and messages; and lists of names."""
 
+import csv
+import io
 import os
 import re
 import unicodedata
@@ -65,6 +67,13 @@ def printable(text: str) -> str:
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
     return re.sub("[\0\ud800-\udfff]", escape, text)
+
+
+def csv_text(rows: Iterable[Iterable[object]], *, end: str = "\n") -> str:
+    """Return the rows of a table as CSV."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator=end).writerows(rows)
+    return text.getvalue()
 
 
 def shown(text: str, longest: int = 80) -> str:

@@ -1,7 +1,6 @@
 """The vocabulary: cluster centres of descriptors as visual words, and assignment of descriptors to words."""
 
 import dataclasses
-import secrets
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +10,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.arrays import (
+    check_format,
+    fingerprint,
+    load_array,
+    load_json,
+    publish_folder,
+    save_array,
+    save_json,
+    temporary_path,
+)
 from index.attributes import shared_by, some_of
 from index.errors import CairnError, Damaged
-from index.progress import Step
+from index.progress import Step, silent
 from index.search_backends import search_backend
 
 if TYPE_CHECKING:
@@ -160,7 +168,7 @@ class Vocabulary:
         descriptor: str = "",
         trained_on: str = "",
         reader: "Reader | None" = None,
-        progress: Step | None = None,
+        progress: Step = silent,
     ) -> Self:
         """Train a vocabulary by approximate k-means, with at most one word for each distinct descriptor."""
         from index.clustering.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
@@ -179,8 +187,7 @@ class Vocabulary:
         def passes(done: int, of: int) -> None:
             nonlocal last
             last = of + of // 50  # the remainder is for building and measuring the search
-            if progress is not None:
-                progress(done, last)
+            progress(done, last)
 
         result = approximate_kmeans(source, kmeans, reader=reader, progress=passes)
         search = backend.build(result.centres, options.search, options.seed)
@@ -205,8 +212,7 @@ class Vocabulary:
             },
         )
         vocabulary.words_beside(np.arange(vocabulary.words))
-        if progress is not None:
-            progress(last, last)
+        progress(last, last)
         return vocabulary
 
     @property
@@ -309,7 +315,7 @@ class Vocabulary:
         """Write it to a new folder, atomically."""
         folder = Path(folder)
         self.words_beside(np.arange(self.words))  # in one of an earlier version, not all are known
-        temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+        temporary = temporary_path(folder)
         temporary.mkdir()
         try:
             save_array(temporary / CENTRES_FILE, self.centres)

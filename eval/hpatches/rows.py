@@ -11,7 +11,7 @@ from eval.descriptions import read_rows, room_for
 from eval.hpatches.release import IMAGES, HPatchesSequence
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import one_of
 from retrieval.descriptors.contract import Descriptor
 from retrieval.regions.patches import resample_patches
@@ -118,7 +118,7 @@ class PatchRows:
 
 
 def describe_sequences(
-    sequences: Mapping[str, HPatchesSequence], descriptor: Descriptor, progress: Progress = lambda step, done, of: None
+    sequences: Mapping[str, HPatchesSequence], descriptor: Descriptor, progress: Progress = silent
 ) -> PatchRows:
     """Describe all patches of some sequences, resampled to the descriptor's own size; reports the step ``describe``."""
     rows = PatchRows(descriptor.name, "l2", {name: one.patches for name, one in sequences.items()}, descriptor.dim)
@@ -135,7 +135,7 @@ def read_sequences(
     folder: Path,
     sequences: Mapping[str, HPatchesSequence],
     distance: str = "l2",
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
 ) -> PatchRows:
     """Read descriptions in the benchmark's layout, ``SEQUENCE/ref.csv``, ``SEQUENCE/e1.csv``, … (or .npy), by patch."""
     folder = Path(folder)

@@ -14,7 +14,7 @@ from eval.hpatches.rows import PatchRows
 from eval.hpatches.tasks import TASKS, Matching, PatchVerification, Retrieval, match_images, retrieve, verify
 from index.attributes import some_of
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import one_of
 
 Describe = Callable[[dict[str, PatchSequence]], PatchRows]
@@ -54,7 +54,7 @@ def evaluate_hpatches(
     root: Path,
     describe: Describe,
     choices: HPatchesChoices | None = None,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
 ) -> HPatchesReport:
     """Measure descriptions of patches by the tasks of HPatches; `describe` returns the rows of the sequences.
 

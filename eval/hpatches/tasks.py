@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eval.hpatches.lists import ListedPatches, Lists, Pairs
 from eval.hpatches.release import KINDS, NOISE, TARGETS
 from eval.hpatches.rows import PatchRows
-from index.progress import Progress
+from index.progress import Progress, silent
 
 TASKS = ("verification", "matching", "retrieval")
 
@@ -105,7 +105,7 @@ class Retrieval:
         return {"mAP": self.mean, **means, "pools": pools, "queries": self.queries, "distractors": self.distractors}
 
 
-def verify(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> PatchVerification:
+def verify(rows: PatchRows, lists: Lists, progress: Progress = silent) -> PatchVerification:
     """Separate matching pairs from others by a threshold on their distance.
 
     Balanced: the area under the ROC curve of equal numbers of each. Imbalanced: the average precision of all
@@ -126,7 +126,7 @@ def verify(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done
     return PatchVerification(areas, len(lists.positives[0]))
 
 
-def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Matching:
+def match_images(rows: PatchRows, lists: Lists, progress: Progress = silent) -> Matching:
     """Match each patch of a reference to its nearest neighbour in each other image; the nearest matches rank first.
 
     Recall ends below 1, as a patch with a wrong nearest neighbour is never found.
@@ -150,7 +150,7 @@ def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step
     return Matching(ap, shares)
 
 
-def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Retrieval:
+def retrieve(rows: PatchRows, lists: Lists, progress: Progress = silent) -> Retrieval:
     """Find the five other images of a patch in pools of `POOLS`, with other sequences; right ones win ties."""
     queries = lists.queries
     places = _places(rows, lists, queries, "ref")

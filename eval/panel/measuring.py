@@ -25,7 +25,7 @@ from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as SIGNATURE
 from index.hamming.voting import SignedFeatures
 from index.parallel import run
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.measures.precision import average_precision
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
@@ -221,16 +221,15 @@ def measure(
     *,
     collection: CollectionOptions | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[str, QueryOutcome]:
     """Run all queries of the panel, and store their results by part and query; a stopped run can be resumed."""
-    tell: Progress = progress or (lambda step, done, of: None)
     options = collection or CollectionOptions(signature=SIGNATURE)
     settings = {"search": asdict(search), "collection": asdict(options), "code": code_fingerprint()}
     key = fingerprint({}, settings)[:16]
     outcomes: dict[str, QueryOutcome] = {}
     for part in parts:
-        folder, views = prepare(part, work, options, workers, tell)
+        folder, views = prepare(part, work, options, workers, progress)
         file = work / "found" / f"{key}-{part.photos.key}.json"
         known = load_found(file) if file.is_file() else {}
         missing = [query for query in part.queries if f"{part.photos.name}/{query.name}" not in known]
@@ -239,7 +238,7 @@ def measure(
         for some in run(jobs, workers, ordered=False):
             known |= some
             save_found(file, known)
-            tell("queries", len(known), len(part.queries))
+            progress("queries", len(known), len(part.queries))
         wanted = (f"{part.photos.name}/{query.name}" for query in part.queries)
         outcomes |= {name: known[name] for name in wanted}
     return outcomes

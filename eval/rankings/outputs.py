@@ -12,7 +12,7 @@ from eval.rankings.page import check_page, write_page
 from eval.rankings.photos import PhotoFiles
 from eval.rankings.scoring import RankingReport
 from eval.retrieval.options import BenchmarkFiles
-from index.progress import Progress
+from index.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Outputs(BenchmarkFiles):
         *,
         title: str,
         facts: dict[str, str],
-        progress: Progress = lambda step, done, of: None,
+        progress: Progress = silent,
     ) -> None:
         """Write the requested outputs of a benchmark run here."""
         if self.save is not None:
@@ -52,7 +52,7 @@ class Outputs(BenchmarkFiles):
         *,
         title: str,
         facts: dict[str, str],
-        progress: Progress = lambda step, done, of: None,
+        progress: Progress = silent,
     ) -> None:
         """Write curves and page of scored rankings, if requested."""
         if self.pr is not None:

@@ -8,7 +8,7 @@ from eval.rankings.drawings import boxed_photo, curve_drawing, strip_drawing
 from eval.rankings.names import plain_name
 from eval.rankings.photos import PhotoFiles, PreviewPicture, picture
 from eval.rankings.scoring import RankingReport, ScoredQuery
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import printable_name
 from learning.reports.html import check_html, document, write_html
 
@@ -55,7 +55,7 @@ def write_page(
     *,
     title: str,
     facts: dict[str, str] | None = None,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
 ) -> None:
     """Write a page of rankings atomically. The same content gives the same file."""
     check_page(path)

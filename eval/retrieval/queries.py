@@ -92,17 +92,15 @@ class QueryRun:
             raise no_photo_of(query)
         return self._paths[query.stem]
 
-    def ask(self, answers: Answers, scratch: Path, workers: int, progress: Progress | None) -> None:
+    def ask(self, answers: Answers, scratch: Path, workers: int, progress: Progress) -> None:
         """Search for queries without answers, and store the answers."""
         todo = [self._prepared(job, scratch) for job in self.jobs if job not in answers]
         done = len(self.jobs) - len(todo)
-        if progress is not None:
-            progress("queries", done, len(self.jobs))
+        progress("queries", done, len(self.jobs))
         for answered in ask_all(self._collection, self._search, todo, workers):
             answers.add(answered)
             done += 1
-            if progress is not None:
-                progress("queries", done, len(self.jobs))
+            progress("queries", done, len(self.jobs))
 
     def _prepared(self, job: str, scratch: Path) -> SearchTask:
         query, protocol = self.jobs[job]

@@ -8,7 +8,7 @@ from typing import Any
 from eval.retrieval.kept import VOCABULARIES, folder_name, key_of, run_folder
 from eval.retrieval.photos import BenchmarkPhotos, folders_of, listing_of, states_of
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import TRAINED_KEY
 from retrieval.collection.options import CollectionOptions
@@ -54,7 +54,7 @@ def find_source(
     *,
     share: float = 1.0,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> MadeVocabulary | None:
     """Make the vocabulary of a benchmark, unless it exists; None if it is trained on the searched photos."""
     if source.collection is not None:

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from eval.sets.manifests import Address
 from index.errors import CairnError
-from index.progress import Step
+from index.progress import Step, silent
 from index.text import printable_name
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class _PartialFile:
 
 
 def fetch(
-    file: str, addresses: tuple[Address, ...], folder: Path, progress: Step | None = None, *, wait: float = 1.0
+    file: str, addresses: tuple[Address, ...], folder: Path, progress: Step = silent, *, wait: float = 1.0
 ) -> Fetched:
     """Download a file, or resume it, from the first working address."""
     import pooch
@@ -93,7 +93,7 @@ def fetch(
     reasons = []
     for address in addresses:
         try:
-            _from_address(address, path, part, progress or (lambda done, of: None), wait)
+            _from_address(address, path, part, progress, wait)
             return Fetched(path, address.url, pooch.file_hash(path))
         except _Refused as error:
             reasons.append(f"{printable_name(address.url)} {error}")

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from index.errors import CairnError
-from index.progress import Step
+from index.progress import Step, silent
 from index.text import shown
 
 _CHUNK = 1 << 20
@@ -64,13 +64,13 @@ class HostileArchive(BadArchive):
         super().__init__(f"{archive} {reason}: nothing of it is unpacked.")
 
 
-def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None, *, strip: bool = False) -> None:
+def unpack(archive: Path, folder: Path, limit: int, progress: Step = silent, *, strip: bool = False) -> None:
     """Unpack a tar with any compression, or a zip, by its first bytes. Raises HostileArchive if a member is refused,
     DamagedArchive if it is no archive or damaged.
     """
     try:
         with whole_folder(folder, strip=strip) as temporary:
-            _write_members(archive, temporary, limit, progress or (lambda done, of: None))
+            _write_members(archive, temporary, limit, progress)
     except _DAMAGE as error:
         raise DamagedArchive(archive, error) from error
     except OSError as error:

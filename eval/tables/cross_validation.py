@@ -7,7 +7,7 @@ from pathlib import Path
 from eval.tables.folds import Fold, Scene, SceneDifference, compare, queries_of
 from eval.tables.retrieval import Measurement, MeasurementResult, measure
 from index.arrays import fingerprint, hash_file
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.latent.descriptor import VERSION, UnlabelledOptions, learn_unlabelled
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
@@ -86,11 +86,10 @@ def cross_validate(
     *,
     learn: Learn = learn_fold,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[RecipeMeasure]:
     """Learn from some or all folds, measure their queries, and compare with the reference, by recipe, then by cell."""
-    tell: Progress = progress or (lambda step, done, of: None)
-    learnt = [(recipe, fold, learn(recipe, fold, work, workers, tell)) for recipe in recipes for fold in folds]
+    learnt = [(recipe, fold, learn(recipe, fold, work, workers, progress)) for recipe in recipes for fold in folds]
     tested = [scene for fold in folds for scene in fold.tested]
     wanted = [
         replace(cell, names=queries_of(fold.tested, cell.photos), options=replace(cell.options, descriptor=str(file)))

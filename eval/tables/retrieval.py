@@ -22,7 +22,7 @@ from eval.tables.staged import link_features, stage_photos
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.parallel import run
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.segments.description import segment_bytes
 from learning.labels.ground_truth import GroundTruthQuery, missing_photos
 from learning.measures.precision import average_precision, mean_average_precision
@@ -148,10 +148,9 @@ def object_of(query: str) -> str:
 
 
 def measure(
-    cells: Sequence[Measurement], work: Path, *, workers: int = 1, again: bool = False, progress: Progress | None = None
+    cells: Sequence[Measurement], work: Path, *, workers: int = 1, again: bool = False, progress: Progress = silent
 ) -> list[MeasurementResult]:
     """Measure missing results, and those of other code if `again`; return all results in the order of the cells."""
-    tell: Progress = progress or (lambda step, done, of: None)
     code_fingerprint()  # fingerprint at the start: the code may change during a long run
     todo = []
     for cell in cells:
@@ -165,13 +164,13 @@ def measure(
     groups: dict[tuple[str, str, str, bool, CollectionOptions], list[Measurement]] = defaultdict(list)
     for cell in todo:
         groups[cell.settings, cell.photos.key, cell.origin.key, cell.files, cell.prepared].append(cell)
-    meter = _Meter(sum(len(_missing(cell, work)) for cell in todo), tell)
+    meter = _Meter(sum(len(_missing(cell, work)) for cell in todo), progress)
     for group in groups.values():
         cell = group[0]
         for photos, folder in ((cell.origin, origin_folder(cell, work)), (cell.photos, searched_folder(cell, work))):
             if not folder.is_dir():
-                _stage(photos, todo, cell, work, workers, tell)
-        _measure(group, work, workers, tell, meter)
+                _stage(photos, todo, cell, work, workers, progress)
+        _measure(group, work, workers, progress, meter)
     return [read_result(cell, work) for cell in cells]
 
 

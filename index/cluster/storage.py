@@ -5,13 +5,12 @@ import errno
 import hashlib
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from index.arrays import hash_file
+from index.arrays import hash_file, temporary_path
 from index.errors import CairnError
 from index.extras import EXTRAS, install_command
 from index.files.names import CACHE_VARIABLE, is_plain_path
@@ -73,7 +72,7 @@ class FolderStorage:
         if path.exists() and path.samefile(source):
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        temporary = temporary_path(path)
         try:
             if source.is_dir():
                 shutil.copytree(source, temporary)
@@ -222,7 +221,7 @@ class ObjectStorage:
                 return
         for path in (here, token):
             path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = here.with_name(f".{here.name}.{secrets.token_hex(4)}.tmp")
+        temporary = temporary_path(here)
         try:
             with _refusals(f"{self.place}/{relative}"):
                 self._files.get_file(f"{self._root}/{relative}", str(temporary))

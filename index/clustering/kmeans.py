@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from index.clustering.blocks import RESERVE, Assignment, DescriptorBlocks, LocalBlocks, Reserve, row_hashes
 from index.clustering.sources import DescriptorSource
 from index.errors import CairnError
-from index.progress import Step
+from index.progress import Step, silent
 from index.search_backends import search_backend
 
 # Costs of the steps in processor time (microseconds of one core, 128 dimensions, 500,000 words), which are
@@ -57,7 +57,7 @@ class KMeansResult:
 
 
 def approximate_kmeans(
-    source: DescriptorSource, options: KMeansOptions, *, reader: Reader | None = None, progress: Step | None = None
+    source: DescriptorSource, options: KMeansOptions, *, reader: Reader | None = None, progress: Step = silent
 ) -> KMeansResult:
     """Cluster descriptors with an approximate nearest centre in place of the exact one (Philbin et al., CVPR 2007).
 
@@ -124,7 +124,7 @@ def sample_descriptors(
 class _Plan:
     """The work of all passes, and how much of it is done."""
 
-    def __init__(self, points: int, words: int, options: KMeansOptions, progress: Step | None) -> None:
+    def __init__(self, points: int, words: int, options: KMeansOptions, progress: Step) -> None:
         self._progress = progress
         self._points = points
         self._first = COST_READ * points
@@ -147,8 +147,7 @@ class _Plan:
         self._tell(self._first + done + before + each * descriptors)
 
     def _tell(self, done: int) -> None:
-        if self._progress is not None:
-            self._progress(done, self._all)
+        self._progress(done, self._all)
 
 
 def _assignment(centres: NDArray[np.float32], options: KMeansOptions, *, first: bool, everywhere: bool) -> Assignment:

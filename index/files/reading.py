@@ -6,6 +6,9 @@ from pathlib import Path
 
 from index.errors import Damaged
 
+SQLITE_LOGS = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite keeps next to a database."""
+
 
 class IrregularFile(Damaged):
     """A folder, pipe, socket or device in place of a file."""
@@ -23,7 +26,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 def refuse_irregular_database(file: Path) -> None:
     """Raise IrregularFile if an SQLite file or a journal is not a regular file: SQLite might wait for a pipe."""
-    for path in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
+    for path in (file, *(file.with_name(file.name + end) for end in SQLITE_LOGS)):
         try:
             mode = (path.stat if path == file else path.lstat)().st_mode
         except OSError:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.blocks.descriptor import EmbeddingRecord
 from learning.blocks.embedding import Moments, learn_embedding
 from learning.codes.moments import with_moments
@@ -61,7 +61,7 @@ class EmbeddedBase:
 
 
 def learn_base_embedding(
-    sources: Sequence[PatchFolder], options: EmbeddingOptions, progress: Progress = lambda step, done, of: None
+    sources: Sequence[PatchFolder], options: EmbeddingOptions, progress: Progress = silent
 ) -> EmbeddedBase:
     """Learn an E-block on the rows of SIFT or rootSIFT; α and dimension are chosen by the validation pairs."""
     plain = LearntDescriptor(LearntModel(options.base))

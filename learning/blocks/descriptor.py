@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint, save_json
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.blocks.embedding import Moments, learn_embedding
 from learning.blocks.pairs import BlockPairs, load_pairs, pairs_of_each
 from learning.blocks.powell import PowellOptions, Trial, Trials, best_of, maximise_area
@@ -129,7 +129,7 @@ def learn_blocks(
     options: BlockOptions,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> LearntBlocks:
     """Learn a descriptor made of building blocks. With an S-block: its parameters, and those of G-, T- and N-block, by
     Powell's method (pipeline 1), then an E-block on its rows, if any (pipeline 3). With a T-block on a grid: an E-block
@@ -139,7 +139,6 @@ def learn_blocks(
     """
     if options.powell:
         pairs_of_each(options.powell_pairs, len(sources))  # before any work
-    tell = progress or (lambda step, done, of: None)
     work.mkdir(parents=True, exist_ok=True)
     size = options.patch_size
     blocks = named_blocks(options.blocks, size)
@@ -149,12 +148,12 @@ def learn_blocks(
     seconds = 0.0
     if options.powell:
         pairs = load_pairs(
-            sources, "train", size, limit=options.powell_pairs, seed=options.seed, progress=partial(tell, "read")
+            sources, "train", size, limit=options.powell_pairs, seed=options.seed, progress=partial(progress, "read")
         )
-        trials, seconds = _search(blocks, pairs, work, options, workers, tell)
+        trials, seconds = _search(blocks, pairs, work, options, workers, progress)
         blocks = blocks.with_parameters(best_of(trials).parameters)
-    train = load_pairs(sources, "train", size, progress=partial(tell, "read"))
-    tell("embed", 0, 1)
+    train = load_pairs(sources, "train", size, progress=partial(progress, "read"))
+    progress("embed", 0, 1)
     rows, held_out = (blocks.normalised(pairs.pooled(blocks, workers)) for pairs in (train, validation))
     pooled = error = validation.error(held_out)
     embeddings: list[EmbeddingRecord] = []
@@ -167,7 +166,7 @@ def learn_blocks(
         blocks = replace(blocks, bits=options.bits)
         error = validation.error(blocks.levels(held_out))
         rows = blocks.levels(rows)
-    tell("embed", 1, 1)
+    progress("embed", 1, 1)
     model = LearntModel("blocks", base_model=blocks)
     if blocks.dim <= _LARGEST_MOMENTS:
         sample = np.random.default_rng(options.seed).permutation(len(rows))[:_MOMENTS]

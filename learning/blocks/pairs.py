@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread, run
-from index.progress import Step
+from index.progress import Step, silent
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import PatchPairs
 from learning.patches.rows import squared_distances
@@ -70,7 +70,7 @@ def load_pairs(
     *,
     limit: int = 0,
     seed: int = 0,
-    progress: Step | None = None,
+    progress: Step = silent,
 ) -> BlockPairs:
     """Read patches, resampled to `size`, of at most `limit` pairs (0: all), equally of each source, half matches."""
     most = pairs_of_each(limit, len(sources))
@@ -87,8 +87,7 @@ def load_pairs(
             part = source.patches.read(numbers[start : start + _READ])
             patches[done : done + len(part)] = part if dtype == np.uint8 else resample_patches(part, size)
             done += len(part)
-            if progress is not None:
-                progress(done, total)
+            progress(done, total)
     key = fingerprint(
         {"first": first, "second": second, "match": match, **{f"patches-{n}": one for n, one in enumerate(used)}},
         {"patches": [source.patches.fingerprint for source in sources], "size": size},

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from index.arrays import load_json, save_json
 from index.errors import CairnError
-from index.progress import Step
+from index.progress import Step, silent
 from retrieval.descriptors.blocks.parameters import Parameter
 
 _DIGITS = 9  # digits of rounded values, so that values survive a round trip through a file
@@ -91,7 +91,7 @@ def maximise_area(
     start: Mapping[str, float],
     options: PowellOptions | None = None,
     trials: Trials | None = None,
-    progress: Step | None = None,
+    progress: Step = silent,
 ) -> list[Trial]:
     """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and return all
     trials.
@@ -115,8 +115,7 @@ def maximise_area(
         if _identity(values) not in seen:
             seen.add(_identity(values))
             evaluated.append(Trial(values, known_area))
-            if progress is not None:
-                progress(len(seen), options.evaluations)
+            progress(len(seen), options.evaluations)
         return 1 - known_area
 
     bounds = [tuple(to_coordinate(limit, one) for limit in (one.low, one.high)) for one in parameters]

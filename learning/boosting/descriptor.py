@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.boosting.metric import (
     COMPARISONS,
     FORMS,
@@ -105,24 +105,23 @@ def learn_boosted(
     *,
     learners: WeakLearners | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> LearntBoosted:
     """Learn a boosted descriptor, from a search or from the first of existing weak learners."""
-    tell = progress or (lambda step, done, of: None)
     rng = np.random.default_rng(options.seed)
     rounds: list[Round] = []
     if learners is None:
-        learners, rounds = find_learners(sources, options, rng, workers=workers, tell=tell)
+        learners, rounds = find_learners(sources, options, rng, workers=workers, tell=progress)
     elif len(learners) < options.learners:
         raise CairnError(
             "There are {learners} weak learners to go on from: ask for no more ({--learners}).", learners=len(learners)
         )
     learners = learners.first(options.learners)
-    tell("answers", 0, 2)
+    progress("answers", 0, 2)
     train = _answers(sources, "train", learners)
-    tell("answers", 1, 2)
+    progress("answers", 1, 2)
     validation = _answers(sources, "validation", learners)
-    tell("answers", 2, 2)
+    progress("answers", 2, 2)
     metric: BoostedMetric | None = None
     embedding: NDArray[np.float32] | None = None
     signs: NDArray[np.float32] | None = None
@@ -130,7 +129,7 @@ def learn_boosted(
         embedding = principal_axes(train.answers, options.dim)
     elif options.kind not in PLAIN:
         metric = learn_metric(
-            train, validation, learners.weights, options.dim, options.metric, rng, partial(tell, "metric")
+            train, validation, learners.weights, options.dim, options.metric, rng, partial(progress, "metric")
         )
         embedding, signs = metric.embedding(options.dim), metric.signs(options.dim)
     if embedding is not None and not len(embedding):
@@ -148,7 +147,7 @@ def find_learners(
     rng: np.random.Generator,
     *,
     workers: int = 1,
-    tell: Progress = lambda step, done, of: None,
+    tell: Progress = silent,
 ) -> tuple[WeakLearners, list[Round]]:
     """Find weak learners by AdaBoost; fewer than requested if no other is better than chance."""
     pairs = pair_list(sources, "train")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from index.parallel import one_thread
-from index.progress import Step
+from index.progress import Step, silent
 from learning.measures.roc import fpr95
 from learning.patches.rows import signed_products, squared_distances
 
@@ -144,7 +144,7 @@ def learn_metric(
     dim: int,
     options: MetricOptions,
     rng: np.random.Generator,
-    progress: Step = lambda done, of: None,
+    progress: Step = silent,
 ) -> BoostedMetric:
     """Learn A by stochastic gradient descent from the diagonal of AdaBoost's weights α (P,).
 

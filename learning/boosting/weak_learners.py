@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread, run
-from index.progress import Step
+from index.progress import Step, silent
 from learning.patches.sources import Patches
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from retrieval.regions.patches import resample_patches
@@ -166,7 +166,7 @@ def pair_levels(
     responses_of: ResponseOptions,
     *,
     workers: int = 1,
-    progress: Step = lambda done, of: None,
+    progress: Step = silent,
 ) -> PairLevels:
     """Evaluate candidates on pairs, some pairs at a time."""
     number = len(pairs)

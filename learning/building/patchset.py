@@ -1,6 +1,5 @@
 """Build a set of labelled patches in the PhotoTour layout, split into training, validation and test pairs."""
 
-import secrets
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -10,10 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import publish_folder, save_json
+from index.arrays import publish_folder, save_json, temporary_path
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.building.correspondence import Detections
 from learning.building.detections import SIFT_SIDE
 from learning.building.jitter import JitterOptions
@@ -43,7 +42,7 @@ def build_from_sequences(
     detection: DetectionOptions | None = None,
     rule: MatchRule | None = None,
     splits: SplitOptions | None = None,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
     noise: JitterOptions | None = None,
 ) -> BuildReport:
     """Build a set in an empty or new folder from image sequences with known homographies.
@@ -83,7 +82,7 @@ def build_from_points(
     min_angle: float = 0.0,
     rule: MatchRule | None = None,
     splits: SplitOptions | None = None,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
 ) -> BuildReport:
     """Build a set in an empty or new folder from given correspondences: see `read_points` and `label_points`."""
     rule = rule or MatchRule()
@@ -112,7 +111,7 @@ def _build(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CairnError(f"{out} already exists: remove it first, or choose another name.")
     out.parent.mkdir(parents=True, exist_ok=True)
-    folder = out.with_name(f".{out.name}.{secrets.token_hex(4)}.tmp")
+    folder = temporary_path(out)
     folder.mkdir()
     try:
         # Patches are many: they are stored in a file until the order of the points is known.

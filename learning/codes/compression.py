@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.codes import binary, product
 from learning.patches.phototour import PatchSet
 from learning.patches.sources import describe_patches
@@ -38,7 +38,7 @@ def compress_model(
     model: LearntModel,
     options: CompressionOptions,
     patches: PatchSet | None = None,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
 ) -> LearntModel:
     """Add a code to a learnt descriptor, learnt from patches, or from Gaussian rows with its mean and covariance."""
     if model.code is not None:

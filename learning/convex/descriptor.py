@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.codes.moments import with_moments
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
@@ -89,7 +89,7 @@ def learn_descriptor(
     pooling: Pooling | None = None,
     tests: Sequence[Path] = (),
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Learnt:
     """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2).
 
@@ -97,7 +97,7 @@ def learn_descriptor(
     folders of `tests` in the end, which do not affect the choice.
     """
     check_pooling(options.stage, options.base, pooling)
-    learner = _WithLabels(sources, work, options, workers, progress or (lambda step, done, of: None))
+    learner = _WithLabels(sources, work, options, workers, progress)
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)
     tested = learner.test(replace(model, projection=None, centre=None), tests) if tests else []
     return Learnt(learner.with_moments(model), chosen, projected, learner.study.tried, tested)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint, load_array, save_array
 from index.parallel import one_thread, run
-from index.progress import Step
+from index.progress import Step, silent
 from learning.convex.candidates import CandidatePool, PoolOptions
 from learning.patches.rows import in_bytes
 from learning.patches.sources import Patches
@@ -108,7 +108,7 @@ def write_ring_distances(
     distances: RingDistances,
     *,
     workers: int = 1,
-    progress: Step | None = None,
+    progress: Step = silent,
 ) -> list[NDArray[np.float16 | np.uint8]]:
     """Compute ψ for the pairs of a patch set, in blocks (at most 4,096, N) on disk."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,8 +122,7 @@ def write_ring_distances(
     )
     for count in run(jobs, workers, ordered=False):
         done += count
-        if progress:
-            progress(done, len(first))
+        progress(done, len(first))
     return [load_array(path, mmap=True) for path in paths]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import printable
 from learning.judge.judging import JudgeOptions, judge
 from learning.judge.verdict import RetrievalVerdict
@@ -68,7 +68,7 @@ def judge_searches(
     *,
     held_out: float,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[RetrievalVerdict | None, str]:
     """Judge a descriptor learnt from mined matches by searches; None and a reason if its photos are unavailable.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.judge.retrieval import STEP as SEARCH
 from learning.judge.retrieval import index_with, search_boxes
 from learning.judge.scenes import QueryOptions, Scenes, find_scenes
@@ -61,14 +61,13 @@ def judge(
     *,
     needed: Several[str] = (),
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> RetrievalVerdict:
     """Compare searches with a learnt descriptor and with another; see `learning.judge`.
 
     The `source` collection provides photos and regions, not its descriptor and vocabulary. `needed` photos must be in
     the database. Scenes with a training photo of `learnt_from` get no queries.
     """
-    tell = progress or (lambda step, done, of: None)
     rows = [row for row in source.catalogue.read(all_indexed) if os.path.isfile(file_of(row.path))]  # noqa: PTH113 (see `find_photo`)
     chosen = choose_photos(rows, {*learnt_from, *needed}, options)
     if not chosen:
@@ -85,7 +84,7 @@ def judge(
 
     def indexing(before: int, step: str, done: int, _: int) -> None:
         if step == "extract":
-            tell("judge-photos", before + done, times * count)
+            progress("judge-photos", before + done, times * count)
 
     with_own_descriptors = replace(same, keep_descriptors=True)
     base = index_with(
@@ -97,19 +96,19 @@ def judge(
         tell_rival = partial(indexing, 2 * count)
         compared = index_with(options.rival, chosen, same, work, workers=workers, progress=tell_rival)
         others.append(compared)
-    tell("judge-photos", times * count, times * count)
+    progress("judge-photos", times * count, times * count)
 
     with Collection.open(base) as collection:
-        candidates = _candidates(collection, list(dict.fromkeys(others)), workers, tell)
+        candidates = _candidates(collection, list(dict.fromkeys(others)), workers, progress)
         known = work / _MATCHED.format(base.stem)
-        links = link_strictly(collection, candidates, options.links, known=known, workers=workers, progress=tell)
+        links = link_strictly(collection, candidates, options.links, known=known, workers=workers, progress=progress)
         photos = collection.catalogue.read(all_indexed)
     links = links.without(_rejected(source, photos))
     scenes = find_scenes(links, photos, options.queries)
     training = {_as_indexed(path) for path in learnt_from}
     in_source = {_as_indexed(row.path): row.number for row in chosen}
     numbers = {row.number: in_source[row.path] for row in photos if row.path in in_source}
-    return _compare(rival.name, scenes, photos, training, [other, compared], numbers, options, tell)
+    return _compare(rival.name, scenes, photos, training, [other, compared], numbers, options, progress)
 
 
 def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: JudgeOptions) -> list[ImageRow]:

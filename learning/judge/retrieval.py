@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.judge.scenes import BoxQuery
 from learning.measures.precision import average_precision
 from retrieval.catalogue.photos import all_indexed, counts_of_photos
@@ -40,7 +40,7 @@ def index_with(
     *,
     staged: Path | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Path:
     """Index photos with a descriptor and its own vocabulary, unless already done; return the collection.
 
@@ -73,7 +73,7 @@ def search_boxes(
     engines: Sequence[str] = ENGINES,
     turns: int = 1,
     shown: list[frozenset[int]] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> NDArray[np.float64]:
     """Average precisions (Q, E) of searches of a collection for boxes at some turns; a missing photo is not found.
 
@@ -101,6 +101,5 @@ def search_boxes(
                 described.rest()
             if shown is not None:
                 shown.append(frozenset(number for number in query.positives if own[number] in sure))
-            if progress is not None:
-                progress(STEP, place + 1, len(queries))
+            progress(STEP, place + 1, len(queries))
     return precisions

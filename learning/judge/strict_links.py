@@ -16,7 +16,7 @@ from index.arrays import reading, save_arrays
 from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.parallel import one_thread, run
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
@@ -69,7 +69,7 @@ def link_strictly(
     *,
     known: Path | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> StrictLinks:
     """Verify candidates (pairs and inliers of searches) again by mutual nearest descriptors; keep those beyond doubt.
 
@@ -78,7 +78,6 @@ def link_strictly(
     """
     if not collection.options.keep_descriptors:
         raise CairnError("{folder} keeps no descriptors: index with {--keep-descriptors}.", folder=collection.folder)
-    tell = progress or (lambda step, done, of: None)
     copies = _copies(collection, found)
     pairs = candidate_pairs({pair: count for pair, count in found.items() if pair not in copies}, options.candidates)
     pairs = [pair for pair in pairs if pair not in copies]
@@ -90,7 +89,7 @@ def link_strictly(
         matched[pair] = centres
         if known is not None and (done % _AT_ONCE == 0 or done == len(new)):
             _write(known, matched)
-        tell(STEP, len(pairs) - len(new) + done, len(pairs))
+        progress(STEP, len(pairs) - len(new) + done, len(pairs))
     counts = {pair: len(matched[pair]) for pair in pairs}
     strict = strict_pairs(counts, options)
     doubtful = (set(found) | {pair for pair, count in counts.items() if count}) - strict

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.labels.labels import ISSUED, Relevance
 from retrieval.catalogue.photos import names_in_order
 from retrieval.collection.collection import Collection
@@ -16,7 +16,7 @@ from retrieval.groups.links import components, link_photos
 
 
 def verified_relevance(
-    collection: Collection, *, min_inliers: int = 20, workers: int = 1, progress: Progress | None = None
+    collection: Collection, *, min_inliers: int = 20, workers: int = 1, progress: Progress = silent
 ) -> Relevance:
     """Search a collection with each of its photos; positives are verified by `min_inliers` in either direction: see
     `relate`.

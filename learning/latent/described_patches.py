@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.arrays import load_array
 from index.parallel import one_thread, run
-from index.progress import Step
+from index.progress import Step, silent
 from learning.mining.matches import MinedMatches
 
 _BATCH = 8_192  # patches described at a time
@@ -44,7 +44,7 @@ def describe_mined(
     path: Path | None = None,
     *,
     workers: int = 1,
-    progress: Step | None = None,
+    progress: Step = silent,
 ) -> Described:
     """Describe patches of a file of matches by numbers (V,), ascending, at least one; `describe` takes (N, 31, 31)."""
     if path is not None and path.is_file():
@@ -61,8 +61,7 @@ def describe_mined(
             else:
                 rows = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
         rows[start : start + len(part)] = part
-        if progress:
-            progress(start + len(part), len(numbers))
+        progress(start + len(part), len(numbers))
     if path is None or temporary is None:
         return Described(numbers, rows)
     del rows  # flushes them

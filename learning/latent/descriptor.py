@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from learning.codes.moments import with_moments
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import MetricUnits, ProjectionOptions
@@ -111,11 +111,11 @@ def learn_unlabelled(
     *,
     pooling: Pooling | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Unlabelled:
     """Learn a descriptor from mined matches (Simonyan14 sections 9 and 10.2.3)."""
     check_pooling(options.stage, options.base, pooling)
-    learner = _WithoutLabels(matches, work, options, workers, progress or (lambda step, done, of: None))
+    learner = _WithoutLabels(matches, work, options, workers, progress)
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)
     return Unlabelled(
         learner.with_moments(replace(model, extent=matches.extent)),

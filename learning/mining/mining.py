@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import Workers, run
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import printable
 from learning.mining.assembly import Assembly
 from learning.mining.chunks import Chunk
@@ -98,7 +98,7 @@ def mine_matches(
     *,
     work: Path | None = None,
     workers: Workers = 1,
-    progress: Progress = lambda step, done, of: None,
+    progress: Progress = silent,
 ) -> MiningReport:
     """Mine matches from photos, and write them to a file (see `learning.mining.matches`).
 

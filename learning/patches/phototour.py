@@ -22,7 +22,7 @@ from PIL import Image
 
 from index.arrays import size_of_file
 from index.errors import CairnError
-from index.progress import Step
+from index.progress import Step, silent
 
 PATCH = 64
 """Pixels along a side of a patch."""
@@ -250,7 +250,7 @@ def write_bitmaps(
     folder: Path,
     patches: NDArray[np.uint8],
     order: NDArray[np.int64] | None = None,
-    progress: Step = lambda done, of: None,
+    progress: Step = silent,
 ) -> None:
     """Write patches (N, 64, 64), perhaps memory-mapped, in an order (M,), one bitmap at a time."""
     order = np.arange(len(patches)) if order is None else order

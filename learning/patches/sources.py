@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Step
+from index.progress import Step, silent
 from learning.patches.phototour import PatchPairs, PatchSet
 from retrieval.regions.patches import resample_patches
 
@@ -122,7 +122,7 @@ def describe_patches(
     numbers: NDArray[np.int64],
     describe: Callable[[NDArray[np.float32]], NDArray[np.floating]],
     size: int,
-    progress: Step | None = None,
+    progress: Step = silent,
     footprint: float = 1.0,
 ) -> NDArray[np.float32]:
     """Describe patches (K,) of a set in batches, by `describe` from (N, size, size) to rows (N, D) float32.
@@ -136,8 +136,7 @@ def describe_patches(
             if not start:
                 rows = np.empty((len(numbers), part.shape[1]), np.float32)
             rows[start : start + len(part)] = part
-            if progress:
-                progress(start + len(part), len(numbers))
+            progress(start + len(part), len(numbers))
     return rows
 
 

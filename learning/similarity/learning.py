@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.similarity import SimilarityMatrix
 from learning.labels.labels import Relevance, hold_out
 from learning.similarity.measured import CollectionMeasure, MeasuredQueries, RankingMeasure
@@ -58,7 +58,7 @@ def learn_similarity(
     *,
     test: MeasuredQueries | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> LearntSimilarity:
     """Learn a sparse similarity matrix from queries and their positives.
 
@@ -67,21 +67,20 @@ def learn_similarity(
     in `relevance`: see `Relevance.without`.
     """
     options = options or SimilarityOptions()
-    tell = progress or (lambda step, done, of: None)
     training, held_out = hold_out(
         relevance, np.random.default_rng(options.seed), each=options.hold_out, thirds=options.thirds
     )
     with one_thread():
-        fit = _Fit(index, pairs, training, options, workers, tell)
+        fit = _Fit(index, pairs, training, options, workers, progress)
         judge = RankingMeasure.of_photos(index, fit.vectors, held_out, pairs) if len(held_out.queries) else None
         tested = _Tested(index, test, pairs, workers) if test is not None else None
-        descent = _descend(fit, judge, tested, options, tell)
+        descent = _descend(fit, judge, tested, options, progress)
         values, learnt_from = descent.best, training
         if judge is not None and options.refit and descent.chosen:
             del fit, judge  # gradients take much memory: free those of one problem before the next
             learnt_from = relevance
-            fit = _Fit(index, pairs, relevance, options, workers, tell)
-            values = _descend(fit, None, None, replace(options, iterations=descent.chosen), tell).best
+            fit = _Fit(index, pairs, relevance, options, workers, progress)
+            values = _descend(fit, None, None, replace(options, iterations=descent.chosen), progress).best
         figure = tested(values) if tested is not None else None
     weights, notes = values.astype(np.float32), _provenance(options, learnt_from, held_out, fit, descent)
     return LearntSimilarity(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.parallel import run
 from index.postings.sorted_lists import concatenated_ranges
-from index.progress import Step
+from index.progress import Step, silent
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix, csr_matrix
@@ -86,7 +86,7 @@ def pair_gradients(
     left: NDArray[np.integer],
     right: NDArray[np.integer],
     workers: int = 1,
-    progress: Step | None = None,
+    progress: Step = silent,
 ) -> PairGradients:
     """Compute ∂S_ij/∂R of distinct image pairs, sorted by i, then j; `pairs` are free entries of R."""
     gather = _Gather(vectors, pairs)
@@ -103,8 +103,7 @@ def pair_gradients(
                 held, entries = [], 0
             held.append(rows)
             entries += rows.nnz
-        if progress is not None:
-            progress(min(at + 4 * workers, len(jobs)), len(jobs))
+        progress(min(at + 4 * workers, len(jobs)), len(jobs))
     if held:
         blocks.append(_stack(held))
     return PairGradients(blocks, pairs.parameters, workers)

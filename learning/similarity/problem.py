@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from index.progress import Step
+from index.progress import Step, silent
 from learning.similarity.options import ObjectiveOptions
 from learning.similarity.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
 from learning.similarity.triplets import Triplets
@@ -44,7 +44,7 @@ class TripletProblem:
         triplets: Triplets,
         options: ObjectiveOptions,
         workers: int = 1,
-        progress: Step | None = None,
+        progress: Step = silent,
     ) -> None:
         self.pairs = pairs
         self.options = options

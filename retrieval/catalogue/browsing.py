@@ -201,21 +201,25 @@ def positions_of(session: Session, wanted: PhotoFilter = SHOWN) -> tuple[NDArray
     return numbers[order], np.stack(at, axis=1)[order]
 
 
-def values_of(session: Session, field: str) -> list[tuple[str, int]]:
-    """Values of a field, by its key, and their numbers of photos that are not hidden, the most frequent first."""
+def values_of(session: Session, field: str, wanted: PhotoFilter = SHOWN) -> list[tuple[str, int]]:
+    """Values of a field, by its key, and their numbers of photos that pass a filter, the most frequent first."""
     if field in COLUMNS:
-        counted = _counted(session, getattr(ImageRow, field), ImageRow.name.is_not(None))
+        counted = _counted(session, getattr(ImageRow, field), wanted, ImageRow.name.is_not(None))
     else:
-        hidden = sa.select(HiddenRow.number)
-        shown = sa.and_(ImageRow.name.is_not(None), ImageRow.number.not_in(hidden))
-        counted = Counter(dict(counts_of_values(session, field, shown)))
+        passing = sa.and_(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
+        counted = Counter(dict(counts_of_values(session, field, passing)))
     values = [one for one in counted.items() if FIELDS[field].kind.read(one[0]) is not None]
     return sorted(values, key=lambda one: (-one[1], one[0]))
 
 
-def _counted(session: Session, column: sa.SQLColumnExpression[Any], *which: sa.ColumnElement[bool]) -> Counter[str]:
-    """Number of photos of each value of a column, without hidden ones."""
+def _counted(
+    session: Session, column: sa.SQLColumnExpression[Any], wanted: PhotoFilter, *which: sa.ColumnElement[bool]
+) -> Counter[str]:
+    """Number of the photos that pass a filter of each value of a column."""
     query = sa.select(column, sa.func.count()).where(column.is_not(None), *which).group_by(column)
+    if wanted != SHOWN:
+        query = query.where(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
+        return Counter({str(value): int(count) for value, count in session.execute(query)})
     counted = Counter({str(value): int(count) for value, count in session.execute(query)})
     # All are counted in an index; the few hidden ones are subtracted.
     hidden = session.execute(query.where(ImageRow.number.in_(sa.select(HiddenRow.number))))
@@ -271,9 +275,9 @@ def _without_tags(wanted: PhotoFilter) -> tuple[PhotoFilter, list[sa.ColumnEleme
     return replace(wanted, without_tags=()), having
 
 
-def folders_of(session: Session) -> list[tuple[str, int]]:
-    """Folders of names of indexed photos, in order, and numbers of shown photos in them, without subfolders."""
-    return sorted(_counted(session, ImageRow.folder).items())
+def folders_of(session: Session, wanted: PhotoFilter = SHOWN) -> list[tuple[str, int]]:
+    """Folders of names of indexed photos, in order, and numbers of photos in them that pass, without subfolders."""
+    return sorted(_counted(session, ImageRow.folder, wanted).items())
 
 
 @dataclass(frozen=True)

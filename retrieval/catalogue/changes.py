@@ -1,6 +1,5 @@
 """Changes to photos of a catalogue: they move, go missing, come back, and their segments are rewritten."""
 
-import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +14,9 @@ from index.text import check_path, check_storable
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.exclusions import exclude_photos
 from retrieval.catalogue.names import free_names
+from retrieval.catalogue.photos import indexed_among
 from retrieval.catalogue.schema import (
+    BULK,
     FAILED,
     INDEXED,
     REMOVED,
@@ -31,12 +32,12 @@ from retrieval.catalogue.schema import (
     SavedFindRow,
     SavedSearchRow,
     SegmentRow,
+    now,
     path_hash_of,
 )
 from retrieval.catalogue.settings import keep_setting
 from retrieval.catalogue.words import write_words
 
-_BULK: Mapping[str, Any] = {"synchronize_session": False}
 # Tables of decisions on single photos.
 _OF_ONE: tuple[type[Any], ...] = (AlbumPhotoRow, HiddenRow, QueryRejectionRow, SavedFindRow)
 
@@ -69,10 +70,7 @@ def move_photos(session: Session, moves: Sequence[PhotoMove]) -> list[str]:
     for move in moves:
         check_path(move.path)
         check_storable(move.name or "")
-    there: set[int] = set()
-    for chunk in chunks([move.number for move in moves]):
-        still = sa.select(ImageRow.number).where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
-        there.update(session.scalars(still))
+    there = set(indexed_among(session, [move.number for move in moves]))
     moves = [move for move in moves if move.number in there]  # others were removed since the run began
     for paths in chunks([move.path for move in moves]):
         older = rows_of_paths(session, paths)
@@ -109,7 +107,7 @@ def _give_names(session: Session, photos: Mapping[int, tuple[str, str]]) -> dict
     for chunk in chunks([*photos]):
         session.execute(
             sa.update(ImageRow).where(ImageRow.number.in_(chunk)).values(name=None, folder=None),
-            execution_options=_BULK,
+            execution_options=BULK,
         )
     return dict(zip(photos, free_names(session, [*photos.values()]), strict=True))
 
@@ -147,7 +145,7 @@ def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
         rows = session.execute(sa.select(ImageRow.path, ImageRow.number).where(*wanted))
         buried.update((path, number) for path, number in rows)
         tombstone = {"state": REMOVED, "name": None, "folder": None}
-        session.execute(sa.update(ImageRow).where(*wanted).values(tombstone), execution_options=_BULK)
+        session.execute(sa.update(ImageRow).where(*wanted).values(tombstone), execution_options=BULK)
     write_words(session, [*buried.values()])
     return buried
 
@@ -171,21 +169,21 @@ def unbury(session: Session, names: Mapping[int, str]) -> list[int]:
 
 def mark_missing(session: Session, numbers: Sequence[int], missing: bool = True) -> None:
     """Mark indexed photos as missing since now, or as no longer missing."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    since = now() if missing else None
     for chunk in chunks(list(numbers)):
         session.execute(
             sa.update(ImageRow)
             .where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
-            .values(missing_since=now if missing else None),
-            execution_options=_BULK,
+            .values(missing_since=since),
+            execution_options=BULK,
         )
 
 
 def forget_photos(session: Session, numbers: Sequence[int]) -> None:
     """Delete photos with all data on them."""
     for some in chunks(numbers):
-        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(some)), execution_options=_BULK)
-        session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(some)), execution_options=_BULK)
+        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(some)), execution_options=BULK)
+        session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(some)), execution_options=BULK)
     write_words(session, numbers)
 
 
@@ -236,7 +234,7 @@ def forget_decisions_on_none(session: Session) -> None:
         (SavedFindRow, SavedFindRow.search, sa.select(SavedSearchRow.id)),
     ]
     for kind, column, there in columns:
-        session.execute(sa.delete(kind).where(column.not_in(there)), execution_options=_BULK)
+        session.execute(sa.delete(kind).where(column.not_in(there)), execution_options=BULK)
 
 
 def correct_photos(session: Session, photos: Sequence[ImageRow]) -> None:
@@ -244,7 +242,7 @@ def correct_photos(session: Session, photos: Sequence[ImageRow]) -> None:
     for photo in photos:
         values = {key: getattr(photo, key) for key in ("features", "sha256", "width", "height")}
         session.execute(
-            sa.update(ImageRow).where(ImageRow.number == photo.number).values(values), execution_options=_BULK
+            sa.update(ImageRow).where(ImageRow.number == photo.number).values(values), execution_options=BULK
         )
 
 
@@ -312,9 +310,9 @@ def replace_segments(
     if any(state != REMOVED for state in dropped.values()):
         raise CairnError("Some photos of the old segments are in none of the new ones: run {cairn check}.")
     for numbers in chunks(list(dropped)):
-        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(numbers)), execution_options=_BULK)
-    session.execute(sa.delete(ImageRow).where(ImageRow.segment_id.in_(old)), execution_options=_BULK)
-    session.execute(sa.delete(SegmentRow).where(SegmentRow.id.in_(old)), execution_options=_BULK)
+        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(numbers)), execution_options=BULK)
+    session.execute(sa.delete(ImageRow).where(ImageRow.segment_id.in_(old)), execution_options=BULK)
+    session.execute(sa.delete(SegmentRow).where(SegmentRow.id.in_(old)), execution_options=BULK)
     for key, value in (settings or {}).items():
         keep_setting(session, key, value)
     return sorted(dropped)

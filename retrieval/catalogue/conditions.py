@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.text import printable
+from retrieval.catalogue.database import dialect_of
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import (
     COLUMNS,
@@ -108,10 +109,10 @@ def _of_field(session: Session, row: Field, wanted: Any) -> list[sa.ColumnElemen
 
 
 def _contains(session: Session, column: sa.SQLColumnExpression[Any], part: str) -> sa.ColumnElement[bool]:
-    if _is_sqlite(session) and not part.isascii():
+    if dialect_of(session) == "sqlite" and not part.isascii():
         # SQLite's own functions fold only ASCII letters: `casefold` is Python's (see `database`).
         return sa.func.casefold(column).contains(part.casefold(), autoescape=True)
-    if session.get_bind().dialect.name == "postgresql":
+    if dialect_of(session) == "postgresql":
         column = column.collate("default")  # in byte order only ASCII letters would have a lower case
     return column.icontains(part, autoescape=True)
 
@@ -140,7 +141,7 @@ def _near(session: Session, near: Near) -> list[sa.ColumnElement[bool]]:
 
 def _distance(session: Session, near: Near) -> sa.ColumnElement[float]:
     """Kilometres from a place to a photo's."""
-    if _is_sqlite(session):
+    if dialect_of(session) == "sqlite":
         # Python's, as SQLite may be built without sines (see `database`).
         return sa.func.great_circle_km(near.latitude, near.longitude, ImageRow.latitude, ImageRow.longitude)
     here, there = sa.func.radians(near.latitude), sa.func.radians(ImageRow.latitude)
@@ -148,7 +149,3 @@ def _distance(session: Session, near: Near) -> sa.ColumnElement[float]:
     along = sa.func.sin((there - here) / 2)
     haversine = along * along + sa.func.cos(here) * sa.func.cos(there) * across * across
     return 2 * EARTH_RADIUS * sa.func.asin(sa.func.sqrt(sa.func.least(1.0, haversine)))
-
-
-def _is_sqlite(session: Session) -> bool:
-    return session.get_bind().dialect.name == "sqlite"

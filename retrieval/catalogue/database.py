@@ -319,11 +319,15 @@ def chunks(values: Sequence[T]) -> Iterator[list[T]]:
     return (list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK))
 
 
+def dialect_of(session: Session) -> str:
+    """Name of the kind of a session's database, such as sqlite."""
+    return session.get_bind().dialect.name
+
+
 def write_alone(session: Session, table: type[DeclarativeBase]) -> None:
     """Keep other transactions from writing a table until this one ends, as SQLite does anyway."""
-    bind = session.get_bind()
-    if bind.dialect.name == "postgresql":
-        name = bind.dialect.identifier_preparer.format_table(sa.inspect(table).local_table)
+    if dialect_of(session) == "postgresql":
+        name = session.get_bind().dialect.identifier_preparer.format_table(sa.inspect(table).local_table)
         session.execute(sa.text(f"LOCK TABLE {name} IN SHARE ROW EXCLUSIVE MODE"))
 
 

@@ -4,17 +4,14 @@ A photo is excluded by its content, whatever its path and name, and by its old p
 there is skipped as well. `cairn index --again` adds it again.
 """
 
-import datetime
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from retrieval.catalogue.database import chunks
-from retrieval.catalogue.schema import INDEXED, ExcludedRow, ImageRow, path_hash_of
-
-_BULK: Mapping[str, Any] = {"synchronize_session": False}
+from retrieval.catalogue.schema import BULK, INDEXED, ExcludedRow, ImageRow, now, path_hash_of
 
 
 class Exclusion(NamedTuple):
@@ -61,13 +58,13 @@ class Exclusions:
 
 def exclude_photos(session: Session, numbers: Sequence[int]) -> None:
     """Add indexed images to the list; call it before they become tombstones."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    removed = now()
     columns = (ImageRow.number, ImageRow.path, ImageRow.path_hash, ImageRow.name, ImageRow.sha256)
     query = sa.select(*columns, ImageRow.size, ImageRow.mtime_ns).where(ImageRow.state == INDEXED)
     for chunk in chunks([int(number) for number in numbers]):
         rows = session.execute(query.where(ImageRow.number.in_(chunk)).order_by(ImageRow.number)).mappings().all()
         if rows:
-            session.execute(sa.insert(ExcludedRow), [{**row, "removed": now} for row in rows])
+            session.execute(sa.insert(ExcludedRow), [{**row, "removed": removed} for row in rows])
 
 
 def exclusions_in(session: Session) -> list[Exclusion]:
@@ -79,7 +76,7 @@ def exclusions_in(session: Session) -> list[Exclusion]:
 def include_photos(session: Session, numbers: Sequence[int]) -> None:
     """Remove photos from the list, by number."""
     for chunk in chunks(list(numbers)):
-        session.execute(sa.delete(ExcludedRow).where(ExcludedRow.number.in_(chunk)), execution_options=_BULK)
+        session.execute(sa.delete(ExcludedRow).where(ExcludedRow.number.in_(chunk)), execution_options=BULK)
 
 
 def move_exclusions(session: Session, moved: Sequence[Exclusion]) -> None:
@@ -87,5 +84,5 @@ def move_exclusions(session: Session, moved: Sequence[Exclusion]) -> None:
     for one in moved:
         values = {"path": one.path, "path_hash": path_hash_of(one.path), "size": one.size, "mtime_ns": one.mtime_ns}
         session.execute(
-            sa.update(ExcludedRow).where(ExcludedRow.number == one.number).values(values), execution_options=_BULK
+            sa.update(ExcludedRow).where(ExcludedRow.number == one.number).values(values), execution_options=BULK
         )

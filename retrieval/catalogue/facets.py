@@ -5,7 +5,6 @@ For fields with one value, those that could replace the filtered one count; for 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -13,7 +12,7 @@ from sqlalchemy.orm import Session
 from retrieval.catalogue.browsing import folders_of, months_of, values_of
 from retrieval.catalogue.conditions import passing_conditions
 from retrieval.catalogue.filters import SHOWN, PhotoFilter
-from retrieval.catalogue.metadata_store import COLUMNS, TAG, counts_of_values, tag_counts
+from retrieval.catalogue.metadata_store import TAG, tag_counts
 from retrieval.catalogue.schema import AlbumPhotoRow, AlbumRow, ImageRow, MetadataRow
 from retrieval.metadata.fields import FIELDS
 
@@ -33,7 +32,6 @@ class FacetCounts:
 
 def facets_of(session: Session, wanted: PhotoFilter = SHOWN, limit: int = 500) -> FacetCounts:
     """Facets of the photos that pass a filter; at most `limit` values of each, except folders and years."""
-    everything = wanted == SHOWN
     years: dict[str, int] = {}
     for month, photos in months_of(session, replace(wanted, taken_from="", taken_to="")):
         if month:
@@ -41,14 +39,11 @@ def facets_of(session: Session, wanted: PhotoFilter = SHOWN, limit: int = 500) -
     fields = {}
     for row in FIELDS.values():
         if row.facet:
-            default = getattr(SHOWN, row.name)
-            others = replace(wanted, **{row.name: default})
-            counted = values_of(session, row.key) if others == SHOWN else _values(session, row.key, others)
-            fields[row.name] = counted[:limit]
-    folderless = replace(wanted, folder="")
+            others = replace(wanted, **{row.name: getattr(SHOWN, row.name)})
+            fields[row.name] = values_of(session, row.key, others)[:limit]
     return FacetCounts(
-        folders=folders_of(session) if folderless == SHOWN else _folders(session, folderless),
-        tags=tag_counts(session, limit) if everything else _tags(session, wanted, limit),
+        folders=folders_of(session, replace(wanted, folder="")),
+        tags=tag_counts(session, limit) if wanted == SHOWN else _tags(session, wanted, limit),
         albums=_albums(session, replace(wanted, album=None), limit),
         years=sorted(years.items()),
         fields=fields,
@@ -57,23 +52,6 @@ def facets_of(session: Session, wanted: PhotoFilter = SHOWN, limit: int = 500) -
 
 def _which(session: Session, wanted: PhotoFilter) -> sa.ColumnElement[bool]:
     return sa.and_(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
-
-
-def _values(session: Session, key: str, wanted: PhotoFilter) -> Counts:
-    """Values of a field with one value for each photo."""
-    which = _which(session, wanted)
-    if key in COLUMNS:
-        column: Any = getattr(ImageRow, key)
-        query = sa.select(column, sa.func.count()).where(column.is_not(None), which).group_by(column)
-        counted = [(str(value), int(count)) for value, count in session.execute(query)]
-    else:
-        counted = counts_of_values(session, key, which)
-    return sorted((one for one in counted if FIELDS[key].kind.read(one[0]) is not None), key=lambda one: (-one[1], one))
-
-
-def _folders(session: Session, wanted: PhotoFilter) -> Counts:
-    query = sa.select(ImageRow.folder, sa.func.count()).where(_which(session, wanted)).group_by(ImageRow.folder)
-    return sorted((folder or "", int(count)) for folder, count in session.execute(query))
 
 
 def _tags(session: Session, wanted: PhotoFilter, limit: int) -> Counts:

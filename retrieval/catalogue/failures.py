@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from index.text import printable
 from retrieval.catalogue.changes import rows_of_paths
 from retrieval.catalogue.database import chunks
-from retrieval.catalogue.schema import FAILED, ImageRow, values_of_row
+from retrieval.catalogue.schema import BULK, FAILED, ImageRow, values_of_row
 from retrieval.catalogue.settings import reserve_numbers
 
 
@@ -57,9 +57,7 @@ def forget_failures(session: Session, paths: Sequence[str]) -> None:
 def forget_failed_rows(session: Session, rows: Sequence[tuple[int, str]]) -> None:
     """Delete those of some rows, pairs of number and state, that are failures."""
     for chunk in chunks([number for number, state in rows if state == FAILED]):
-        session.execute(
-            sa.delete(ImageRow).where(ImageRow.number.in_(chunk)).execution_options(synchronize_session=False)
-        )
+        session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(chunk)), execution_options=BULK)
 
 
 def failures_in(session: Session) -> list[Failure]:

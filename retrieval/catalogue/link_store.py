@@ -11,18 +11,17 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from retrieval.catalogue.database import chunks
-from retrieval.catalogue.schema import LinkRow, Setting
+from retrieval.catalogue.schema import BULK, LinkRow, Setting
+from retrieval.catalogue.settings import keep_setting
 
 KIND_KEY = "cairn.links"
 """Setting of the catalogue: the kind of the links that it keeps."""
 
-_WITHOUT_LOADING = {"synchronize_session": False}
-
 
 def begin_links(session: Session, kind: str) -> None:
     """Delete all links between photos, and store those of another kind from now on."""
-    session.execute(sa.delete(LinkRow), execution_options=_WITHOUT_LOADING)
-    session.merge(Setting(key=KIND_KEY, value=kind))
+    session.execute(sa.delete(LinkRow), execution_options=BULK)
+    keep_setting(session, KIND_KEY, kind)
 
 
 def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
@@ -30,7 +29,7 @@ def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
     if session.get_one(Setting, KIND_KEY).value != kind:
         raise CairnError("Another process looks for other links meanwhile: run the command again when it has ended.")
     for numbers in chunks(list(found)):
-        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(numbers)), execution_options=_WITHOUT_LOADING)
+        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(numbers)), execution_options=BULK)
         session.add_all(LinkRow(number=number, found=found[number]) for number in numbers)
         session.flush()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import Unreadable
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.metadata_store import store_metadata
 from retrieval.catalogue.photos import count_indexed
@@ -24,9 +24,8 @@ class RefreshReport:
     told: int  # photos whose file has any metadata
 
 
-def refresh_metadata(catalogue: Catalogue, progress: Progress | None = None) -> RefreshReport:
+def refresh_metadata(catalogue: Catalogue, progress: Progress = silent) -> RefreshReport:
     """Read the metadata of all indexed photos' files again, and store it; imported values stay."""
-    tell = progress or (lambda step, done, of: None)
     photos = catalogue.read(count_indexed)
     done = read = missing = told = 0
     places = catalogue.places()
@@ -41,5 +40,5 @@ def refresh_metadata(catalogue: Catalogue, progress: Progress | None = None) -> 
         done += len(some)
         read += len(batch)
         told += sum(metadata != Metadata() for _, metadata in batch)
-        tell("read", done, max(done, photos))
+        progress("read", done, max(done, photos))
     return RefreshReport(read, missing, told)

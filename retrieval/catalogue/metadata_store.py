@@ -13,19 +13,20 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from retrieval.catalogue.database import chunks
+from retrieval.catalogue.database import chunks, dialect_of
 from retrieval.catalogue.headers import field_of
+from retrieval.catalogue.photos import indexed_among
 from retrieval.catalogue.schema import (
+    BULK,
     FROM_FILE,
     IMPORTED,
-    INDEXED,
     REMOVED,
     HiddenRow,
     ImageRow,
     MetadataRow,
-    Setting,
     value_hash_of,
 )
+from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.catalogue.words import make_words, write_words
 from retrieval.metadata.fields import FIELDS, Metadata
 from retrieval.metadata.text import LONGEST_KEY as LONGEST_KEY
@@ -42,7 +43,6 @@ _IMAGES: Any = ImageRow.__table__
 COLUMNS = {key: row.name for key, row in FIELDS.items() if key in _IMAGES.c}
 """Keys that the photo's own row holds too, and what they are called in Python."""
 _ROWS: Any = MetadataRow.__table__
-_BULK: Mapping[str, Any] = {"synchronize_session": False}
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def folded_key(name: str) -> str:
 def store_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> None:
     """Store the metadata of photos' files, replacing earlier values; photos that are not indexed are ignored."""
     for chunk in chunks(found):
-        there = _indexed(session, [number for number, _ in chunk])
+        there = indexed_among(session, [number for number, _ in chunk])
         earlier = (MetadataRow.number.in_(there), MetadataRow.source == FROM_FILE)
-        session.execute(sa.delete(MetadataRow).where(*earlier), execution_options=_BULK)
+        session.execute(sa.delete(MetadataRow).where(*earlier), execution_options=BULK)
         read = dict(chunk)
         insert_metadata(session, [(number, read[number]) for number in there])
         _write_counting(session, there)
@@ -108,11 +108,11 @@ def import_values(
     if replace:
         imported = sa.select(MetadataRow.number).where(_is_imported()).distinct()
         touched = list(session.scalars(imported))
-        session.execute(sa.delete(MetadataRow).where(MetadataRow.source == IMPORTED), execution_options=_BULK)
+        session.execute(sa.delete(MetadataRow).where(MetadataRow.source == IMPORTED), execution_options=BULK)
         for chunk in chunks(touched):
             _write_counting(session, chunk)
     for chunk in chunks(list(values)):
-        there = _indexed(session, chunk)
+        there = indexed_among(session, chunk)
         if not replace:
             of_key: dict[str, list[int]] = {}
             for number in there:
@@ -120,7 +120,7 @@ def import_values(
                     of_key.setdefault(key, []).append(number)
             for key, numbers in of_key.items():
                 earlier = (MetadataRow.number.in_(numbers), MetadataRow.source == IMPORTED, MetadataRow.key == key)
-                session.execute(sa.delete(MetadataRow).where(*earlier), execution_options=_BULK)
+                session.execute(sa.delete(MetadataRow).where(*earlier), execution_options=BULK)
         rows = [row for number in there for row in _rows(number, IMPORTED, values[number].items())]
         if rows:
             session.execute(sa.insert(_ROWS), rows)
@@ -140,7 +140,7 @@ def add_tag(session: Session, numbers: Sequence[int], tag: str) -> None:
 def tidy_metadata(session: Session) -> None:
     """Delete metadata of images that do not exist; rewrite effective values of all others, and all words."""
     gone = MetadataRow.number.not_in(sa.select(ImageRow.number))
-    session.execute(sa.delete(MetadataRow).where(gone), execution_options=_BULK)
+    session.execute(sa.delete(MetadataRow).where(gone), execution_options=BULK)
     _write_columns(session, list(session.scalars(sa.select(MetadataRow.number).distinct())))
     make_words(session)
 
@@ -186,9 +186,8 @@ def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMeta
 
 def key_labels(session: Session) -> dict[str, str]:
     """Display forms of keys: by key, the name of the column that it was imported from, if different."""
-    text = session.scalars(sa.select(Setting.value).where(Setting.key == LABELS_KEY)).one_or_none()
     try:
-        labels = json.loads(text or "{}")
+        labels = json.loads(setting_of(session, LABELS_KEY) or "{}")
     except (ValueError, RecursionError):
         labels = None
     if not isinstance(labels, dict):
@@ -202,7 +201,7 @@ def _write_labels(session: Session, labels: Mapping[str, str], forget: bool) -> 
     merged = {**({} if forget else earlier), **labels}
     merged = {key: label for key, label in sorted(merged.items()) if label != key}
     if merged != earlier:
-        session.merge(Setting(key=LABELS_KEY, value=json.dumps(merged)))
+        keep_setting(session, LABELS_KEY, json.dumps(merged))
 
 
 def imported_values(session: Session) -> dict[int, dict[str, list[str]]]:
@@ -343,7 +342,7 @@ def has_any_tag(tags: Sequence[str]) -> sa.ColumnElement[bool]:
 def lacks_tags(session: Session, tags: Sequence[str]) -> sa.ColumnElement[bool]:
     """Condition on `ImageRow` that a photo lacks all of some tags, ignoring case."""
     having = _having_any(tags)
-    if session.get_bind().dialect.name == "sqlite":
+    if dialect_of(session) == "sqlite":
         return ImageRow.number.not_in(having)  # SQLite materialises this once
     # Looked up for each photo. If PostgreSQL expects few photos with a tag, it would read all of them for each photo:
     # the offset prevents that.
@@ -359,12 +358,6 @@ def _is_imported() -> sa.ColumnElement[bool]:
     """Condition that a value was imported, in a form that matches the partial index."""
     condition: sa.ColumnElement[bool] = _ROWS.c.source == sa.literal_column(f"'{IMPORTED}'")
     return condition
-
-
-def _indexed(session: Session, numbers: Sequence[int]) -> list[int]:
-    """Those of some photos that are indexed."""
-    query = sa.select(ImageRow.number).where(ImageRow.number.in_(numbers), ImageRow.state == INDEXED)
-    return list(session.scalars(query))
 
 
 def values_by_number(

@@ -210,6 +210,12 @@ def rows_of(session: Session, numbers: Sequence[int], *, indexed: bool = True) -
     return [rows[int(number)] for number in numbers]
 
 
+def indexed_among(session: Session, numbers: Sequence[int]) -> list[int]:
+    """Those of some photos that are indexed, in the order of the numbers."""
+    there = _values_of(session, ImageRow.state, numbers, ImageRow.state == INDEXED)
+    return [number for number in dict.fromkeys(numbers) if number in there]
+
+
 def names_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
     """The names of those of some photos that are indexed."""
     return _values_of(session, ImageRow.name, numbers, ImageRow.state == INDEXED)

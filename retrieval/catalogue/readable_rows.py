@@ -9,10 +9,16 @@ from typing import Any
 
 from index.files.names import is_plain_name
 from retrieval.catalogue.database import connect_for_reading
-from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_COPY_KEY, REVISION_KEY, REVISIONS, Base, SegmentRow
+from retrieval.catalogue.schema import (
+    NEXT_NUMBER_KEY,
+    REVISION_COPY_KEY,
+    REVISION_KEY,
+    REVISIONS,
+    TABLES,
+    Base,
+    SegmentRow,
+)
 from retrieval.catalogue.sqlite.objects import is_own
-
-_KINDS: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
 
 
 def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
@@ -28,7 +34,7 @@ def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
         contextlib.closing(sqlite3.connect(copy)) as target,
     ):
         damaged.text_factory = _text
-        wanted = [*_KINDS, REVISIONS.name]
+        wanted = [*TABLES, REVISIONS.name]
         marks = ", ".join("?" * len(wanted))
         query = f"SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE tbl_name IN ({marks}) AND sql NOT NULL"
         for entry in damaged.execute(f"{query} ORDER BY type = 'index'", wanted).fetchall():
@@ -76,7 +82,7 @@ def _copy_table(damaged: sqlite3.Connection, target: sqlite3.Connection, name: s
             whole = whole and damaged.execute(f'PRAGMA quick_check("{name}")').fetchone()[0] == "ok"
         except sqlite3.Error:
             whole = False
-    sound = [row for row in by_id.values() if name not in _KINDS or is_sound(name, dict(zip(names, row, strict=True)))]
+    sound = [row for row in by_id.values() if name not in TABLES or is_sound(name, dict(zip(names, row, strict=True)))]
     columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))
     before = target.total_changes
     if sound:
@@ -86,7 +92,7 @@ def _copy_table(damaged: sqlite3.Connection, target: sqlite3.Connection, name: s
 
 def is_sound(name: str, row: Mapping[str, Any]) -> bool:
     """Whether the values of a row have the types of its table, and derived values are consistent."""
-    kind = _KINDS[name]
+    kind = TABLES[name]
     values = {column.key: row.get(column.key) for column in kind.__table__.columns}
     for column in kind.__table__.columns:
         value, kind_of_value = values[column.key], column.type.python_type

@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
@@ -9,9 +10,14 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, 
 
 from index.errors import Damaged
 from index.files.names import is_plain_name
+from index.files.reading import SQLITE_LOGS
 from index.text import path_of_stored, stored_path
 
 FORMAT = 9
+
+BULK: Mapping[str, Any] = {"synchronize_session": False}
+"""Options of a statement that changes many rows, none of which the session has loaded."""
+
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
@@ -132,7 +138,8 @@ def value_hash_of(value: str) -> int:
     return path_hash_of(value.casefold())
 
 
-def _now() -> str:
+def now() -> str:
+    """The current time: ISO 8601, UTC."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -176,7 +183,7 @@ class SegmentRow(Base, kw_only=True):
     vocabulary_fingerprint: Mapped[str] = mapped_column(_String(64))
     descriptor_fingerprint: Mapped[str] = mapped_column(_String(64))
     # ISO 8601, UTC: text, as SQLite stores no time zones
-    created: Mapped[str] = mapped_column(_String(40), default_factory=_now)
+    created: Mapped[str] = mapped_column(_String(40), default_factory=now)
     sha256: Mapped[str | None] = mapped_column(_String(64), default=None)  # of the bytes of its meta.json
 
 
@@ -309,7 +316,7 @@ class AlbumRow(Base, kw_only=True):
 
     id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
     name: Mapped[str] = mapped_column(_String(200), unique=True)
-    created: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    created: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
     cover: Mapped[int | None] = mapped_column(
         _BigInteger, default=None
     )  # number of a photo, which may have been removed
@@ -338,7 +345,7 @@ class HiddenRow(Base, kw_only=True):
         _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     because: Mapped[str] = mapped_column(_Text, default="")
-    since: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    since: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
 
 
 class RejectionRow(Base, kw_only=True):
@@ -353,7 +360,7 @@ class RejectionRow(Base, kw_only=True):
     other: Mapped[int] = mapped_column(
         _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
     )
-    since: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    since: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
 
 
 class QueryRejectionRow(Base, kw_only=True):
@@ -365,7 +372,7 @@ class QueryRejectionRow(Base, kw_only=True):
     number: Mapped[int] = mapped_column(
         _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
     )
-    since: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    since: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
 
 
 class SavedSearchRow(Base, kw_only=True):
@@ -381,7 +388,7 @@ class SavedSearchRow(Base, kw_only=True):
     favourite: Mapped[bool] = mapped_column(default=False)
     standing: Mapped[bool] = mapped_column(default=False)  # new photos are searched for it
     tag: Mapped[str | None] = mapped_column(_Text, default=None)  # given to found photos
-    created: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    created: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
     asked_to: Mapped[int] = mapped_column(_BigInteger, default=0)  # photos with numbers below were searched
 
 
@@ -396,7 +403,7 @@ class SavedFindRow(Base, kw_only=True):
     number: Mapped[int] = mapped_column(
         _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
     )
-    found: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    found: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
     probability: Mapped[float | None] = mapped_column(_Double, default=None)
     region: Mapped[str | None] = mapped_column(_Text, default=None)  # JSON: where in the photo
     seen: Mapped[bool] = mapped_column(default=False)  # viewed by a user
@@ -432,6 +439,9 @@ REVISIONS = sa.Table(
     sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 
+TABLES: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
+"""Classes of rows, by the names of their tables."""
+
 
 def count_writing(session: Session | sa.Connection) -> None:
     """Count a write; every transaction that writes begins with this.
@@ -442,7 +452,8 @@ def count_writing(session: Session | sa.Connection) -> None:
     following = sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text)
     for key in (REVISION_KEY, REVISION_COPY_KEY):
         change = sa.update(Setting).where(Setting.key == key).values(value=following)
-        session.execute(change, execution_options={"synchronize_session": False})
+        session.execute(change, execution_options=BULK)
 
 
 FILE = "catalogue.sqlite"
+FILES = (FILE, *(f"{FILE}{end}" for end in SQLITE_LOGS))

@@ -25,7 +25,7 @@ from retrieval.catalogue.schema import (
     folder_of,
     values_of_row,
 )
-from retrieval.catalogue.settings import next_number
+from retrieval.catalogue.settings import keep_setting, next_number
 from retrieval.catalogue.words import write_words
 from retrieval.metadata.fields import Metadata
 
@@ -128,7 +128,7 @@ def reserve_folder(session: Session, parent: Path) -> str:
     counter = session.get(Setting, NEXT_FOLDER_KEY, with_for_update=True)
     reserved = int(counter.value) if counter is not None and re.fullmatch("[0-9]{1,18}", counter.value) else 0
     name = f"{max(int(next_folder_in(parent, segments_in(session))), reserved):06d}"
-    session.merge(Setting(key=NEXT_FOLDER_KEY, value=str(int(name) + 1)))
+    keep_setting(session, NEXT_FOLDER_KEY, str(int(name) + 1))
     return name
 
 

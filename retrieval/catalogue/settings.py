@@ -1,6 +1,7 @@
 """Settings of the catalogue, texts by key, such as the next free number and the number of writes (the revision)."""
 
 import re
+import sqlite3
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -34,6 +35,12 @@ def read_setting(database: Database, key: str) -> str | None:
 def read_revision(database: Database) -> int:
     """Number of writes to a catalogue, without a session."""
     return _number(REVISION_KEY, database.value_of(f"SELECT value FROM settings WHERE key = '{REVISION_KEY}'"))
+
+
+def stated_revision(connection: sqlite3.Connection) -> int | None:
+    """Number of writes that an SQLite file states; None without one, as in the first format."""
+    row = connection.execute("SELECT value FROM settings WHERE key = ?", [REVISION_KEY]).fetchone()
+    return int(row[0]) if row is not None and str(row[0]).isdecimal() else None
 
 
 def next_number(session: Session) -> int:

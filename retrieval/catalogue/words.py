@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, TSQUERY, TSVECTOR
 from sqlalchemy.orm import Session
 
-from retrieval.catalogue.database import chunks
+from retrieval.catalogue.database import chunks, dialect_of
 from retrieval.catalogue.schema import IMPORTED, AlbumPhotoRow, AlbumRow, ImageRow, MetadataRow
 from retrieval.catalogue.sqlite.full_text import MADE_BY, WORDS
 from retrieval.metadata.fields import FIELDS
@@ -38,7 +38,7 @@ _TAGS = frozenset(key for key, row in FIELDS.items() if row.kind.name == "tags")
 
 def has_words(session: Session) -> bool:
     """Whether the catalogue has the table of words."""
-    dialect = _dialect(session)
+    dialect = dialect_of(session)
     if dialect == "sqlite":
         there = sa.text("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name")
     elif dialect == "postgresql":
@@ -73,7 +73,7 @@ def make_words(session: Session) -> None:
     if not has_words(session):
         if not _has_full_text(session):
             return
-        for statement in _MADE_BY[_dialect(session)]:
+        for statement in _MADE_BY[dialect_of(session)]:
             session.execute(sa.text(statement))
     else:
         session.execute(sa.delete(_table(session)[0]))
@@ -119,7 +119,7 @@ def have_words(session: Session, text: str, by_name: bool = False) -> list[sa.Co
     if not has_words(session):
         return [_among(session, _found_by_reading(session, meant, albums))]
     number: sa.SQLColumnExpression[int] = ImageRow.number
-    if by_name and _dialect(session) == "sqlite":
+    if by_name and dialect_of(session) == "sqlite":
         number = ImageRow.number + 0  # an expression without index
     inside = {word: meant[word] for word in wanted if not albums[word]}
     passing: list[sa.ColumnElement[bool]] = [number.in_(_having(session, inside))] if inside else []
@@ -132,7 +132,7 @@ def have_words(session: Session, text: str, by_name: bool = False) -> list[sa.Co
 
 def _having(session: Session, meant: Mapping[str, Sequence[str]]) -> sa.Select[Any]:
     """Numbers of the photos that have each of some words, or one of its meanings, of only letters and digits."""
-    if _dialect(session) == "sqlite":
+    if dialect_of(session) == "sqlite":
         expression = " AND ".join("(" + " OR ".join(f'"{one}"*' for one in some) + ")" for some in meant.values())
         matches = sa.literal_column(WORDS).op("MATCH")(expression)
         return sa.select(_SQLITE.c.rowid).where(matches)
@@ -169,7 +169,7 @@ def _found_by_reading(
 
 def _among(session: Session, numbers: Sequence[int]) -> sa.ColumnElement[bool]:
     """Condition that a photo is one of many, passed as one value, as a statement takes only a few thousand."""
-    if _dialect(session) == "sqlite":
+    if dialect_of(session) == "sqlite":
         rows = sa.func.json_each(json.dumps(numbers)).table_valued("value")
         return ImageRow.number.in_(sa.select(rows.c.value))
     listed = sa.cast(sa.literal(list(numbers), ARRAY(sa.BigInteger)), ARRAY(sa.BigInteger))
@@ -208,7 +208,7 @@ def _words_of_photos(session: Session, numbers: Sequence[int]) -> Iterator[tuple
 
 
 def _insert(session: Session, words: Iterable[tuple[int, list[str]]]) -> None:
-    if _dialect(session) == "sqlite":
+    if dialect_of(session) == "sqlite":
         statement = sa.text(f"INSERT INTO {WORDS} (rowid, text) VALUES (:number, :words)")
         rows: list[dict[str, Any]] = [{"number": number, "words": " ".join(some)} for number, some in words]
     else:
@@ -220,16 +220,12 @@ def _insert(session: Session, words: Iterable[tuple[int, list[str]]]) -> None:
 
 def _table(session: Session) -> tuple[sa.TableClause, sa.ColumnClause[int]]:
     """The table of words, and its column of the photos' numbers."""
-    return (_SQLITE, _SQLITE.c.rowid) if _dialect(session) == "sqlite" else (_SERVER, _SERVER.c.number)
+    return (_SQLITE, _SQLITE.c.rowid) if dialect_of(session) == "sqlite" else (_SERVER, _SERVER.c.number)
 
 
 def _has_full_text(session: Session) -> bool:
     """Whether the database supports full text: SQLite may be built without."""
-    dialect = _dialect(session)
+    dialect = dialect_of(session)
     if dialect == "sqlite":
         return session.scalar(sa.text("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'")) is not None
     return dialect == "postgresql"
-
-
-def _dialect(session: Session) -> str:
-    return session.get_bind().dialect.name

@@ -16,7 +16,7 @@ from index.segments.description import COLUMN_PREFIX, damaged
 from index.segments.segment import Segment
 from index.vocabulary import Vocabulary, VocabularyFacts, recorded_fingerprint
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.schema import FILE, SegmentRow
+from retrieval.catalogue.schema import FILE, FILES, SegmentRow
 from retrieval.catalogue.segment_rows import segments_and_tombstones, segments_in
 from retrieval.collection.augmentation import Augmentation, Basis, open_augmentation
 from retrieval.collection.content import Content
@@ -40,6 +40,7 @@ from retrieval.collection.layout import (
 from retrieval.collection.locking import lock_folder, refuse_links
 from retrieval.collection.opening import (
     catalogue_place,
+    named_vocabulary,
     open_catalogue,
     refuse_damaged,
     refuse_without_catalogue,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 _LOOKS = 5  # attempts to read a collection that may change meanwhile
 # Files that may exist without options, if a run was interrupted while it created the collection.
-_FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, LOCK, DESCRIPTOR, IDENTITY)
+_FIRST = (*FILES, SEGMENTS, LOCK, DESCRIPTOR, IDENTITY)
 
 
 class CollectionNotFound(CairnError):
@@ -246,7 +247,7 @@ class Collection:
     @property
     def vocabulary_folder(self) -> Path:
         """Folder of the vocabulary, whether it exists or not."""
-        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+        name = named_vocabulary(self.catalogue)
         if not is_vocabulary(name):
             raise CairnError(
                 "The catalogue of {folder} names {name} as its vocabulary: run {cairn check}.",

@@ -2,7 +2,7 @@
 
 import re
 
-from retrieval.photos.listing import COLLECTION_FILE
+from retrieval.photos.listing import CACHE, COLLECTION_FILE
 
 OPTIONS = COLLECTION_FILE
 DESCRIPTOR = "descriptor.npz"
@@ -25,6 +25,10 @@ AUGMENTATION = "augmentation"
 
 GLOBAL = "global.npz"
 """Global descriptors of the photos."""
+
+GROUPS = "groups.json"
+EARLIER_LINKS = "links.jsonl"
+"""Links, as earlier versions stored them."""
 
 STATISTICS = "collection.statistics"
 """What a search must know of all postings; it can be made again at any time."""
@@ -58,6 +62,14 @@ IMPROVEMENT = "improvement.json"
 IMPROVEMENT_PICTURE = "improvement.svg"
 """The same as a picture."""
 
+REPLACED = (DESCRIPTOR, GLOBAL, GROUPS, STATISTICS, IMPROVEMENT, IMPROVEMENT_PICTURE, OPTIONS)
+"""Optional files, which are replaced as a whole. The options are last: a folder without them is no collection."""
+
+LASTING = frozenset(
+    {*REPLACED, IDENTITY, SEAL, BACKUP, LOCK, LINKS_LOCK, SEAL_LOCK, SEGMENTS, UPLOADS, AUGMENTATION, CACHE}
+)
+"""What a collection's folder has between two commands, besides a vocabulary and an SQLite catalogue."""
+
 VOCABULARY_KEY = "cairn.vocabulary"
 """Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
 TRAINED_KEY = "cairn.vocabulary_images"
@@ -80,7 +92,7 @@ GLOBAL_KEY = "cairn.global"
 AUGMENTATION_KEY = "cairn.augmentation"
 """Setting: whether photos borrow features of others; it is written whenever what they borrow has changed."""
 
-# Files and folders are written under such a name first, and then renamed.
+# Files and folders are written under such a name first (`temporary_path`), and then renamed.
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 

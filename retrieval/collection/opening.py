@@ -8,9 +8,10 @@ from pathlib import Path
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import connect_for_reading
-from retrieval.catalogue.schema import FILE, REVISION_KEY
+from retrieval.catalogue.schema import FILE
+from retrieval.catalogue.settings import stated_revision
 from retrieval.collection.identity import check_identity, is_own, sealed_database
-from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SNAPSHOT, VOCABULARY
+from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.locking import lock_folder
 from retrieval.collection.seal import Seal, hash_database, sound_seal, write_seal
 from retrieval.collection.segments import published
@@ -24,6 +25,11 @@ def catalogue_place(folder: Path, catalogue: str | None) -> Path | str:
             f"{catalogue!r} is not the address of a catalogue: give one such as postgresql+psycopg://HOST/DATABASE."
         )
     return catalogue or folder
+
+
+def named_vocabulary(catalogue: Catalogue) -> str:
+    """Name of the folder of a catalogue's vocabulary, which may be missing, and is no valid one if it is damaged."""
+    return catalogue.setting(VOCABULARY_KEY) or VOCABULARY
 
 
 def refuse_damaged(folder: Path) -> None:
@@ -85,7 +91,7 @@ def _look(folder: Path) -> Seal | None:
     try:
         with contextlib.closing(connect_for_reading(file)) as connection:
             connection.execute("BEGIN")
-            if sealed is None or sealed.catalogue is None or _revision(connection) != sealed.revision:
+            if sealed is None or sealed.catalogue is None or stated_revision(connection) != sealed.revision:
                 sealed = None
                 is_sound = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
             else:
@@ -102,12 +108,6 @@ def _seal_migrated(folder: Path, sealed: Seal | None) -> None:
     revision = write_snapshot(folder / FILE, folder / SNAPSHOT)
     with contextlib.closing(connect_for_reading(folder / FILE)) as connection:
         connection.execute("BEGIN")
-        if sealed is not None and _revision(connection) == revision:
+        if sealed is not None and stated_revision(connection) == revision:
             digest = hash_database(connection)
             write_seal(folder / SEAL, replace(sealed, revision=revision, catalogue=digest, snapshot=revision, work=0.0))
-
-
-def _revision(connection: sqlite3.Connection) -> int | None:
-    """Revision that a catalogue states; None without one, as in the first format."""
-    row = connection.execute("SELECT value FROM settings WHERE key = ?", [REVISION_KEY]).fetchone()
-    return int(row[0]) if row is not None and str(row[0]).isdecimal() else None

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.arrays import hash_file
-from index.errors import CairnError, DatabaseError
+from index.errors import DISK_FULL, CairnError, DatabaseError
 from index.segments.description import META
 from retrieval.catalogue.database import connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
@@ -49,7 +49,6 @@ LARGEST_COPY = 1 << 22
 """Bytes of a file that is copied into the catalogue, at most."""
 
 _LOOKS = 5
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _WAIT = 5.0  # seconds for readers of the SQLite file to end
 _LARGEST_HASHED = 2**31 - 2**10  # bytes of an SQLite file: SQLite cannot serialise a larger one
 
@@ -202,9 +201,9 @@ def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> 
         return write_snapshot(file, path), 0.0, False
     except OSError as error:
         # ENOENT: another holder of the lock has removed unfinished files. The next command makes a snapshot.
-        if error.errno not in (errno.ENOENT, *_FULL):
+        if error.errno not in (errno.ENOENT, *DISK_FULL):
             raise
-        return revision, round(work, 3), error.errno in _FULL
+        return revision, round(work, 3), error.errno in DISK_FULL
 
 
 def _bytes_of_links(file: Path) -> int:

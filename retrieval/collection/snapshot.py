@@ -9,21 +9,21 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from index.arrays import flush_to_disk
+from index.arrays import flush_to_disk, temporary_path
 from index.errors import DatabaseError, refuse_unreadable
+from index.progress import silent
 from retrieval.catalogue.database import (
     BUSY_TIMEOUT_MS,
     connect_for_reading,
     primary_code,
     refuse_foreign_objects,
 )
-from retrieval.catalogue.schema import REVISION_KEY
+from retrieval.catalogue.settings import stated_revision
 
 _END = re.compile(rb"\n([0-9]{18}) ([0-9a-f]{64})\n")
 _LENGTH = 85  # bytes of the appended line
@@ -32,7 +32,7 @@ _BLOCK = 1 << 20  # bytes
 
 def write_snapshot(file: Path, path: Path) -> int:
     """Copy a catalogue, replacing an earlier snapshot atomically; return its revision. Raises as `copy_database`."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = temporary_path(path)
     try:
         revision = copy_database(file, temporary)
         with temporary.open("r+b") as opened:
@@ -74,7 +74,7 @@ def copy_database(file: Path, copy: Path) -> int:
         ) from error
 
 
-def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int | None:
+def read_snapshot(path: Path, tell: Callable[[int], None] = silent) -> int | None:
     """Read a whole snapshot; return the revision of its catalogue, None if it is missing or damaged."""
     try:
         if not path.is_file():
@@ -89,8 +89,7 @@ def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int 
                     return None
                 digest.update(block)
                 remaining -= len(block)
-                if tell is not None:
-                    tell(len(block))
+                tell(len(block))
             file.seek(-_LENGTH, os.SEEK_END)
             end = _END.fullmatch(file.read())
     except OSError as error:
@@ -117,5 +116,7 @@ def _examine(copy: Path) -> int:
         (report,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if report != "ok":
             raise ValueError(" ".join(str(report).split())[:200])
-        query = "SELECT value FROM settings WHERE key = ?"
-        return int(connection.execute(query, [REVISION_KEY]).fetchone()[0])
+        revision = stated_revision(connection)
+        if revision is None:
+            raise ValueError("it does not say at which revision it is")
+        return revision

@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from index.errors import CairnError
-from index.options.declaration import build, options_of
+from index.options.declaration import build
 from index.text import likely
 from retrieval.commands.console import DONE, FAILED, say
 from retrieval.commands.option_groups import OptionsOf, grouped
 from retrieval.commands.options import Folder, MatchAll, QueryBox, ReadOptions, WorkOptions
 from retrieval.metadata.fields import FieldFilter
-from retrieval.search.options import SearchOptions
+from retrieval.search.options import LOCAL, SearchOptions
 
 if TYPE_CHECKING:
     from retrieval.library.collection import Collection
     from retrieval.library.reports import SavedSearch
-
-LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)
-"""Options that name files, which saved searches do not have."""
 
 searches = typer.Typer(help="Save searches, and repeat them on new photos or on all photos.", no_args_is_help=True)
 

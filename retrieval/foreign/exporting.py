@@ -1,7 +1,6 @@
 """Photos, features and matches for structure from motion: lists of pairs, hloc's HDF5 file, COLMAP's database."""
 
 import contextlib
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import save_bytes
+from index.arrays import save_bytes, temporary_path
 from index.errors import CairnError
 from index.extras import require_h5py
 from index.text import shown
@@ -100,7 +99,7 @@ def check_file(path: Path, new: bool = False) -> None:
 def _whole(path: Path) -> Iterator[Path]:
     """A temporary file next to a path, which replaces it when completely written."""
     check_file(path, new=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = temporary_path(path)
     try:
         yield temporary
         temporary.replace(path)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.segments.segment import ImageFeatures
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.settings import keep_setting
@@ -53,14 +53,14 @@ def augment_photos(
     links: Mapping[tuple[int, int], Link],
     options: BorrowOptions | None = None,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> int:
     """Let photos borrow features from linked photos, in files next to the segments. Returns the number of photos
     updated: those whose neighbours changed since the last run. An interrupted run keeps complete segments.
     """
     options = options or BorrowOptions()
     with lock_links(collection.folder):
-        return _Augmenting(collection, links, options).run(progress or (lambda step, done, of: None))
+        return _Augmenting(collection, links, options).run(progress)
 
 
 def forget_loans(collection: Collection) -> None:

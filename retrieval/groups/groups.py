@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from index.arrays import check_format, fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import rejected_pairs
@@ -23,6 +23,7 @@ from retrieval.catalogue.photos import contents_of_photos, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.augmentation import is_augmented
 from retrieval.collection.collection import Collection, CollectionChanged
+from retrieval.collection.layout import EARLIER_LINKS, GROUPS
 from retrieval.collection.sealing import sealed_afterwards
 from retrieval.groups.augmentation import augment_photos, forget_loans
 from retrieval.groups.clustering import cluster
@@ -38,9 +39,6 @@ from retrieval.groups.registration import (
 from retrieval.groups.sightings import see_photos
 from retrieval.photos.listing import CACHE
 
-FILE = "groups.json"
-EARLIER_LOG = "links.jsonl"
-"""Where earlier versions kept the links."""
 FORMAT = 1
 _RULES = 5  # version of the rules of grouping: groups of other rules are out of date
 # Links of this many inliers are always stored, so that a later run can use a lower threshold.
@@ -96,7 +94,7 @@ def group_photos(
     *,
     workers: int = 1,
     asker: Asker | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> FoundGroups:
     """Find the groups of a collection, and store them in it, with the links of each photo: an interrupted run resumes,
     and a later run only queries with new photos. Photos marked as no match are neither linked nor near duplicates,
@@ -145,8 +143,8 @@ def group_photos(
                 for group in found.groups
             ],
         }
-        save_json(collection.folder / FILE, {**kept, "sha256": fingerprint({}, kept)})
-        (collection.folder / EARLIER_LOG).unlink(missing_ok=True)
+        save_json(collection.folder / GROUPS, {**kept, "sha256": fingerprint({}, kept)})
+        (collection.folder / EARLIER_LINKS).unlink(missing_ok=True)
         found = replace(found, groups=_without(formed, collection.catalogue.read(hidden_photos)))
         if options.augment is False:
             forget_loans(collection)
@@ -157,7 +155,7 @@ def group_photos(
 
 def read_groups(collection: Collection, *, hidden: bool = False) -> FoundGroups:
     """Read the stored groups, without photos removed or marked as no match since. Raises NotGrouped."""
-    path = collection.folder / FILE
+    path = collection.folder / GROUPS
     if not path.is_file():
         raise NotGrouped(
             "Groups have not been looked for yet in {folder}: run {cairn group}.", folder=collection.folder

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from index.errors import CairnError
 from index.inverted import Scores, rank
 from index.parallel import one_thread, run
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.link_store import KIND_KEY, begin_links, keep_links, links_in
@@ -69,7 +69,7 @@ def link_photos(
     keep: bool = False,
     workers: int = 1,
     asker: Asker | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[tuple[int, int], Link]:
     """Query a collection with each of its photos, by their stored features. Links are by the two image numbers,
     ascending, in the direction with more inliers, at least `min_inliers`. Pairs marked as no match are stored, but not
@@ -82,7 +82,6 @@ def link_photos(
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")
-    tell = progress or (lambda step, done, of: None)
     numbers = collection.index.image_numbers.tolist()
     there = set(numbers)
     rejected = collection.catalogue.read(rejected_pairs)
@@ -106,7 +105,7 @@ def link_photos(
             if kept is not None:
                 kept.add(number, [link for link in found if link.inliers >= min_inliers])
             add(found)
-            tell(STEP, done, len(numbers))
+            progress(STEP, done, len(numbers))
     return links
 
 

@@ -19,7 +19,8 @@ from retrieval.catalogue.curation.rejections import rejected_for
 from retrieval.catalogue.link_store import links_after, links_in
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.groups.groups import FILE, GroupOptions
+from retrieval.collection.layout import GROUPS
+from retrieval.groups.groups import GroupOptions
 from retrieval.groups.links import Link, decode_links, found_numbers
 from retrieval.search.outlines import LARGEST, THINNEST, area, clip_polygon, narrowest_width, project_outline
 
@@ -98,7 +99,7 @@ class PhotoObjects:
     def _state(self) -> object:
         """A value that changes whenever `cairn group` ends; None if it never did."""
         try:
-            status = (self._collection.folder / FILE).stat()
+            status = (self._collection.folder / GROUPS).stat()
         except OSError:
             return None
         return status.st_ino, status.st_size, status.st_mtime_ns

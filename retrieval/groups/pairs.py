@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.inverted import Scores
 from index.parallel import one_thread
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.photos import rows_of
@@ -52,7 +52,7 @@ def choose_pairs(
     *,
     workers: int = 1,
     asker: Asker | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[tuple[int, int]]:
     """Choose pairs of photos, ascending, the smaller number first: each with the most similar others, by its indexed
     features. Hidden photos and pairs marked as no match are left out.
@@ -74,8 +74,7 @@ def choose_pairs(
             others = best_others(number, Scores(numbers, scores), options.top + len(hidden))
             some = scores[np.searchsorted(numbers, others)].tolist()
             best[number] = [(-score, other) for score, other in zip(some, others, strict=True) if score > 0]
-            if progress is not None:
-                progress(CHOOSE, done, len(numbers))
+            progress(CHOOSE, done, len(numbers))
     pairs: set[tuple[int, int]] = set()
     for number, ranked in best.items():
         left = [
@@ -107,7 +106,7 @@ class PairMatcher:
         """The photos of the pairs, by number."""
         return (self._photo(number)[0] for number in self.rows)
 
-    def matched(self, progress: Progress | None = None) -> Iterator[ExportedPair]:
+    def matched(self, progress: Progress = silent) -> Iterator[ExportedPair]:
         """Match the pairs, in their order, and fit the geometry of each."""
         for done, pair in enumerate(self._pairs, 1):
             (one, one_kept), (other, other_kept) = map(self._photo, pair)
@@ -122,8 +121,7 @@ class PairMatcher:
                 yield ExportedPair(one.name, other.name, matches, np.zeros((0, 2), np.int32))
             else:
                 yield ExportedPair(one.name, other.name, matches, views.inliers, views.fundamental, views.homography)
-            if progress is not None:
-                progress(MATCH, done, len(self._pairs))
+            progress(MATCH, done, len(self._pairs))
 
     def _signatures(
         self, pair: tuple[int, int], one: KeptFeatures, other: KeptFeatures

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import run
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.links import Link
 from retrieval.groups.looks import COPY, FRAMED, PART
@@ -79,7 +79,7 @@ def register_photos(
     options: DuplicateOptions,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[tuple[int, int], Registered]:
     """Find linked photos that are one picture, a part of one, or one with a rim, by their readable thumbnails."""
     wanted = []
@@ -97,8 +97,7 @@ def register_photos(
         if kind is not None:
             which = {0: link.query, 1: link.found, None: None}[kind[1]]
             related[link.pair] = Registered(kind[0], which)
-        if progress is not None:
-            progress(STEP, done, len(wanted))
+        progress(STEP, done, len(wanted))
     return related
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import run
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.looks import PhotoLook, look
 from retrieval.photos.thumbnails import SIZES, thumbnail
@@ -27,7 +27,7 @@ def see_photos(
     cache: Path,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[int, PhotoLook]:
     """Return the looks of photos, by number, without blank and unreadable ones, and only one of equal files."""
     # Do not hold the rows of a large collection.
@@ -40,8 +40,7 @@ def see_photos(
     for done, ((number, _), seen) in enumerate(zip(wanted.values(), results, strict=True), start=1):
         if seen is not None:
             looks[number] = seen
-        if progress is not None:
-            progress(STEP, done, len(wanted))
+        progress(STEP, done, len(wanted))
     return looks
 
 

@@ -1,8 +1,6 @@
 """Tables (CSV) of groups, and the files that tables are written to."""
 
-import csv
-import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,22 +14,21 @@ if TYPE_CHECKING:
     from retrieval.groups.groups import FoundGroup
 
 
-def groups_table(collection: "Collection", groups: "Iterable[FoundGroup]") -> str:
-    """Groups as CSV: group, name, path, original of a near duplicate, relation, and first of its similar shots."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["group", "name", "path", "duplicate_of", "kind", "similar_to"])
+def group_rows(collection: "Collection", groups: "Iterable[FoundGroup]") -> Iterator[tuple[str, ...]]:
+    """Rows of a table of groups: group, name, path, original of a near duplicate, relation, and first of its similar
+    shots.
+    """
+    yield "group", "name", "path", "duplicate_of", "kind", "similar_to"
     for group in groups:
         rows = {row.number: row for row in collection.catalogue.read(rows_of, group.photos)}
-        names = {number: row.name for number, row in rows.items()}
+        names = {number: row.name or "" for number, row in rows.items()}
         similar_to = {number: names[first] for first, *others in group.similar for number in others}
         for number in group.photos:
             original = group.duplicates.get(number)
             duplicate_of = "" if original is None else names[original]
             kind = group.kinds.get(number, "")
             shot = similar_to.get(number, "")
-            table.writerow([group.number, names[number], str(file_of(rows[number].path)), duplicate_of, kind, shot])
-    return text.getvalue()
+            yield str(group.number), names[number], str(file_of(rows[number].path)), duplicate_of, kind, shot
 
 
 def check_table(path: Path) -> None:

@@ -1,12 +1,11 @@
 """Indexing: from files of photos to committed segments; an interrupted run resumes where it stopped."""
 
-import datetime
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import printable
 from index.vocabulary import Vocabulary
 from retrieval.catalogue.exclusions import include_photos
@@ -14,7 +13,7 @@ from retrieval.catalogue.failures import Failure, failures_in
 from retrieval.catalogue.masked import note_masked
 from retrieval.catalogue.passing import change_passing, choose_films, passing_of
 from retrieval.catalogue.photos import dates_added
-from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.schema import ImageRow, now
 from retrieval.catalogue.segment_rows import commit_segment, segments_in
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.catalogue.words import lacks_words, make_words
@@ -52,7 +51,7 @@ def index_photos(
     *,
     workers: int = 1,
     preparer: Preparer | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> IndexReport:
     """Add photos to a collection, and update its records of the photos that it has.
 
@@ -67,7 +66,6 @@ def index_photos(
         raise CairnError(f"A time limit must be more than 0, not {limit:g}.")
     report = IndexReport()
     failed_before = set(collection.catalogue.read(failures_in))
-    tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked(), changed(collection):
         _pass_over(collection, options.exclude, options.include)
         if options.films is not None or options.frame_every is not None:
@@ -79,11 +77,11 @@ def index_photos(
         early = options.early and own and preparer is None and not reads_files
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
-            files = find_new(collection, paths, options.again, report, tell, preparer.checksums, options.max_pages)
+            files = find_new(collection, paths, options.again, report, progress, preparer.checksums, options.max_pages)
         _refuse_undescribed(collection, files)
         remove_leftovers(collection)
         # The time limit begins after discovery, which takes equally long in every run: each must get further.
-        steps = _Steps(report, tell, files, limit)
+        steps = _Steps(report, progress, files, limit)
         merger = TierMerger(collection)
         try:
             remaining = _with_vocabulary(collection, preparer, files, report, steps, workers, early=early)
@@ -161,23 +159,22 @@ def _refuse_undescribed(collection: Collection, files: list[FoundFile]) -> None:
 
 
 def make_vocabulary(
-    collection: Collection, paths: Sequence[Path], *, workers: int = 1, progress: Progress | None = None
+    collection: Collection, paths: Sequence[Path], *, workers: int = 1, progress: Progress = silent
 ) -> IndexReport:
     """Make the vocabulary of a collection, unless it has one, from photos that are not added to it."""
     report = IndexReport()
-    tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
         remove_early_remains(collection)
         if not collection.has_vocabulary:
             preparer = LocalPreparer(collection, workers)
-            files = find_new(collection, paths, False, report, tell, preparer.checksums)
+            files = find_new(collection, paths, False, report, progress, preparer.checksums)
             ready: set[Path] = set()
 
             def extracted(file: FoundFile, one: Staged) -> None:
                 ready.add(file.path)
-                tell("extract", len(ready), min(len(files), collection.options.sample or len(files)))
+                progress("extract", len(ready), min(len(files), collection.options.sample or len(files)))
 
-            if not files or not _make_vocabulary(collection, preparer, files, report, extracted, tell):
+            if not files or not _make_vocabulary(collection, preparer, files, report, extracted, progress):
                 where = ", ".join(printable(str(path)) for path in paths[:3])
                 raise CairnError(f"None of the photos of {where} has any features to compute a vocabulary from.")
             preparer.end()
@@ -302,7 +299,7 @@ def _replace_early(
 def _rows(collection: Collection, good: list[tuple[FoundFile, Prepared]], errors: list[float]) -> list[ImageRow]:
     """Rows of a new segment's photos in the catalogue."""
     first = collection.catalogue.write(reserve_numbers, len(good))
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    moment = now()
     # A photo whose file has changed keeps the date when it was added.
     added = collection.catalogue.read(dates_added, [str(file.path) for file, _ in good])
     return [
@@ -317,7 +314,7 @@ def _rows(collection: Collection, good: list[tuple[FoundFile, Prepared]], errors
             height=one.staged.height,
             features=one.staged.features,
             position=position,
-            date_added=added.get(str(file.path), now),
+            date_added=added.get(str(file.path), moment),
             quantisation_error=error,
         )
         for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))

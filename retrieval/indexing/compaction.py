@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError, DatabaseError, LaterVersion, Unreadable
-from index.progress import Progress
+from index.errors import DISK_FULL, CairnError, DatabaseError, LaterVersion, Unreadable
+from index.progress import Progress, silent
 from index.segments.description import FORMAT, SIGNATURE
 from index.segments.segment import ImageFeatures, Segment
 from retrieval.catalogue.browsing import numbers_of
@@ -63,7 +63,7 @@ class CompactReport:
 
 
 def compact(
-    collection: Collection, options: CompactOptions | None = None, progress: Progress | None = None
+    collection: Collection, options: CompactOptions | None = None, progress: Progress = silent
 ) -> CompactReport:
     """Merge a collection's segments, without removed photos. Search results stay the same, to the last bit (for
     segments of format 1 only words and scores: their geometry is rounded to coarser steps). Segments are replaced one
@@ -71,7 +71,6 @@ def compact(
     of interrupted runs are deleted.
     """
     options = options or CompactOptions()
-    tell = progress or (lambda step, done, of: None)
     start = time.perf_counter()
     with collection.locked(), changed(collection):
         remove_unfinished_work(collection)  # first: the disk may be full
@@ -84,8 +83,8 @@ def compact(
             check_sound(segments[row.folder] for row in pack)
             gone += _merge(collection, pack, [segments[row.folder] for row in pack], removed)
             done += sum(row.features for row in pack)
-            tell(STEP, done, total)
-        tell(STEP, total, total)
+            progress(STEP, done, total)
+        progress(STEP, total, total)
         _compact_augmentation(collection)
         compact_global(collection)
         collection.catalogue.shrink()
@@ -184,7 +183,7 @@ def _shortage(error: Exception) -> str:
     code = primary_code(getattr(error.__cause__, "orig", None) or error.__cause__)
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return "There is not enough memory"
-    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in DISK_FULL):
         return "There is not enough room on the disk"
     return ""
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import Workers, run
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import shown
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.photo_lookup import PhotoLookup
@@ -40,7 +40,7 @@ class DescribedPhotos:
 
 
 def describe_photos(
-    collection: Collection, source: str, workers: Workers = 1, progress: Progress | None = None
+    collection: Collection, source: str, workers: Workers = 1, progress: Progress = silent
 ) -> DescribedPhotos:
     """Give photos global descriptors from a file, whose rows replace all others, or by an extension, by its name or
     place; it describes those that it has not described. A run that is stopped is gone on with by the next.
@@ -50,11 +50,11 @@ def describe_photos(
         if source.endswith(ENDINGS):
             _take(collection, Path(source), report)
         else:
-            _compute(collection, source, workers, report, progress or (lambda step, done, of: None))
+            _compute(collection, source, workers, report, progress)
     return report
 
 
-def describe_new(collection: Collection, workers: Workers, progress: Progress | None = None) -> list[str]:
+def describe_new(collection: Collection, workers: Workers, progress: Progress = silent) -> list[str]:
     """Describe photos that were added since by the extension that described the others; return notes of what is not."""
     try:
         kept = collection.global_rows

@@ -18,7 +18,7 @@ from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name, parse_signature
 from index.hamming.sources import make_source
-from index.progress import Progress, Timed
+from index.progress import Progress, Timed, silent
 from index.segments.segment import ImageFeatures, Segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
@@ -79,7 +79,7 @@ def retrain(
     options: RetrainOptions | None = None,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> RetrainReport:
     """Train a new vocabulary on the current photos of a collection, and reassign the words of all features. Descriptors
     are those stored in the collection; without them, or if the descriptor changes, they are extracted from the photos.
@@ -91,7 +91,7 @@ def retrain(
     with report.timed("total"), collection.locked(), changed(collection):
         remove_leftovers(collection)
         collection.forget()
-        _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
+        _Retraining(collection, options, workers, progress, report).run()
         remove_leftovers(collection)
         report.forgotten = is_augmented(collection.folder)
         # If another process computes borrowed features now, they are left: with the earlier vocabulary they are
@@ -111,8 +111,7 @@ def reassign(
     staged nor can be extracted again.
     """
     shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
-    silent, report = (lambda step, done, of: None), RetrainReport()
-    retraining = _Retraining(collection, RetrainOptions(), workers, silent, report, following)
+    retraining = _Retraining(collection, RetrainOptions(), workers, silent, RetrainReport(), following)
     retraining.run(vocabulary, staged)
     shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
 

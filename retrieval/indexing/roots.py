@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import check_path, printable, readable
 from retrieval.catalogue.changes import PhotoMove, move_photos, rename_photos
 from retrieval.catalogue.photos import rows_of
@@ -23,14 +23,11 @@ def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
     return [(folder, photos, not is_away(folder)) for folder, photos in count_by_root(collection.catalogue.places())]
 
 
-def move_root(
-    collection: Collection, old: Path, new: Path, progress: Progress | None = None
-) -> tuple[list[str], list[str]]:
+def move_root(collection: Collection, old: Path, new: Path, progress: Progress = silent) -> tuple[list[str], list[str]]:
     """Record that the photos below a folder, or one above or below it, are in another folder now, with the same
     subfolders. A file of the recorded size and time is taken for the photo; any other file is read, and must have the
     same content. Returns names of photos found there, and of the others, which do not change.
     """
-    tell = progress or (lambda step, done, of: None)
     before, after = Path(os.path.realpath(old)), Path(os.path.realpath(new))
     if not after.is_dir():
         raise CairnError(f"There is no folder {printable(str(new))}: nothing was changed.")
@@ -45,7 +42,7 @@ def move_root(
         else:
             moves.append(PhotoMove(row.number, str(path), None, status.st_size, status.st_mtime_ns))
             moved.append(row.name or "")
-        tell("look", number + 1, len(rows))
+        progress("look", number + 1, len(rows))
     if not moves:
         raise CairnError(
             f"None of the {len(rows)} photos below {printable(str(old))} is in {printable(str(new))} as it was "

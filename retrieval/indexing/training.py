@@ -15,7 +15,7 @@ import numpy as np
 
 from index.arrays import load_json
 from index.errors import CairnError
-from index.progress import Progress, Step
+from index.progress import Progress, Step, silent
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.photos import all_indexed
@@ -109,7 +109,7 @@ def make_early_vocabulary(
     words = default_words(sum(one.features for _, one in good) // _FEWER_WORDS)
     iterations = min(_ITERATIONS, collection.options.iterations)
     where = f"the first {len(good)} photos of {printable(collection.folder.name)}"
-    vocabulary = _train(collection, preparer, good, words, iterations, where, lambda done, of: None)
+    vocabulary = _train(collection, preparer, good, words, iterations, where, silent)
     # Named first: without the folder the collection has no vocabulary.
     collection.catalogue.write(keep_setting, VOCABULARY_KEY, EARLY)
     vocabulary.save(collection.vocabulary_folder)

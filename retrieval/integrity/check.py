@@ -11,53 +11,40 @@ import time
 from pathlib import Path
 
 from index.errors import CairnError, LaterVersion
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
-from retrieval.catalogue.schema import FILE, ForeignValue
+from retrieval.catalogue.schema import FILE, FILES, ForeignValue
 from retrieval.catalogue.segment_rows import orphans_in, segments_in
 from retrieval.catalogue.sqlite.full_text import WORDS
 from retrieval.catalogue.words import words_are_right
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
-    AUGMENTATION,
-    BACKUP,
-    DESCRIPTOR,
     EARLIER_JOBS,
-    GLOBAL,
+    EARLIER_LINKS,
     IDENTITY,
-    IMPROVEMENT,
-    IMPROVEMENT_PICTURE,
     IMPROVING,
-    LINKS_LOCK,
-    LOCK,
+    LASTING,
     OPTIONS,
     RETRAINING,
     SEAL,
-    SEAL_LOCK,
     SEGMENTS,
     SNAPSHOT,
     STAGING,
-    STATISTICS,
     UNFINISHED,
-    UPLOADS,
     VOCABULARY,
-    VOCABULARY_KEY,
     is_vocabulary,
 )
 from retrieval.collection.locking import refuse_links
-from retrieval.collection.opening import catalogue_place, open_catalogue
+from retrieval.collection.opening import catalogue_place, named_vocabulary, open_catalogue
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
-from retrieval.groups.groups import EARLIER_LOG
-from retrieval.groups.groups import FILE as GROUPS
 from retrieval.integrity.check_caches import check_caches
 from retrieval.integrity.check_catalogue import check_server, check_snapshot, check_sqlite
 from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
 from retrieval.integrity.rebuild_server import what_is_lost
 from retrieval.integrity.report import CheckReport, DamagedFile, Findings, size_of
-from retrieval.photos.listing import CACHE
 
 __all__ = ["CATALOGUE", "CheckReport", "DamagedFile", "check_collection"]
 
@@ -65,10 +52,9 @@ CATALOGUE = "catalogue"
 """What a catalogue is called that is no file of the collection."""
 
 _SET_ASIDE = re.compile(rf"{re.escape(FILE)}\.damaged-\d+(-wal)?")
-_SQLITE = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")
 
 
-def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress | None = None) -> CheckReport:
+def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress = silent) -> CheckReport:
     """Read and verify every file of a collection, with the catalogue at an address, or its SQLite file."""
     start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):
@@ -210,7 +196,7 @@ class _Check:
         """Folder of the vocabulary in use, by the catalogue, else the seal; None if there is no vocabulary yet."""
         if self.catalogue is None:
             return self.seal.vocabulary if self.seal is not None else None
-        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+        name = named_vocabulary(self.catalogue)
         if not is_vocabulary(name):
             self._damaged_catalogue(f"It names {name[:40]!r} as the collection's vocabulary.")
             return None
@@ -222,7 +208,7 @@ class _Check:
         if self.catalogue is not None:
             needed = bool(self.catalogue.read(segments_in))
             # It may have been replaced meanwhile.
-            name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+            name = named_vocabulary(self.catalogue)
         else:
             needed, name = bool(published(self.folder)), VOCABULARY
         there = any(is_vocabulary(path.name) for path in self.folder.glob(f"{VOCABULARY}*"))
@@ -235,28 +221,7 @@ class _Check:
             )
 
     def _note_others(self, vocabulary: str | None) -> None:
-        known = {
-            OPTIONS,
-            BACKUP,
-            DESCRIPTOR,
-            SEAL,
-            SEAL_LOCK,
-            IDENTITY,
-            LOCK,
-            SEGMENTS,
-            CACHE,
-            GROUPS,
-            LINKS_LOCK,
-            STATISTICS,
-            AUGMENTATION,
-            GLOBAL,
-            UPLOADS,
-            IMPROVEMENT,
-            IMPROVEMENT_PICTURE,
-            vocabulary,
-        }
-        if self.address is None:
-            known.update((*_SQLITE, SNAPSHOT))
+        known = {*LASTING, vocabulary, *((*FILES, SNAPSHOT) if self.address is None else ())}
         left = "left by a killed process, or in use by one that is still running"
         for path in sorted(self.folder.iterdir()):
             name = path.name
@@ -271,7 +236,7 @@ class _Check:
                 self.findings.note(f"{name} is {left}; the same cairn improve again goes on with it.")
             elif UNFINISHED.fullmatch(name) or is_vocabulary(name):
                 self.findings.note(f"{name} is {left}; cairn index removes it.")
-            elif name == EARLIER_LOG:
+            elif name == EARLIER_LINKS:
                 self.findings.note(f"{name} was written by an earlier version; cairn group removes it.")
             elif name in EARLIER_JOBS:
                 self.findings.note(

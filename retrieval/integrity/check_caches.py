@@ -6,9 +6,8 @@ from index.errors import CairnError, LaterVersion
 from retrieval.collection.augmentation import look_at_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.global_rows import read_global
-from retrieval.collection.layout import AUGMENTATION, GLOBAL, STATISTICS
+from retrieval.collection.layout import AUGMENTATION, GLOBAL, GROUPS, STATISTICS
 from retrieval.collection.statistics import is_of_later_format, read_statistics
-from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import groups_are_whole
 from retrieval.integrity.report import Findings, files_below, size_of
 from retrieval.photos.listing import CACHE, THUMBNAILS, TILES

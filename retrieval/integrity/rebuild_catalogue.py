@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import re
-import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.arrays import load_array, load_json
+from index.arrays import load_array, load_json, temporary_path
 from index.errors import CairnError, DatabaseError, Unreadable
 from index.hamming.kinds import NONE, parse_signature
 from index.segments.description import NOTES, SIGNATURES, read_description, verify_segment
@@ -109,7 +108,7 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
     file = folder / FILE
     found = _revision_of(file)
     written = max(found, (seal.revision or 0) if seal is not None else 0)
-    temporary = folder / f".{FILE}.{secrets.token_hex(4)}.tmp"
+    temporary = temporary_path(folder / FILE)
     notes = []
     if file.exists():
         notes.append(f"The damaged catalogue was set aside as {FILE}.damaged-N: delete it when it is no longer needed.")
@@ -164,10 +163,10 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
         identity = read_identity(folder)
         with database.transaction(write=True) as session:
             for key in (REVISION_KEY, REVISION_COPY_KEY):
-                session.merge(Setting(key=key, value=later))
+                keep_setting(session, key, later)
             if whole is not None:
                 if identity is not None:
-                    session.merge(Setting(key=IDENTITY_KEY, value=identity))
+                    keep_setting(session, IDENTITY_KEY, identity)
                 tidy_metadata(session)
                 forget_decisions_on_none(session)
         database.close()

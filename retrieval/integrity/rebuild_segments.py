@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.segments.description import SIGNATURE
 from index.text import printable_name
 from retrieval.catalogue.changes import PhotoMove, Rewritten, move_photos, replace_segments
@@ -44,7 +44,7 @@ def rewrite_segments(
     *,
     drop_missing: bool = False,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Rewriting:
     """Extract the photos of damaged segments again, and replace the segments, one after the other. `numbers`: for each,
     the numbers of its indexed photos, ascending. `drop_missing`: drop photos that cannot be found or read from the
@@ -67,8 +67,7 @@ def rewrite_segments(
     for row, some in zip(rows, numbers, strict=True):
 
         def tell(count: int, before: int = before) -> None:
-            if progress is not None:
-                progress(STEP, before + count, total)
+            progress(STEP, before + count, total)
 
         _rewrite(collection, row, some, finder, staging, drop_missing, workers, tell, done)
         before += len(some)

@@ -5,7 +5,6 @@ moved to another schema, so that nothing is deleted.
 """
 
 import contextlib
-import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from index.arrays import temporary_path
 from index.errors import CairnError, DatabaseError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import CHUNK, Database
@@ -28,6 +28,7 @@ from retrieval.catalogue.schema import (
     REVISION_COPY_KEY,
     REVISION_KEY,
     REVISIONS,
+    TABLES,
     AlbumRow,
     Base,
     SavedSearchRow,
@@ -50,7 +51,6 @@ from retrieval.integrity.rebuild_catalogue import (
     rows_fit,
 )
 
-_KINDS: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
 _BLOCKS = 1024  # of a table that are read together, if not all of them can be read
 _COUNTERS = (NEXT_NUMBER_KEY, REVISION_KEY, REVISION_COPY_KEY)
 
@@ -64,7 +64,7 @@ def what_is_lost(address: str, folder: Path) -> str | None:
             return None
         with database.transaction() as session:
             tables = set(sa.inspect(session.connection()).get_table_names())
-        ours = [name for name in (*_KINDS, REVISIONS.name) if name in tables]
+        ours = [name for name in (*TABLES, REVISIONS.name) if name in tables]
         if not ours:
             return "The database holds no catalogue; check the address."
         settings = {row["key"]: row["value"] for row in _rows(database, Setting.__tablename__, set())}
@@ -74,7 +74,7 @@ def what_is_lost(address: str, folder: Path) -> str | None:
         segments = (SegmentRow(**row) for row in _rows(database, SegmentRow.__tablename__, set()) if "folder" in row)
         if known != kept and not any(is_there(folder, row) for row in segments):
             return None
-        lacking = sorted(set(_KINDS) - set(ours))
+        lacking = sorted(set(TABLES) - set(ours))
         return f"It lacks the table {lacking[0]!r}." if lacking else "Not all of its tables can be read."
 
 
@@ -82,7 +82,7 @@ def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> t
     """Rebuild the rows of a catalogue in PostgreSQL, and move the old tables to another schema: see
     `rebuild_catalogue`. A process that is killed leaves the old catalogue.
     """
-    temporary = folder / f".{FILE}.{secrets.token_hex(4)}.tmp"
+    temporary = temporary_path(folder / FILE)
     with contextlib.closing(Database(address)) as database:
         if database.address.get_backend_name() != "postgresql":
             raise CairnError(
@@ -119,7 +119,7 @@ def _copy_rows(database: Database, copy: Path) -> tuple[int | None, set[str]]:
     copied = 0
     with contextlib.closing(sqlite3.connect(copy)) as made:
         made.execute("DELETE FROM settings WHERE key <> ?", [FORMAT_KEY])
-        for name, kind in _KINDS.items():
+        for name, kind in TABLES.items():
             rows = (row for row in _rows(database, name, partial) if not (kind is Setting and row["key"] == FORMAT_KEY))
             copied += _insert_sound(made, name, rows, partial)
         settings = dict(made.execute("SELECT key, value FROM settings"))
@@ -137,7 +137,7 @@ def _copy_rows(database: Database, copy: Path) -> tuple[int | None, set[str]]:
 
 def _insert_sound(made: sqlite3.Connection, name: str, rows: Iterator[dict[str, Any]], partial: set[str]) -> int:
     """Insert the sound rows of a table; return how many there are."""
-    kind = _KINDS[name]
+    kind = TABLES[name]
     given = {one.name for one in fields(kind) if one.init}
     columns = [column.key for column in kind.__table__.columns]
     marks, names = ", ".join("?" * len(columns)), ", ".join(f'"{column}"' for column in columns)
@@ -157,7 +157,7 @@ def _insert_sound(made: sqlite3.Connection, name: str, rows: Iterator[dict[str, 
 
 def _rows(database: Database, name: str, partial: set[str]) -> Iterator[dict[str, Any]]:
     """The readable rows of a table; its name is added to `partial` if it may have others."""
-    wanted = {column.key for column in _KINDS[name].__table__.columns}
+    wanted = {column.key for column in TABLES[name].__table__.columns}
     try:
         with database.transaction() as session:
             inspector = sa.inspect(session.connection())
@@ -222,7 +222,7 @@ def copy_tables(source: Session, session: Session) -> None:
 def _set_aside(session: Session) -> str | None:
     """Move the tables of a catalogue to a separate schema; return its name, None without tables."""
     inspector = sa.inspect(session.connection())
-    tables = sorted({*_KINDS, REVISIONS.name, WORDS} & set(inspector.get_table_names()))
+    tables = sorted({*TABLES, REVISIONS.name, WORDS} & set(inspector.get_table_names()))
     if not tables:
         return None
     here = str(session.scalar(sa.text("SELECT current_schema()")))[:40]

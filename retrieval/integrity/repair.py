@@ -1,7 +1,6 @@
 """Repair of a collection: rebuild damaged files from copies, from sound files and from the photos."""
 
 import hashlib
-import secrets
 import shutil
 import time
 from collections.abc import Sequence
@@ -10,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from index.arrays import hash_file, load_array, load_json, save_bytes
+from index.arrays import hash_file, load_array, load_json, save_bytes, temporary_path
 from index.errors import CairnError
 from index.files.names import is_plain_name
 from index.neighbours import DESCRIPTION_FILE, EARLIER_INDEX_FILE, INDEX_FILE
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.search_backends import search_backend
 from index.segments.description import NOTES, verify_segment
 from index.segments.repair import restore_segment
@@ -32,24 +31,22 @@ from retrieval.collection.layout import (
     AUGMENTATION,
     DESCRIPTOR,
     GLOBAL,
+    GROUPS,
     OPTIONS,
     SEAL,
     SEGMENTS,
     SNAPSHOT,
     STATISTICS,
-    VOCABULARY,
-    VOCABULARY_KEY,
     is_vocabulary,
 )
 from retrieval.collection.locking import CollectionLocked, lock_folder, lock_links
-from retrieval.collection.opening import catalogue_place
+from retrieval.collection.opening import catalogue_place, named_vocabulary
 from retrieval.collection.seal import Seal, sound_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import is_there
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
-from retrieval.groups.groups import FILE as GROUPS
 from retrieval.indexing.described import use_features_again
 from retrieval.integrity.check import CATALOGUE, CheckReport, DamagedFile, check_collection
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
@@ -84,7 +81,7 @@ def repair_collection(
     features: Path | None = None,
     workers: int = 1,
     catalogue: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> RepairReport:
     """Rebuild damaged parts of a collection, as far as possible: options, descriptor and small files of the vocabulary
     from copies, its index from its centres, a catalogue from its snapshot or its readable rows and the notes of
@@ -123,7 +120,7 @@ class _Repair:
         self.seal: Seal | None = None
 
     def run(
-        self, found: CheckReport, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress | None
+        self, found: CheckReport, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress
     ) -> None:
         """Repair the findings in order, as later steps need earlier ones."""
         self.seal = sound_seal(self.folder / SEAL)
@@ -197,7 +194,7 @@ class _Repair:
                 wrong = sealed is not None and hashlib.sha256(copy).hexdigest() != sealed.sha256
                 top, _, rest = name.partition("/")
                 path = self.folder / name
-                in_use = is_vocabulary(top) and top == (catalogue.setting(VOCABULARY_KEY) or VOCABULARY)
+                in_use = is_vocabulary(top) and top == named_vocabulary(catalogue)
                 ours = name in known or (in_use and is_plain_name(rest))
                 same = path.is_file() and path.stat().st_size == len(copy) and path.read_bytes() == copy
                 if wrong or not ours or same:
@@ -230,7 +227,7 @@ class _Repair:
             pass
         else:
             return
-        temporary = self.folder / f".{folder.name}.{secrets.token_hex(4)}.tmp"
+        temporary = temporary_path(folder)
         try:
             meta = load_json(folder / META_FILE)
             points = load_array(folder / CENTRES_FILE)
@@ -262,7 +259,7 @@ class _Repair:
         photos: Sequence[Path],
         drop_missing: bool,
         workers: int,
-        progress: Progress | None,
+        progress: Progress,
     ) -> None:
         """Rewrite damaged segments; those that need a vocabulary wait for a sound one."""
         bad = {one.file.split("/")[1] for one in found.damaged if one.file.startswith(f"{SEGMENTS}/")}

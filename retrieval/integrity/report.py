@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from os import walk
 from pathlib import Path
 
-from index.progress import Progress
+from index.progress import Progress, silent
 
 STEP = "check"
 
@@ -40,10 +40,10 @@ class CheckReport:
 class Findings:
     """Collects the findings of the parts of a check."""
 
-    def __init__(self, folder: Path, progress: Progress | None = None) -> None:
+    def __init__(self, folder: Path, progress: Progress = silent) -> None:
         self.folder = folder
         self.report = CheckReport()
-        self._progress = progress or (lambda step, done, of: None)
+        self._progress = progress
         self._total = sum(map(size_of, files_below(folder)))
         self._read = 0
 
@@ -68,11 +68,11 @@ class Findings:
     def tell(self, size: int) -> None:
         """Report progress in bytes."""
         self._read += size
-        self._progress(STEP, min(_megabytes(self._read), _megabytes(self._total)), _megabytes(self._total))
+        self._progress(STEP, min(megabytes(self._read), megabytes(self._total)), megabytes(self._total))
 
     def end(self) -> None:
         """Report completed progress."""
-        self._progress(STEP, _megabytes(self._total), _megabytes(self._total))
+        self._progress(STEP, megabytes(self._total), megabytes(self._total))
 
 
 def files_below(folder: Path) -> Iterator[Path]:
@@ -90,5 +90,6 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def _megabytes(size: int) -> int:
+def megabytes(size: int) -> int:
+    """Whole megabytes of progress, at least one."""
     return int(size / _MEGABYTE) + 1

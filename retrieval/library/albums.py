@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from index.docstrings import completed
 from index.errors import CairnError
 from retrieval.catalogue.curation.albums import StoredAlbum as AlbumFacts
-from retrieval.catalogue.curation.albums import named, shown_in_album
+from retrieval.catalogue.curation.albums import named, numbers_in_album
 from retrieval.curation import albums, sharing
 from retrieval.library.opened import OpenCollection
 from retrieval.library.paragraphs import SHARED
@@ -48,7 +48,7 @@ class AlbumDecisions(OpenCollection):
         {raises_no_album}
         """
         read = self.opened.catalogue.read
-        return self._names(read(shown_in_album, read(_named, name)))
+        return self._names(read(numbers_in_album, read(_named, name), hidden=False))
 
     def arrange_album(
         self,
@@ -87,7 +87,7 @@ class AlbumDecisions(OpenCollection):
 
         def arrange(session: Session) -> AlbumFacts:
             album = _named(session, name)
-            if not {*moved, *([] if place is None else [place])} <= {*shown_in_album(session, album)}:
+            if not {*moved, *([] if place is None else [place])} <= {*numbers_in_album(session, album, hidden=False)}:
                 raise CairnError("That photo is not in the album: add it first.")
             albums.change_album(session, album, cover=shown, order=cast("albums.Order | None", order))
             if moved:

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from index.progress import Progress
+from index.progress import Progress, silent
 
 COMPILED = (
     "index.hamming.sign_kernels",
@@ -26,14 +26,12 @@ COMPILED = (
 """The modules that have compiled functions."""
 
 
-def compile_all(tell: Progress | None = None) -> None:
+def compile_all(tell: Progress = silent) -> None:
     """Load all compiled functions; compile missing ones, which takes about a minute on a new machine."""
     for done, module in enumerate(COMPILED):
-        if tell is not None:
-            tell("compile", done, len(COMPILED))
+        tell("compile", done, len(COMPILED))
         import_module(module)
-    if tell is not None:
-        tell("compile", len(COMPILED), len(COMPILED))
+    tell("compile", len(COMPILED), len(COMPILED))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ from typing import Annotated, Any, overload
 
 from index.attributes import some_of
 from index.docstrings import documented
+from index.text import csv_text
 from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import FoundGroups as Found
-from retrieval.groups.tables import groups_table, write_table
+from retrieval.groups.tables import group_rows, write_table
 from retrieval.library.photos import Photo, cache_of, photos_of
 
 _ROWS = 1_000  # photos that are read at a time
@@ -165,5 +166,5 @@ def make_groups(collection: Collection, found: Found) -> Groups:
             for group in found.groups
         ),
         **some_of(found, "inliers", "photos", "out_of_date", "augmented"),
-        _table=groups_table(collection, found.groups),
+        _table=csv_text(group_rows(collection, found.groups)),
     )

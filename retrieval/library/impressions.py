@@ -15,7 +15,7 @@ from index.arrays import save_bytes, save_json
 from index.attributes import some_of
 from index.docstrings import documented
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.impressions.frames import (
@@ -257,7 +257,7 @@ def align_photos(
     *,
     most_pixels: int,
     checked: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> AlignedPhotos:
     """Align photos with a reference, which may have a box; `match` matches the reference with one of them.
 
@@ -293,8 +293,7 @@ def align_photos(
             selected.append((row, found.inliers))
         except CairnError as error:
             left_out.append({"name": row.name or "", "reason": str(error)})
-        if progress is not None:
-            progress("align", done, len(matched))
+        progress("align", done, len(matched))
     if not selected:
         last = left_out[-1]
         raise NotComparable("{name} cannot be compared: {reason}.", name=last["name"], reason=last["reason"])
@@ -307,9 +306,7 @@ def align_photos(
     return AlignedPhotos(frame, photos, aligned, left_out)
 
 
-def compare_aligned(
-    found: AlignedPhotos, tolerance: float | None = None, progress: Progress | None = None
-) -> Impressions:
+def compare_aligned(found: AlignedPhotos, tolerance: float | None = None, progress: Progress = silent) -> Impressions:
     """Compare each two impressions; what is drawn is of those with the reference.
 
     `tolerance`: pixels of the frame within which ink counts as there; see `compare_impressions`.
@@ -334,8 +331,7 @@ def compare_aligned(
         if here == 0:  # the pictures of it are drawn
             with_reference[there] = residual
         pairs.append(_pair(photos[here].name, photos[there].name, residual))
-        if progress is not None:
-            progress("compare", done, len(every))
+        progress("compare", done, len(every))
     return Impressions(found.frame.box, found.frame.size, photos, pairs, found.left_out, compare)
 
 

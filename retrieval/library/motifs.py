@@ -1,12 +1,11 @@
 """Motifs: in which books and on which pages a saved search has found something, and the category of each occurrence."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from index.text import csv_text
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.saved import StoredSearch, finds_of
 from retrieval.catalogue.headers import normal_header
@@ -101,9 +100,7 @@ def _book_page(photo: Photo, others: Mapping[str, int]) -> PageFacts:
 
 def table_text(rows: Iterable[Iterable[str]]) -> str:
     """Return rows as CSV, marked as UTF-8, as spreadsheets take it for another encoding otherwise."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return "\ufeff" + text.getvalue()
+    return "\ufeff" + csv_text(rows)
 
 
 def save_rows(path: Path, rows: Iterable[Iterable[str]]) -> Path:

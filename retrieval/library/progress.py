@@ -20,7 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,7 +89,7 @@ def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if quiet:
-        yield lambda step, done, of: None
+        yield silent
     elif console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
         with bars(console, titles) as tell:
             yield tell

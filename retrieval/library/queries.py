@@ -319,7 +319,7 @@ class PhotoQueries(OpenCollection):
         box: Iterable[float] | None,
         how: SearchOptions,
         progress: Telling,
-    ) -> "Iterator[tuple[QueryImage, AlignedPhotos, Progress | None]]":
+    ) -> "Iterator[tuple[QueryImage, AlignedPhotos, Progress]]":
         """Bring photos into the frame of a reference, and hold the lock."""
         from retrieval.library.given import as_box, ask, several
         from retrieval.library.impressions import TITLES, align_photos, rows_beside

@@ -58,8 +58,8 @@ class Added(Report):
     manifests: Annotated[
         list[dict[str, Any]],
         "For each IIIF manifest: manifest (its address), label, pages, fetched and unchanged (numbers), "
-        "withdrawn (names of photos whose pages it no longer has), failed (page and reason), reason (why "
-        'it could not be fetched, or "").',
+        "withdrawn (names of photos whose pages it no longer has), failed (page, reason and message), reason (why "
+        'it could not be fetched, or ""), message (the reason as text with placeholders, and their values; or None).',
     ] = field(default_factory=list)
     _failed_before: frozenset[str] = field(default=frozenset(), repr=False)  # paths
 

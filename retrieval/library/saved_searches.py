@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from index.docstrings import completed
 from index.errors import CairnError
 from index.options.arguments import takes_options
-from index.options.declaration import build, options_of
+from index.options.declaration import build
 from retrieval.catalogue.curation import saved
 from retrieval.catalogue.filters import PhotoFilter, fields_of
 from retrieval.catalogue.photos import names_of
@@ -21,7 +21,7 @@ from retrieval.library.opened import OpenCollection
 from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import Telling, telling
 from retrieval.library.reports import AskedSearch, SavedSearch
-from retrieval.search.options import SearchOptions
+from retrieval.search.options import LOCAL, SearchOptions
 
 # Modules for images and searching are imported lazily, as `cairn info` does not need them.
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from retrieval.search.answers import QueryImage
 
 
-_LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)  # they name files
 _QUALITY = 90  # JPEG quality of the stored copy of a query photo that is not in the collection
 
 
@@ -43,7 +42,7 @@ class SearchDecisions(OpenCollection):
         """List the saved searches: favourites first, then by name."""
         return [_saved(one) for one in self.opened.catalogue.read(saved.saved_searches)]
 
-    @takes_options(SearchOptions, leave=_LOCAL)
+    @takes_options(SearchOptions, leave=LOCAL)
     def save_search(
         self,
         name: str,

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from index.options.declaration import said_elsewhere
-from index.progress import Progress
+from index.progress import Progress, silent
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.curation.rejections import reject, rejected_for
 from retrieval.catalogue.curation.saved import (
@@ -91,7 +91,7 @@ def keep_search(
 def ask_standing(
     collection: Collection,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[Asking]:
     """Run each standing search on the photos added since its last run, and store its finds.
 
@@ -99,7 +99,6 @@ def ask_standing(
     them are verified. Photos found get the tag of the search, if it has one.
     """
     standing = [one for one in collection.catalogue.read(saved_searches) if one.standing]
-    tell = progress or (lambda step, done, of: None)
     if not standing:
         return []
     numbers = collection.catalogue.read(numbers_of)
@@ -120,7 +119,7 @@ def ask_standing(
                 asking = replace(asking, problem=f"{collection.folder} changes while it is searched: try again.")
                 searches = None
         runs.append(asking)
-        tell(STEP, done, len(standing))
+        progress(STEP, done, len(standing))
     return runs
 
 

@@ -7,8 +7,8 @@ from retrieval.metadata.dates import read_day
 from retrieval.metadata.kinds import LATITUDE, LONGITUDE
 from retrieval.metadata.text import LONGEST_CAMERA, clean, clean_position, clean_tags
 
-Said = Mapping[str, Sequence[str]]
-"""What one file says, as its readers give it: texts by sources, such as ``exif:DateTimeOriginal`` (see `Field`)."""
+SourceTexts = Mapping[str, Sequence[str]]
+"""Texts of one file by their sources, such as ``exif:DateTimeOriginal`` (see `Field`)."""
 
 ALBUMS = "Albums"
 """Where Cairn writes albums among hierarchical subjects: what stands below it is no tag."""
@@ -17,23 +17,23 @@ _INTERNAL = "_digikam_internal_tags_"  # internal tags of digiKam
 _IPTC_KEEPS = 60  # bytes from which a keyword may be truncated: IPTC allows 64
 
 
-def first(layers: Sequence[Said], sources: Sequence[str], read: Callable[[str], Any]) -> Any:
+def first(layers: Sequence[SourceTexts], sources: Sequence[str], read: Callable[[str], Any]) -> Any:
     """The first valid value; None if there is no valid one."""
     found = (read(text) for text in _texts(layers, sources))
     return next((value for value in found if value is not None), None)
 
 
-def day(layers: Sequence[Said], sources: Sequence[str]) -> str | None:
+def day(layers: Sequence[SourceTexts], sources: Sequence[str]) -> str | None:
     """The first date; of one whose time is not understood, the day."""
     return next((date for text in _texts(layers, sources) if (date := read_day(text))), None)
 
 
-def tags(layers: Sequence[Said], sources: Sequence[str]) -> tuple[str, ...]:
+def tags(layers: Sequence[SourceTexts], sources: Sequence[str]) -> tuple[str, ...]:
     """All tags; of a hierarchical subject each level is one."""
     return clean_tags(tag for layer in layers for tag in _tags_of(layer, sources))
 
 
-def camera(layers: Sequence[Said], sources: Sequence[str]) -> str | None:
+def camera(layers: Sequence[SourceTexts], sources: Sequence[str]) -> str | None:
     """Make and model, the make once: many models begin with it."""
     makes, models = ([one for one in sources if one.endswith(end)] for end in ("Make", "Model"))
     make, model = (clean(next(_texts(layers, some), ""), LONGEST_CAMERA) for some in (makes, models))
@@ -42,17 +42,17 @@ def camera(layers: Sequence[Said], sources: Sequence[str]) -> str | None:
     return model.strip()[:LONGEST_CAMERA].strip() or None
 
 
-def latitude(layers: Sequence[Said], sources: Sequence[str]) -> float | None:
+def latitude(layers: Sequence[SourceTexts], sources: Sequence[str]) -> float | None:
     """Degrees north, from the first source that has both."""
     return _position(layers, sources)[0]
 
 
-def longitude(layers: Sequence[Said], sources: Sequence[str]) -> float | None:
+def longitude(layers: Sequence[SourceTexts], sources: Sequence[str]) -> float | None:
     """Degrees east, from the first source that has both."""
     return _position(layers, [one.replace("ongitude", "atitude") for one in sources])[1]
 
 
-def _position(layers: Sequence[Said], latitudes: Sequence[str]) -> tuple[float, float] | tuple[None, None]:
+def _position(layers: Sequence[SourceTexts], latitudes: Sequence[str]) -> tuple[float, float] | tuple[None, None]:
     for layer in layers:
         for north in latitudes:
             texts = [next(iter(layer.get(one, ())), "") for one in (north, north.replace("atitude", "ongitude"))]
@@ -62,11 +62,11 @@ def _position(layers: Sequence[Said], latitudes: Sequence[str]) -> tuple[float, 
     return None, None
 
 
-def _texts(layers: Sequence[Said], sources: Sequence[str]) -> Iterator[str]:
+def _texts(layers: Sequence[SourceTexts], sources: Sequence[str]) -> Iterator[str]:
     return (text for layer in layers for source in sources for text in layer.get(source, ()))
 
 
-def _tags_of(layer: Said, sources: Sequence[str]) -> Iterator[str]:
+def _tags_of(layer: SourceTexts, sources: Sequence[str]) -> Iterator[str]:
     whole = list(_texts([layer], [one for one in sources if one.startswith("xmp:dc:")]))
     for source in sources:
         texts = layer.get(source, ())

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 from PIL import AvifImagePlugin
 
 from retrieval.metadata.bounded import BoundedFile
-from retrieval.metadata.combining import Said
+from retrieval.metadata.combining import SourceTexts
 from retrieval.metadata.exif import IPTC_TAG, RESOURCES_TAG, XMP_TAG, read_exif
 from retrieval.metadata.iptc import iptc_of_resources
 
@@ -38,7 +38,7 @@ _SEGMENTS = (  # of a JPEG file: marker, first bytes, and kind of block
 class MetadataBlocks:
     """The raw metadata of a file; empty if missing."""
 
-    exif: Said = field(default_factory=dict)  # read already: in a TIFF file it is no block
+    exif: SourceTexts = field(default_factory=dict)  # read already: in a TIFF file it is no block
     iptc: bytes = b""
     xmp: bytes = b""
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from PIL import ExifTags, TiffImagePlugin
 
-from retrieval.metadata.combining import Said
+from retrieval.metadata.combining import SourceTexts
 from retrieval.metadata.fields import SOURCES
 
 XMP_TAG, IPTC_TAG, RESOURCES_TAG = 700, 33723, 34377
@@ -47,7 +47,7 @@ _FILLERS = frozenset(  # default descriptions of cameras
 )
 
 
-def read_exif(file: BinaryIO) -> tuple[Said, dict[int, bytes]]:
+def read_exif(file: BinaryIO) -> tuple[SourceTexts, dict[int, bytes]]:
     """Read EXIF from a TIFF file, or a block of EXIF; damaged parts are ignored.
 
     Returns texts of the tags used by fields, with signed degrees, north and east positive; and other metadata in the
@@ -58,13 +58,13 @@ def read_exif(file: BinaryIO) -> tuple[Said, dict[int, bytes]]:
     main = _directory(file, head)
     found = _directory(file, head, _EXIF_IFD, main) | main
     gps = _directory(file, head, _GPS_IFD, main)
-    said = {source: _texts(tag, found[tag]) for tag, source in _TAGS.items() if tag in found}
-    said |= {source: [_text(gps[tag])] for tag, source in _GPS_TAGS.items() if tag in gps and tag not in _SIDES}
+    by_source = {source: _texts(tag, found[tag]) for tag, source in _TAGS.items() if tag in found}
+    by_source |= {source: [_text(gps[tag])] for tag, source in _GPS_TAGS.items() if tag in gps and tag not in _SIDES}
     for tag, (side, sides) in _SIDES.items():
         degrees = _coordinate(gps.get(tag), _text(gps.get(side)), sides)
         if degrees is not None:
-            said[_GPS_TAGS[tag]] = [str(degrees)]
-    return said, {tag: main.get(tag, b"") for tag in _BLOCKS}
+            by_source[_GPS_TAGS[tag]] = [str(degrees)]
+    return by_source, {tag: main.get(tag, b"") for tag in _BLOCKS}
 
 
 def _texts(tag: int, value: Any) -> list[str]:

@@ -17,7 +17,7 @@ from index.messages import said
 from index.options.declaration import Option, options_of
 from index.options.panels import FIELD_FILTERS, FILTERS
 from retrieval.metadata import combining
-from retrieval.metadata.combining import Said
+from retrieval.metadata.combining import SourceTexts
 from retrieval.metadata.kinds import DATE, FLAG, LATITUDE, LONGITUDE, MOST_STARS, RATING, TAGS, Kind, text
 from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_CAPTION, LONGEST_TITLE
 
@@ -39,7 +39,7 @@ class Field:
     sources: tuple[str, ...] = ()
     last: tuple[str, ...] = ()  # further sources, if no file has it in `sources`
     # combines the sources; by default the first valid value counts
-    combine: Callable[[Sequence[Said], Sequence[str]], Any] | None = None
+    combine: Callable[[Sequence[SourceTexts], Sequence[str]], Any] | None = None
     written: tuple[str, ...] = ()  # properties of XMP that it is written to in a sidecar; empty: it is not written
     # headers of its columns in tables, in English, German, French, Spanish, Italian and Dutch, separated by commas.
     # If there are several columns, headers in earlier parts, separated by semicolons, take precedence
@@ -305,7 +305,7 @@ SOURCES = frozenset(source for row in FIELDS.values() for source in (*row.source
 """All that is looked for in files."""
 
 
-def combined(layers: Sequence[Said]) -> Metadata:
+def combined(layers: Sequence[SourceTexts]) -> Metadata:
     """Combine the results of readers of several files, by precedence."""
     values: dict[str, Any] = {}
     for row in FIELDS.values():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from retrieval.metadata.combining import Said
+from retrieval.metadata.combining import SourceTexts
 from retrieval.metadata.dates import read_date, write_time
 from retrieval.metadata.fields import SOURCES
 
@@ -13,7 +13,7 @@ _DATE, _TIME = (2, 55), (2, 60)
 _TAKEN = "iptc:2:55"
 
 
-def read_iptc(data: bytes) -> Said:
+def read_iptc(data: bytes) -> SourceTexts:
     """Read a block of IPTC-IIM datasets (0x1C, record, number, length, value), up to the first damage.
 
     Returns texts by record and number, such as ``iptc:2:5``; the time is appended to the date.
@@ -25,10 +25,10 @@ def read_iptc(data: bytes) -> Said:
         found.setdefault(key, []).append(value)
     utf8 = found.get((1, 90), [b""])[0].startswith(_UTF8_MARKER)
     texts = {key: [_decode(value, utf8) for value in values] for key, values in found.items()}
-    said = {f"iptc:{record}:{number}": some for (record, number), some in texts.items()}
+    by_source = {f"iptc:{record}:{number}": some for (record, number), some in texts.items()}
     date, time = (next(iter(texts.get(key, ())), "") for key in (_DATE, _TIME))
     taken = _taken(date, time)
-    return {key: some for key, some in said.items() if key in SOURCES} | {_TAKEN: [taken] if taken else []}
+    return {key: some for key, some in by_source.items() if key in SOURCES} | {_TAKEN: [taken] if taken else []}
 
 
 def iptc_of_resources(data: bytes) -> bytes:

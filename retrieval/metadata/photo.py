@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 from index.errors import Unreadable
-from retrieval.metadata.combining import Said
+from retrieval.metadata.combining import SourceTexts
 from retrieval.metadata.containers import MetadataBlocks, find_blocks
 from retrieval.metadata.dates import date_of_name
 from retrieval.metadata.fields import Metadata, combined
@@ -45,9 +45,9 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
         "name:date": [named] if named else [],
         "name:moment": [f"{path.name} at {moment(page)}"] if page is not None and is_film(path) else [],
     }
-    return combined([*sidecars, _said(blocks), *read_takeout(path), last])
+    return combined([*sidecars, _own_texts(blocks), *read_takeout(path), last])
 
 
-def _said(blocks: MetadataBlocks) -> Said:
+def _own_texts(blocks: MetadataBlocks) -> SourceTexts:
     """All metadata in the file itself."""
     return {**blocks.exif, **read_iptc(blocks.iptc), **read_xmp(blocks.xmp)}

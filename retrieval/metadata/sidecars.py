@@ -11,7 +11,7 @@ from typing import Any
 
 from index.errors import CairnError
 from index.files.reading import read_regular
-from retrieval.metadata.combining import Said
+from retrieval.metadata.combining import SourceTexts
 from retrieval.metadata.fields import SOURCES
 from retrieval.metadata.xmp import LARGEST, read_xmp
 
@@ -45,7 +45,7 @@ class ChangeTimes:
     """
 
     def __init__(self) -> None:
-        self._beside: dict[Path, frozenset[str]] = {}  # by folder: names of files that may be sidecars
+        self._names: dict[Path, frozenset[str]] = {}  # by folder: names of files that may be sidecars
 
     def of(self, photo: Path, status: os.stat_result) -> int:
         """The latest change time (st_ctime) of a photo's file and its sidecars, nanoseconds.
@@ -53,10 +53,10 @@ class ChangeTimes:
         Programs that preserve the modification time when they edit metadata cannot preserve this one.
         """
         folder, latest = photo.parent, status.st_ctime_ns
-        if folder not in self._beside:
-            self._beside = {one: names for one, names in self._beside.items() if one in folder.parents}
-            self._beside[folder] = _names_beside(folder)
-        names = self._beside[folder]
+        if folder not in self._names:
+            self._names = {one: names for one, names in self._names.items() if one in folder.parents}
+            self._names[folder] = _sidecar_names(folder)
+        names = self._names[folder]
         for name in (*_xmp_names(photo.name), *_takeout_names(photo.name)) if names else ():
             if name in names:
                 with contextlib.suppress(OSError):
@@ -64,20 +64,20 @@ class ChangeTimes:
         return latest
 
 
-def _names_beside(folder: Path) -> frozenset[str]:
+def _sidecar_names(folder: Path) -> frozenset[str]:
     with contextlib.suppress(OSError):
         return frozenset(name for name in os.listdir(folder) if name.lower().endswith((".xmp", ".json")))  # noqa: PTH208 (names alone)
     return frozenset()
 
 
-def read_sidecars(path: Path) -> list[Said]:
+def read_sidecars(path: Path) -> list[SourceTexts]:
     """Metadata of the XMP sidecars of a photo, by precedence."""
     return [read_xmp(data) for data in _contents(sidecars_of(path))]
 
 
-def read_takeout(path: Path) -> list[Said]:
+def read_takeout(path: Path) -> list[SourceTexts]:
     """Metadata of Google Takeout's JSON next to a photo."""
-    return [_said(data) for data in _contents([path.with_name(name) for name in _takeout_names(path.name)])]
+    return [_takeout_texts(data) for data in _contents([path.with_name(name) for name in _takeout_names(path.name)])]
 
 
 def _contents(files: list[Path]) -> Iterator[bytes]:
@@ -94,7 +94,7 @@ def _contents(files: list[Path]) -> Iterator[bytes]:
             continue
 
 
-def _said(data: bytes) -> Said:
+def _takeout_texts(data: bytes) -> SourceTexts:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

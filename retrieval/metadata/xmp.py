@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from retrieval.metadata.combining import Said
+from retrieval.metadata.combining import SourceTexts
 from retrieval.metadata.fields import SOURCES
 
 LARGEST = 4 << 20
@@ -54,7 +54,7 @@ _COORDINATE = re.compile(
 )
 
 
-def read_xmp(data: bytes) -> Said:
+def read_xmp(data: bytes) -> SourceTexts:
     """Read an XMP packet, in any encoding that XML declares, up to the first damage.
 
     Returns texts of the properties used by fields, the default language first; degrees are signed. A document type is

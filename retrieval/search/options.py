@@ -206,3 +206,7 @@ class SearchOptions:
         if self.expand != "none" and not expands:
             able = one_of([one.name for one in ENGINES.values() if one.expands])
             raise CairnError(f"Expansion works on visual words: choose the engine {able} with it.")
+
+
+LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)
+"""Options that name files, which saved searches do not have."""

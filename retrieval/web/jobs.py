@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError, Unreachable
 from index.options.declaration import said_elsewhere
+from index.progress import silent
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
@@ -280,7 +281,7 @@ class SearchJobs:
             image = self._ask(collection, {"photo": one.number, "box": None})
             return searches.match(image, photo_row(collection, other.number), options)
 
-        page = annotation_page(pairs[start:end], compare, lambda step, done, of: None, _addresses(request))
+        page = annotation_page(pairs[start:end], compare, silent, _addresses(request))
         return {**page, "startIndex": start, "next": end if end < len(pairs) else None}
 
     def _annotate_found(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Answers to requests that fail: one sentence, never a traceback."""
 
-import errno
 import html
 import re
 import sqlite3
@@ -15,7 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from index.errors import CairnError, DatabaseError, kind_of
+from index.errors import DISK_FULL, CairnError, DatabaseError, kind_of
 from index.messages import Message
 from retrieval.web.discretion import without_paths
 from retrieval.web.languages import ENGLISH, in_language
@@ -62,7 +61,7 @@ def _status_of(error: CairnError, otherwise: int) -> int:
 def is_full(error: BaseException | None) -> bool:
     """Whether an error, or one that it was raised for, says that a disk is full."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
             return True
         cause = error.cause if isinstance(error, DatabaseError) else str(error)
         if isinstance(error, (DatabaseError, sqlite3.Error)) and re.search("disk is full|No space left", cause):

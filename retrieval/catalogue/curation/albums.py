@@ -1,6 +1,6 @@
 """Albums as rows: indexed photos under a name, in an order, with a cover; hidden photos stay, but do not count."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +9,8 @@ from sqlalchemy.orm import Session
 
 from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.database import chunks
-from retrieval.catalogue.schema import INDEXED, AlbumPhotoRow, AlbumRow, HiddenRow, ImageRow
-
-_BULK: Mapping[str, Any] = {"synchronize_session": False}
+from retrieval.catalogue.photos import indexed_among
+from retrieval.catalogue.schema import BULK, INDEXED, AlbumPhotoRow, AlbumRow, HiddenRow, ImageRow
 
 
 @dataclass(frozen=True)
@@ -81,10 +80,10 @@ def named(session: Session, name: str) -> int | None:
     return next((album for album, other in rows if other.casefold() == name.casefold()), None)
 
 
-def numbers_in_album(session: Session, album: int) -> list[int]:
-    """Numbers of the photos of an album, in its order, including hidden ones."""
+def numbers_in_album(session: Session, album: int, *, hidden: bool = True) -> list[int]:
+    """Numbers of the photos of an album, in its order, including hidden ones or not."""
     query = sa.select(AlbumPhotoRow.number).join(ImageRow, ImageRow.number == AlbumPhotoRow.number)
-    query = query.where(AlbumPhotoRow.album == album, _is_indexed())
+    query = query.where(AlbumPhotoRow.album == album, *(_is_indexed() if hidden else _is_shown()))
     return list(session.scalars(query.order_by(AlbumPhotoRow.position, AlbumPhotoRow.number)))
 
 
@@ -99,13 +98,6 @@ def page_of_album(session: Session, album: int, offset: int, limit: int) -> tupl
     return int(total or 0), rows_there(session, list(session.scalars(query)))
 
 
-def shown_in_album(session: Session, album: int) -> list[int]:
-    """Numbers of the photos of an album that are shown in it, in its order."""
-    query = sa.select(AlbumPhotoRow.number).join(ImageRow, ImageRow.number == AlbumPhotoRow.number)
-    query = query.where(AlbumPhotoRow.album == album, *_is_shown())
-    return list(session.scalars(query.order_by(AlbumPhotoRow.position, AlbumPhotoRow.number)))
-
-
 def insert_album(session: Session, name: str) -> int:
     """Create an empty album; return its id."""
     row = AlbumRow(name=name)
@@ -117,18 +109,14 @@ def insert_album(session: Session, name: str) -> int:
 
 def delete_album(session: Session, album: int) -> None:
     """Delete an album; its photos stay in the collection."""
-    session.execute(sa.delete(AlbumPhotoRow).where(AlbumPhotoRow.album == album), execution_options=_BULK)
-    session.execute(sa.delete(AlbumRow).where(AlbumRow.id == album), execution_options=_BULK)
+    session.execute(sa.delete(AlbumPhotoRow).where(AlbumPhotoRow.album == album), execution_options=BULK)
+    session.execute(sa.delete(AlbumRow).where(AlbumRow.id == album), execution_options=BULK)
 
 
 def put_in(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
     """Append photos to an album; return those that were not in it. Photos that are not indexed are ignored."""
-    wanted = list(dict.fromkeys(int(number) for number in numbers))
-    there: set[int] = set()
-    for some in chunks(wanted):
-        there.update(session.scalars(sa.select(ImageRow.number).where(ImageRow.number.in_(some), _is_indexed())))
     inside = set(session.scalars(sa.select(AlbumPhotoRow.number).where(AlbumPhotoRow.album == album)))
-    new = [number for number in wanted if number in there and number not in inside]
+    new = [number for number in indexed_among(session, [int(number) for number in numbers]) if number not in inside]
     last = session.scalar(sa.select(sa.func.max(AlbumPhotoRow.position)).where(AlbumPhotoRow.album == album))
     first = 0 if last is None else int(last) + 1
     if new:
@@ -143,7 +131,7 @@ def take_out(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
     gone = [number for number in numbers_in_album(session, album) if number in wanted]
     for some in chunks(gone):
         condition = (AlbumPhotoRow.album == album, AlbumPhotoRow.number.in_(some))
-        session.execute(sa.delete(AlbumPhotoRow).where(*condition), execution_options=_BULK)
+        session.execute(sa.delete(AlbumPhotoRow).where(*condition), execution_options=BULK)
     return gone
 
 
@@ -157,8 +145,8 @@ def put_in_order(session: Session, album: int, numbers: Sequence[int]) -> None:
 
 
 def _is_shown() -> tuple[sa.ColumnElement[bool], ...]:
-    return _is_indexed(), ImageRow.number.not_in(sa.select(HiddenRow.number))
+    return *_is_indexed(), ImageRow.number.not_in(sa.select(HiddenRow.number))
 
 
-def _is_indexed() -> sa.ColumnElement[bool]:
-    return ImageRow.state == INDEXED
+def _is_indexed() -> tuple[sa.ColumnElement[bool], ...]:
+    return (ImageRow.state == INDEXED,)

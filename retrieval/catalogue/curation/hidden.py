@@ -6,7 +6,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from retrieval.catalogue.database import chunks
-from retrieval.catalogue.schema import INDEXED, HiddenRow, ImageRow
+from retrieval.catalogue.photos import indexed_among
+from retrieval.catalogue.schema import BULK, HiddenRow
 
 
 def hidden_photos(session: Session) -> frozenset[int]:
@@ -22,11 +23,9 @@ def hidden_among(session: Session, numbers: Sequence[int]) -> list[int]:
 
 def hide(session: Session, numbers: Sequence[int], because: str = "") -> list[int]:
     """Hide photos of the collection, with a reason such as "duplicate"; return those not hidden before, ascending."""
-    new: list[int] = []
-    for some in chunks(sorted({int(number) for number in numbers})):
-        hidden = sa.select(HiddenRow.number).where(HiddenRow.number.in_(some))
-        there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
-        new += sorted(set(session.scalars(there)) - set(session.scalars(hidden)))
+    wanted = sorted({int(number) for number in numbers})
+    hidden = set(hidden_among(session, wanted))
+    new = [number for number in indexed_among(session, wanted) if number not in hidden]
     session.add_all(HiddenRow(number=number, because=because) for number in new)
     return new
 
@@ -34,7 +33,4 @@ def hide(session: Session, numbers: Sequence[int], because: str = "") -> list[in
 def show(session: Session, numbers: Sequence[int]) -> None:
     """Unhide photos."""
     for some in chunks([int(number) for number in numbers]):
-        session.execute(
-            sa.delete(HiddenRow).where(HiddenRow.number.in_(some)),
-            execution_options={"synchronize_session": False},
-        )
+        session.execute(sa.delete(HiddenRow).where(HiddenRow.number.in_(some)), execution_options=BULK)

@@ -9,9 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session, aliased
 
 from retrieval.catalogue.database import chunks
-from retrieval.catalogue.schema import INDEXED, ImageRow, QueryRejectionRow, RejectionRow
-
-_BULK = {"synchronize_session": False}
+from retrieval.catalogue.photos import indexed_among
+from retrieval.catalogue.schema import BULK, INDEXED, ImageRow, QueryRejectionRow, RejectionRow
 
 
 def rejected_pairs(session: Session) -> frozenset[tuple[int, int]]:
@@ -31,7 +30,7 @@ def rejected_for(session: Session, number: int | None, sha256: str | None = None
     rejected = _of_photo(session, number) if number is not None else set()
     if sha256 is not None:
         rejected.update(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == sha256)))
-    return _indexed(session, sorted(rejected)) if rejected else []
+    return indexed_among(session, sorted(rejected)) if rejected else []
 
 
 def has_rejections(session: Session) -> bool:
@@ -42,14 +41,14 @@ def has_rejections(session: Session) -> bool:
 
 def reject(session: Session, query: int | str, numbers: Sequence[int]) -> list[int]:
     """Mark photos as no match of a query, a number or the SHA-256 of a file; return the newly rejected."""
-    there = _indexed(session, sorted(set(numbers)))
+    there = indexed_among(session, sorted(set(numbers)))
     if isinstance(query, str):
         known = set(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == query)))
         new = [number for number in there if number not in known]
         session.add_all(QueryRejectionRow(sha256=query, number=number) for number in new)
     else:
         known = _of_photo(session, query) | {query}
-        is_there = bool(_indexed(session, [query]))
+        is_there = bool(indexed_among(session, [query]))
         new = [number for number in there if number not in known] if is_there else []
         session.add_all(RejectionRow(one=min(query, one), other=max(query, one)) for one in new)
     return new
@@ -61,11 +60,11 @@ def take_back(session: Session, query: int | str, numbers: Sequence[int]) -> Non
         if isinstance(query, str):
             table = QueryRejectionRow
             meant = sa.and_(table.sha256 == query, table.number.in_(some))
-            session.execute(sa.delete(table).where(meant), execution_options=_BULK)
+            session.execute(sa.delete(table).where(meant), execution_options=BULK)
         else:
             as_one = sa.and_(RejectionRow.one == query, RejectionRow.other.in_(some))
             as_other = sa.and_(RejectionRow.other == query, RejectionRow.one.in_(some))
-            session.execute(sa.delete(RejectionRow).where(sa.or_(as_one, as_other)), execution_options=_BULK)
+            session.execute(sa.delete(RejectionRow).where(sa.or_(as_one, as_other)), execution_options=BULK)
 
 
 def _of_photo(session: Session, number: int) -> set[int]:
@@ -73,13 +72,3 @@ def _of_photo(session: Session, number: int) -> set[int]:
     others = sa.select(RejectionRow.other).where(RejectionRow.one == number)
     ones = sa.select(RejectionRow.one).where(RejectionRow.other == number)
     return {*session.scalars(others), *session.scalars(ones)}
-
-
-def _indexed(session: Session, numbers: Sequence[int]) -> list[int]:
-    """Those of some numbers that indexed photos have, in their order."""
-    there: set[int] = set()
-    for some in chunks(list(numbers)):
-        there.update(
-            session.scalars(sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED))
-        )
-    return [number for number in numbers if number in there]

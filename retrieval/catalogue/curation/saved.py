@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from retrieval.catalogue.database import chunks, write_alone
 from retrieval.catalogue.metadata_store import add_tag
-from retrieval.catalogue.schema import INDEXED, ImageRow, SavedFindRow, SavedSearchRow
+from retrieval.catalogue.photos import indexed_among
+from retrieval.catalogue.schema import BULK, INDEXED, ImageRow, SavedFindRow, SavedSearchRow
 from retrieval.metadata.text import LONGEST_TAG, clean
 
 LONGEST_NAME = 200
@@ -22,8 +23,6 @@ MOST = 1_000
 
 CHANGEABLE = ("name", "favourite", "standing", "tag")
 """What of a saved search can be changed."""
-
-_BULK = {"synchronize_session": False}
 
 
 @dataclass(frozen=True)
@@ -162,8 +161,8 @@ def change_search(session: Session, search: int, values: Mapping[str, Any]) -> N
 
 def delete_search(session: Session, search: int) -> None:
     """Delete a saved search and its finds; does nothing if there is no such search."""
-    session.execute(sa.delete(SavedFindRow).where(SavedFindRow.search == search), execution_options=_BULK)
-    session.execute(sa.delete(SavedSearchRow).where(SavedSearchRow.id == search), execution_options=_BULK)
+    session.execute(sa.delete(SavedFindRow).where(SavedFindRow.search == search), execution_options=BULK)
+    session.execute(sa.delete(SavedSearchRow).where(SavedSearchRow.id == search), execution_options=BULK)
 
 
 def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: int | None) -> list[int]:
@@ -185,9 +184,8 @@ def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: i
                 session.delete(earlier)
     new: list[int] = []
     for some in chunks(sorted(by_number)):
-        there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
         known = _kept(session, search, some)
-        new += sorted(set(session.scalars(there)) - known.keys())
+        new += [number for number in indexed_among(session, some) if number not in known]
         for number, kept in known.items():
             kept.probability, kept.region = by_number[number].probability, _written(by_number[number].region)
     session.add_all(
@@ -210,9 +208,8 @@ def categorise(session: Session, search: int, numbers: Sequence[int], category: 
     saved_search(session, search)
     cleaned = clean(category, LONGEST_TAG) or None
     for some in chunks(list(numbers)):
-        there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
         known = _kept(session, search, some)
-        for number in session.scalars(there):
+        for number in indexed_among(session, some):
             row = known.get(number)
             if row is None and cleaned:
                 session.add(SavedFindRow(search=search, number=number, seen=True, category=cleaned))
@@ -244,7 +241,7 @@ def mark_seen(session: Session, search: int, numbers: Sequence[int] | None = Non
         else [sa.and_(of_search, SavedFindRow.number.in_(some)) for some in chunks([int(one) for one in numbers])]
     )
     for part in parts:
-        session.execute(sa.update(SavedFindRow).where(part).values(seen=True), execution_options=_BULK)
+        session.execute(sa.update(SavedFindRow).where(part).values(seen=True), execution_options=BULK)
 
 
 def _kept(session: Session, search: int, numbers: Sequence[int]) -> dict[int, SavedFindRow]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.text import printable
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import chunks
@@ -36,10 +36,9 @@ class SidecarReport:
 
 
 def write_sidecars(
-    catalogue: Catalogue, progress: Progress | None = None, below: Sequence[Path] | None = None
+    catalogue: Catalogue, progress: Progress = silent, below: Sequence[Path] | None = None
 ) -> SidecarReport:
     """Write entered metadata and albums of photos into their sidecars, below some folders wherever links lead."""
-    tell = progress or (lambda step, done, of: None)
     photos = catalogue.read(count_indexed)
     report, done = SidecarReport(), 0
     places = catalogue.places()
@@ -58,7 +57,7 @@ def write_sidecars(
                 continue
             _write(photo, known[number], decided.get(number, ()), albums.get(number, ()), report)
         done += len(some)
-        tell("write", done, max(done, photos))
+        progress("write", done, max(done, photos))
     return report
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError, DatabaseError, LaterVersion
-from retrieval.catalogue.database import Database
+from retrieval.catalogue.database import Database, dialect_of
 from retrieval.catalogue.schema import (
     FORMAT,
     FORMAT_KEY,
@@ -27,6 +27,7 @@ from retrieval.catalogue.schema import (
     Setting,
     count_writing,
 )
+from retrieval.catalogue.settings import setting_of
 
 # Tables of every catalogue since the first format.
 FIRST_TABLES = {row.__tablename__ for row in (ImageRow, SegmentRow, Setting)}
@@ -57,7 +58,7 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
         before_migration()
     try:
         with database.transaction(write=True) as session:
-            if session.get_bind().dialect.name == "postgresql":
+            if dialect_of(session) == "postgresql":
                 session.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
                 if create:
                     make_schema(session, database.schema)
@@ -82,7 +83,7 @@ def format_of(database: Database, session: Session) -> int | None:
         return None
     text = None
     if tables >= FIRST_TABLES:
-        text = session.scalars(sa.select(Setting.value).where(Setting.key == FORMAT_KEY)).one_or_none()
+        text = setting_of(session, FORMAT_KEY)
     # SQLite stores values of any type in any column.
     if not isinstance(text, str) or not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise CairnError(f"{database} holds the tables of another program: choose another place for the collection.")

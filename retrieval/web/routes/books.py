@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from index.attributes import some_of
 from retrieval.collection.collection import Collection
-from retrieval.groups.groups import FILE
+from retrieval.collection.layout import GROUPS
 from retrieval.library.shared_books import shared_books
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.curation_models import BooksMatrix
@@ -24,7 +24,7 @@ _PAIRS, _PAGES = 2000, 100  # that are told of
 def books(request: Request, category: Category = None) -> Response:
     """Show which books share pictures, from groups and from the results of saved searches."""
     collection = service_of(request).collection
-    groups = collection.folder / FILE
+    groups = collection.folder / GROUPS
     state = groups.stat().st_mtime_ns if groups.is_file() else 0  # groups are in no row of the catalogue
 
     def shared_pictures(_catalogue: object, category: str | None, _state: int) -> dict[str, Any]:

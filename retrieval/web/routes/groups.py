@@ -1,13 +1,12 @@
 """Routes of groups: photos that verified matches link, as `cairn group` found them."""
 
-import csv
-import io
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from index.text import csv_text
 from retrieval.groups.groups import FoundGroup, read_groups
-from retrieval.groups.tables import groups_table
+from retrieval.groups.tables import group_rows
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes.exports import attached
@@ -65,16 +64,11 @@ def groups_file(request: Request) -> Response:
     """Return all groups as a table (CSV), as `cairn group --out` writes it, without the paths of the photos."""
     service = service_of(request)
     try:
-        table = groups_table(service.collection, read_groups(service.collection).groups)
+        rows = list(group_rows(service.collection, read_groups(service.collection).groups))
     except KeyError:
         raise ProblemError(503, "The collection has just changed: try again.") from None
-    text = io.StringIO()
-    columns = csv.DictReader(io.StringIO(table))
-    names = [name for name in columns.fieldnames or () if name != "path"]
-    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: no_formula(cell) for name, cell in row.items()} for row in columns)
-    return attached(text.getvalue().encode(), "text/csv; charset=utf-8", "groups.csv")
+    table = csv_text(map(no_formula, (*row[:2], *row[3:])) for row in rows)
+    return attached(table.encode(), "text/csv; charset=utf-8", "groups.csv")
 
 
 def no_formula(cell: str) -> str:

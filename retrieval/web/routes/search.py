@@ -1,7 +1,5 @@
 """Routes of search and of matches."""
 
-import csv
-import io
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,6 +7,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
+from index.text import csv_text
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import (
@@ -248,15 +247,9 @@ async def _match(request: Request, asked: MatchRequest, form: Uploads | None, fo
         return attached(picture, "image/jpeg", "match.jpg")
     answer, _ = await _have_done(request, "match", job)
     if format == "csv":
-        return attached(_table(answer["matches"]).encode(), "text/csv; charset=utf-8", "match.csv")
+        kinds = ("query", "photo", "query_ellipse", "photo_ellipse")
+        rows = ([number for kind in kinds for number in one[kind]] for one in answer["matches"])
+        return attached(csv_text([COLUMNS, *rows], end="\r\n").encode(), "text/csv; charset=utf-8", "match.csv")
     row = await service.row(answer.pop("number"))
     (photo,) = await run_in_threadpool(describe_photos, service, [row])
     return {**answer, "photo": photo}
-
-
-def _table(matches: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    writer.writerows([*one["query"], *one["photo"], *one["query_ellipse"], *one["photo_ellipse"]] for one in matches)
-    return text.getvalue()

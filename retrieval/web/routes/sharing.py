@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from index.messages import said
-from retrieval.catalogue.curation.albums import shown_in_album
+from retrieval.catalogue.curation.albums import numbers_in_album
 from retrieval.curation import albums as curation
 from retrieval.curation.sharing import DAYS, MOST_DAYS, ShareLink, end_link, last_day, links_of, share
 from retrieval.library.photos import photos_there
@@ -184,7 +184,7 @@ def _album(request: Request) -> tuple[Service, str, list[int]]:
         raise ProblemError(404, "This link is no longer valid: ask the person who sent it for a new one.")
     with service.collection.catalogue.reading() as session, refusing(404):
         name = curation.read_album(session, link.album).name
-        return service, name, shown_in_album(session, link.album)
+        return service, name, numbers_in_album(session, link.album, hidden=False)
 
 
 def _photo(request: Request, place: int) -> int:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
+from index.text import csv_text
 from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.photos import all_indexed, names_in_order, photo_of_name
 from retrieval.catalogue.schema import ImageRow
@@ -35,7 +36,7 @@ from retrieval.groups.groups import (
 from retrieval.groups.links import Link
 from retrieval.groups.looks import Copy
 from retrieval.groups.registration import Registered
-from retrieval.groups.tables import groups_table
+from retrieval.groups.tables import group_rows
 
 DUPLICATES = DuplicateOptions()
 SAME = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -247,7 +248,7 @@ def test_groups_are_the_objects_and_copies_are_marked(photos: Collection) -> Non
     assert all(one.similar == () for one in found.groups)
     assert read_groups(photos) == found
 
-    table = list(csv.DictReader(io.StringIO(groups_table(photos, found.groups))))
+    table = list(csv.DictReader(io.StringIO(csv_text(group_rows(photos, found.groups)))))
     assert sorted(entry["name"] for entry in table) == sorted(name for names in EXPECTED for name in names)
     assert {entry["name"]: entry["duplicate_of"] for entry in table if entry["duplicate_of"]} == REPEATED
     assert {entry["name"]: entry["kind"] for entry in table if entry["kind"]} == kinds
@@ -266,7 +267,7 @@ def test_groups_tell_that_photos_were_removed_since(photos: Collection) -> None:
         EXPECTED[1],
     ]
     assert stale.groups[0].duplicates == {} and stale.groups[1] == before.groups[1]
-    assert len(groups_table(photos, stale.groups).splitlines()) == 1 + 3 + 3
+    assert len(list(group_rows(photos, stale.groups))) == 1 + 3 + 3
     with Collection.open(photos.folder) as again:
         assert not group_photos(again).out_of_date
         assert read_groups(again).groups[0].photos == stale.groups[0].photos
@@ -327,7 +328,7 @@ def test_the_command(
         "out": str(table),
     }
     with Collection.open(copy) as collection:
-        assert table.read_text() == groups_table(collection, read_groups(collection).groups)
+        assert table.read_text() == csv_text(group_rows(collection, read_groups(collection).groups))
     code, out, err = cairn(copy, "--inliers", 100_000)
     # Near duplicates are together however few matches link them; but parts of one photo that have nothing in common may
     # be different pictures on one page.

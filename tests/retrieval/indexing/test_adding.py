@@ -20,7 +20,7 @@ from PIL import Image
 from eval.demo.synthetic import DemoCollection
 from index.arrays import hash_file
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, silent
 from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.failures import failures_in
@@ -57,7 +57,7 @@ def index(
     options: CollectionOptions = SMALL,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     **how: Any,
 ) -> IndexReport:
     with Collection.create(folder, options) as collection:

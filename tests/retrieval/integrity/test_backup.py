@@ -29,8 +29,9 @@ from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.indexing.retraining import retrain
-from retrieval.integrity import backup as backups
-from retrieval.integrity.backup import BackupReport, back_up
+from retrieval.integrity import backup_files
+from retrieval.integrity.backup import back_up
+from retrieval.integrity.backup_files import BackupReport
 from retrieval.integrity.check import check_collection
 from retrieval.photos.options import ImageOptions
 from tests.conftest import Ran
@@ -485,7 +486,7 @@ def test_segments_that_go_while_they_are_copied_are_not_missed(
     folder: Path, target: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     copied = []
-    original = backups._copy_contents
+    original = backup_files._copy_contents
 
     def copy(path: Path, place: Path, tell: Callable[[int], None]) -> None:
         copied.append(path)
@@ -497,7 +498,7 @@ def test_segments_that_go_while_they_are_copied_are_not_missed(
                     retrain(collection, RetrainOptions(words=30))
         original(path, place, tell)
 
-    monkeypatch.setattr(backups, "_copy_contents", copy)
+    monkeypatch.setattr(backup_files, "_copy_contents", copy)
     back(folder, target)
     assert state_of(target) == state_of(folder)
     assert files_of_parts(target) == files_of_parts(folder)
@@ -593,9 +594,9 @@ def test_a_full_disk_and_a_folder_that_may_not_be_written_are_one_sentence(
     def forbidden(path: Path, copy: Path, tell: Callable[[int], None]) -> None:
         raise PermissionError(13, "Permission denied", str(copy))
 
-    monkeypatch.setattr(backups, "_copy_contents", full)
+    monkeypatch.setattr(backup_files, "_copy_contents", full)
     assert "free some space and run the same command again" in cairn("backup", folder, target).refused()
-    monkeypatch.setattr(backups, "_copy_contents", forbidden)
+    monkeypatch.setattr(backup_files, "_copy_contents", forbidden)
     assert "Permission denied" in cairn("backup", folder, target).refused()
     (tmp_path / "file").touch()
     assert "file" in cairn("backup", folder, tmp_path / "file" / "backup").refused()
