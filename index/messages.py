@@ -77,7 +77,7 @@ class Message:
         return text if isinstance(text, Message) else cls(text, **values)
 
     def __str__(self) -> str:
-        return self.told()
+        return self.sentence()
 
     def __repr__(self) -> str:
         return repr(str(self))
@@ -88,7 +88,7 @@ class Message:
     def __hash__(self) -> int:
         return hash(self.text)
 
-    def told(self, naming: Naming | None = None, translate: Callable[[str], str] = str) -> str:
+    def sentence(self, naming: Naming | None = None, translate: Callable[[str], str] = str) -> str:
         """The sentence with its values. A sentence among the values loses its full stop if another mark follows.
         `naming`: of options and commands; by default that of this process, see `speaking`.
         """
@@ -101,7 +101,7 @@ class Message:
             inner = getattr(value, "message", value)
             if not isinstance(inner, Message):
                 return str(value)
-            text = inner.told(name, translate)
+            text = inner.sentence(name, translate)
             return text.rstrip(".") if match.string[match.end() :].startswith((".", ":", ")")) else text
 
         return _PLACE.sub(place, translate(self.text))

@@ -7,7 +7,7 @@ from eval.papers.paper import Parts, of_paper
 from eval.papers.phototour import FIRST_FOUR, SETS, dimensions, drawing, error, evaluation, few, made, roc_curves, row
 from eval.reproduce.measures import Least, Listed, Measure, OfLeast
 from eval.reproduce.plan import Cell, Drawing, Plot, Series, Table
-from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step, Told
+from eval.reproduce.steps import Argument, Data, Here, Made, Printed, Scale, Step
 
 SOURCE = "Brown, Hua, Winder: Discriminative Learning of Local Image Descriptors (PAMI 2011)"
 experiment = of_paper("brown11", SOURCE)
@@ -207,9 +207,9 @@ def by_footprint(scale: Scale) -> Step:
     )
 
 
-def footprint(scale: Scale, prefix: str = "") -> Told:
+def footprint(scale: Scale, prefix: str = "") -> Printed:
     """The share of a patch's side at which SIFT does best on Liberty."""
-    return Told(by_footprint(scale), ("best", "sift"), prefix)
+    return Printed(by_footprint(scale), ("best", "sift"), prefix)
 
 
 @experiment(

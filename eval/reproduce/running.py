@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.reproduce.measures import look_up
-from eval.reproduce.steps import Argument, Data, Here, Made, Step, Told
+from eval.reproduce.steps import Argument, Data, Here, Made, Printed, Step
 from eval.sets.layouts import locate
 from index.arrays import load_json, save_bytes, save_json
 from index.errors import CairnError
@@ -87,7 +87,7 @@ class Bench:
             return str(self.home(step) / argument.name)
         if isinstance(argument, Made):
             return str(self.home(argument.step) / argument.name)
-        if isinstance(argument, Told):
+        if isinstance(argument, Printed):
             before = self.result(argument.step)
             # Until that step has run, the command line has a placeholder.
             number = f"<{argument.step.title}>" if before is None else look_up(before["printed"], argument.path)

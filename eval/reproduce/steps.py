@@ -38,7 +38,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Told:
+class Printed:
     """A number printed by another step, with a prefix such as ``sift=``."""
 
     step: "Step"
@@ -46,7 +46,7 @@ class Told:
     prefix: str = ""
 
 
-Argument: TypeAlias = str | Data | Here | Made | Told
+Argument: TypeAlias = str | Data | Here | Made | Printed
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Step:
     @property
     def before(self) -> list["Step"]:
         """Its dependencies."""
-        return [one.step for one in self.arguments if isinstance(one, Made | Told)]
+        return [one.step for one in self.arguments if isinstance(one, Made | Printed)]
 
     @property
     def data(self) -> list[str]:
@@ -88,7 +88,7 @@ def _plain(argument: Argument) -> str | list[str]:
         return ["here", argument.name]
     if isinstance(argument, Made):
         return ["made", argument.step.key, argument.name]
-    if isinstance(argument, Told):
+    if isinstance(argument, Printed):
         return ["told", argument.step.key, argument.prefix, *argument.path]
     return argument
 
@@ -101,7 +101,8 @@ _RANDOM = {"learn", "mine", "compress"}
 def with_seed(step: Step, seed: int) -> Step:
     """The step and its dependencies with another seed (0: unchanged); the same step if nothing in it is random."""
     arguments = [
-        replace(one, step=with_seed(one.step, seed)) if isinstance(one, Made | Told) else one for one in step.arguments
+        replace(one, step=with_seed(one.step, seed)) if isinstance(one, Made | Printed) else one
+        for one in step.arguments
     ]
     if seed and "--seed" in arguments:
         place = arguments.index("--seed") + 1

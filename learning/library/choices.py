@@ -354,7 +354,7 @@ def is_unlabelled(sources: Sequence[Path]) -> bool:
 
 
 @dataclass(frozen=True)
-class Settled:
+class ResolvedOptions:
     """Resolved options."""
 
     stage: str
@@ -367,7 +367,7 @@ class Settled:
 
 def settle(
     model: ModelChoices, tuning: TuningChoices, dim: int, channels: "ChannelOptions", *, whitens: bool = True
-) -> Settled:
+) -> ResolvedOptions:
     """Resolve defaults. `dim`, `channels`: usual values; `whitens`: whether a whitening is the default."""
     from retrieval.descriptors.learnt import load_model
 
@@ -411,7 +411,7 @@ def settle(
         if pooling is None:
             raise CairnError(f"{model.pooling} has no pooling regions: name a descriptor file of the base pooled.")
     norm = model.norm or ("frobenius" if base != "pooled" and dim >= 128 else "nuclear")
-    return Settled(
+    return ResolvedOptions(
         stage,
         base,
         dim,

@@ -93,7 +93,7 @@ def tell_error(message: str | Message, kind: str | None = None) -> None:
     """Print an error on standard error, and with --json as an object, with the exception's name, on standard output. A
     server that runs the command gets the message, too, which it translates.
     """
-    sentence = " ".join((message.told(on_command_line) if isinstance(message, Message) else message).split())
+    sentence = " ".join((message.sentence(on_command_line) if isinstance(message, Message) else message).split())
     print(f"cairn: {sentence}", file=sys.stderr, flush=True)
     if _json_is_wanted():
         record: dict[str, Any] = {"error": sentence} | ({"kind": kind} if kind is not None else {})

@@ -22,7 +22,7 @@ LIKELY = 0.8
 """Least probability of what is called likely, where it is not found."""
 
 UNCONFIRMED = 0.9
-"""Most that is told of a photo that the query itself has no map to: whatever its score, nothing confirms it."""
+"""Highest probability of a photo that the query itself has no map to: nothing confirms its score."""
 
 _BOUNDS = (-1.0, 3.0)  # of the contrast: beyond them it carries no information
 

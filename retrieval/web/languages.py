@@ -104,7 +104,7 @@ def spoken(text: str, **values: object) -> dict[str, list[str]]:
 
 def in_language(message: Message, language: str) -> str:
     """Translate a message; without a translation it stays English."""
-    return message.told(on_command_line, lambda text: translate(text, language))
+    return message.sentence(on_command_line, lambda text: translate(text, language))
 
 
 @cache
@@ -126,7 +126,7 @@ def fill_in(text: str, templates: Iterable[str], language: str) -> str:
     return text
 
 
-def told(text: str, language: str) -> str:
+def translate_drawn(text: str, language: str) -> str:
     """Translate a text of a picture, if it is known."""
     return fill_in(text, messages(language).get(PATTERNS, ()), language)
 

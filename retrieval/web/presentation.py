@@ -73,10 +73,10 @@ class Presentation:
             {
                 "id": f"{self.root}{path}",
                 "type": "Manifest",
-                "label": told,
+                "label": title,
                 **({} if cover is None else {"thumbnail": [self._thumbnail(cover)]}),
             }
-            for path, told, cover in manifests
+            for path, title, cover in manifests
         ]
         return {"@context": CONTEXT, "id": address, "type": "Collection", "label": label, "items": items}
 

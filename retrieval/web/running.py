@@ -155,13 +155,13 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
     sys.stdout.flush()
     begun(where)
 
-    async def told(scope: Any, receive: Any, send: Any) -> None:
+    async def stoppable(scope: Any, receive: Any, send: Any) -> None:
         """Let long answers know when the server is about to end."""
         scope[STOPPING] = lambda: server.should_exit
         await app(scope, receive, send)  # type: ignore[operator]
 
     config = uvicorn.Config(
-        told,
+        stoppable,
         http=patient_protocol(most_connections(), users=options.access.own_user),
         log_config=None,  # it is set up above
         access_log=False,

@@ -15,9 +15,9 @@ SENTENCE = "{--share} goes with {--gt|labels} alone, not with {path}: run {cairn
 def test_options_and_commands_are_named_as_the_reader_writes_them() -> None:
     error = CairnError(SENTENCE, path="/a/{b}")
     typed = "--share goes with --gt alone, not with /a/{b}: run cairn check, then cairn repair."
-    assert error.message.told(on_command_line) == typed
+    assert error.message.sentence(on_command_line) == typed
     called = "share goes with labels alone, not with /a/{b}: run Collection.check, then cairn repair."
-    assert str(error) == called == error.message.told(in_python)
+    assert str(error) == called == error.message.sentence(in_python)
     with speaking(on_command_line):
         assert str(error) == typed
     assert str(error) == called
@@ -48,10 +48,10 @@ def test_a_value_may_look_like_a_place() -> None:
 
 def test_an_error_within_a_sentence_is_told_in_the_same_way() -> None:
     inner = CairnError("give {--max-side}")
-    assert Message("no: {reason}", reason=inner).told(on_command_line) == "no: give --max-side"
-    assert Message("no: {reason}", reason=inner.message).told(in_python) == "no: give max_side"
+    assert Message("no: {reason}", reason=inner).sentence(on_command_line) == "no: give --max-side"
+    assert Message("no: {reason}", reason=inner.message).sentence(in_python) == "no: give max_side"
     german = {"no: {reason}": "nein: {reason}", "give {--max-side}": "geben Sie {--max-side} an"}
-    reported = Message("no: {reason}", reason=inner).told(on_command_line, lambda text: german[text])
+    reported = Message("no: {reason}", reason=inner).sentence(on_command_line, lambda text: german[text])
     assert reported == "nein: geben Sie --max-side an"
 
 
@@ -66,8 +66,8 @@ def test_a_message_survives_other_processes() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is Damaged and str(again) == str(error)
     message = Message.from_dict(json.loads(json.dumps(error.message.to_dict())))
-    assert message.told(on_command_line) == error.message.told(on_command_line)
-    assert message.told(in_python) == str(error)
+    assert message.sentence(on_command_line) == error.message.sentence(on_command_line)
+    assert message.sentence(in_python) == str(error)
 
 
 def test_an_error_survives_them_whatever_it_is_made_with() -> None:

@@ -59,7 +59,7 @@ class Away(BaseModel):
     folders: list[AwayFolder]
 
 
-class Kept(BaseModel):
+class StoredUploads(BaseModel):
     """Uploads that were stored."""
 
     photos: list[str] = Field(description="Names of the photos, in the order of the form.")
@@ -126,7 +126,7 @@ _FORM = form_of(
 
 
 @router.post("/photos", status_code=201, dependencies=WRITING, openapi_extra=_FORM)
-async def add_photos(request: Request) -> Kept:
+async def add_photos(request: Request) -> StoredUploads:
     """Store photos and films with the collection, and index them; films only if an earlier index job did."""
     service = service_of(request)
     receiver = await run_in_threadpool(_receiver, service, request.headers.get("content-length", ""))
@@ -141,7 +141,7 @@ async def add_photos(request: Request) -> Kept:
     if index:
         job = await run_in_threadpool(service.begin, index_of([service.folder / UPLOADS]))
         number = job.id
-    return Kept(photos=stored, job=number)
+    return StoredUploads(photos=stored, job=number)
 
 
 def _receiver(service: Service, length: str) -> Receiver:

@@ -17,7 +17,7 @@ from retrieval.web.service import service_of
 router = APIRouter(prefix="/api", tags=["groups"], dependencies=SEARCHING)
 
 Category = Annotated[str | None, Query(description="Count what saved searches have found alone, of this category.")]
-_PAIRS, _PAGES = 2000, 100  # that are told of
+_PAIRS, _PAGES = 2000, 100  # that are listed
 
 
 @router.get("/books", response_model=BooksMatrix, responses=NOT_CHANGED)

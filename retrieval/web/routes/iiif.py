@@ -113,16 +113,16 @@ async def iiif_probe(request: Request, number: Number) -> Response:
     return linked_data(request, probe_result(status))
 
 
-def linked_data(request: Request, told: dict[str, Any]) -> Response:
+def linked_data(request: Request, resource: dict[str, Any]) -> Response:
     """Answer with JSON-LD if the client asks for it, else with plain JSON."""
-    accepted, contexts = request.headers.get("accept", ""), told["@context"]
+    accepted, contexts = request.headers.get("accept", ""), resource["@context"]
     # Of several contexts that of the resource is the last; Cairn's own terms follow it.
     profile = contexts if isinstance(contexts, str) else [one for one in contexts if isinstance(one, str)][-1]
     kind = f'application/ld+json;profile="{profile}"' if "application/ld+json" in accepted else "application/json"
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
     if VIEWERS in request.scope:  # what is open to everyone is open to pages of all sites
         headers["Access-Control-Allow-Origin"] = "*"
-    return JSONResponse(told, media_type=kind, headers=headers)
+    return JSONResponse(resource, media_type=kind, headers=headers)
 
 
 @router.get("/{number}/{region}/{size}/{rotation}/{file}", responses=PICTURES, response_class=Response)

@@ -12,7 +12,7 @@ from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROV
 from retrieval.descriptors.foreign import is_foreign
 from retrieval.library.browsing import count_missing
 from retrieval.web.access.limits import SEARCHING
-from retrieval.web.languages import map_texts, told
+from retrieval.web.languages import map_texts, translate_drawn
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import HEADERS, language_of
@@ -131,7 +131,7 @@ def improve_picture(request: Request) -> Response:
     except (IrregularFile, OSError):
         raise ProblemError(404, "The search of this collection was not improved yet.") from None
     language = language_of(request)
-    text = map_texts(picture.decode("utf-8", "replace"), lambda text: told(text, language))
+    text = map_texts(picture.decode("utf-8", "replace"), lambda text: translate_drawn(text, language))
     return Response(text, media_type="image/svg+xml", headers={**HEADERS, "Content-Language": language})
 
 

@@ -112,7 +112,7 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
     )
 
     def said(sentence: str | Message) -> str:
-        return Message.of(sentence).told(lambda place: _ON_PAGE.get(place, place)).replace(str(path), name)
+        return Message.of(sentence).sentence(lambda place: _ON_PAGE.get(place, place)).replace(str(path), name)
 
     try:
         report = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)

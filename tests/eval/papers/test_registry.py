@@ -7,7 +7,7 @@ from cairn import make_app
 from eval.papers.registry import chosen, experiments
 from eval.reproduce.measures import Value
 from eval.reproduce.plan import Cell, Drawing, Plot, Table
-from eval.reproduce.steps import Data, Here, Made, Scale, Step, Told
+from eval.reproduce.steps import Data, Here, Made, Printed, Scale, Step
 from index.errors import CairnError
 from retrieval.descriptors.registry import find_descriptor
 
@@ -22,7 +22,7 @@ def filled(step: Step) -> list[str]:
             found.append(f"/sets/{one.name}")
         elif isinstance(one, Here | Made):
             found.append(f"/steps/{one.name}")
-        elif isinstance(one, Told):
+        elif isinstance(one, Printed):
             found.append(f"{one.prefix}0.65")
         else:
             found.append(one)
@@ -164,14 +164,14 @@ def test_brown11_compares_with_sift_at_its_best_footprint_and_tells_our_dimensio
             if cell.column == "SIFT":
                 (tested,) = cell.ours.steps
                 share = tested.arguments[tested.arguments.index("--footprint") + 1]
-                assert isinstance(share, Told) and share.step.arguments[:2] == ("evaluate", "footprint")
+                assert isinstance(share, Printed) and share.step.arguments[:2] == ("evaluate", "footprint")
                 assert share.step.data == ["liberty"] and share.path == ("best", "sift")
     drawn = ALL["brown11/figure10"].parts[0]
     assert isinstance(drawn, Drawing)
     assert "T3h" in drawn.step.arguments  # the curve NSSD
     both = ALL["brown11/figure6"].parts[2]
     assert isinstance(both, Drawing)
-    assert any(isinstance(one, Told) and not one.prefix for one in both.step.arguments)
+    assert any(isinstance(one, Printed) and not one.prefix for one in both.step.arguments)
 
 
 def test_codes_are_told_with_their_bits() -> None:

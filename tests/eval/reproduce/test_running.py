@@ -12,7 +12,7 @@ import pytest
 
 from eval.reproduce.log import LOG, append_log
 from eval.reproduce.running import COMMAND, RESULT, Bench, Standing, printed, run_command, run_steps
-from eval.reproduce.steps import Data, Here, Made, Step, Told
+from eval.reproduce.steps import Data, Here, Made, Printed, Step
 from index.errors import CairnError
 
 LEARN = Step("learn", ("learn", "descriptor", Data("liberty"), "--out", Here("d.npz")), 2.0)
@@ -131,7 +131,7 @@ def test_a_command_that_prints_no_object_is_told_of(root: Path, tmp_path: Path) 
 
 def test_a_number_that_a_step_printed_is_an_argument_of_another(root: Path, tmp_path: Path, commands: Commands) -> None:
     bench = Bench(root, tmp_path / "steps", run=commands)
-    requested = Step("asked", ("plot", "roc", "--footprint", Told(TEST, ("fpr95",), "sift=")), prints=False)
+    requested = Step("asked", ("plot", "roc", "--footprint", Printed(TEST, ("fpr95",), "sift=")), prints=False)
     assert bench.command(requested) == "cairn plot roc --footprint 'sift=<test>'"
     assert requested.before == [TEST]
     run_steps(bench, [*STEPS, requested])

@@ -66,7 +66,7 @@ def run(*arguments):
 def refused(*arguments):
     error = run(*arguments).exception
     assert isinstance(error, CairnError), error
-    return error.message.told(on_command_line)
+    return error.message.sentence(on_command_line)
 
 
 @pytest.mark.parametrize(

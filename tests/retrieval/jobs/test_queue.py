@@ -189,7 +189,7 @@ def test_a_command_gives_its_error_as_data_to_a_server_alone(tmp_path: Path) -> 
     os.close(reading)
     os.close(writing)
     message = printed[1].pop("message")
-    assert printed[0] == printed[1] and Message.from_dict(message).told(on_command_line) == printed[0]["error"]
+    assert printed[0] == printed[1] and Message.from_dict(message).sentence(on_command_line) == printed[0]["error"]
 
 
 def test_a_failed_job_says_why(pretend: None, queue: Queue, tmp_path: Path) -> None:
