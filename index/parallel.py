@@ -41,6 +41,7 @@ Workers = int | RemoteWorkers
 _WITH_ITS_OWN = frozenset({"faiss", "scipy.linalg"})
 # Of glibc's mallopt: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD.
 _KEPT, _LARGEST_KEPT = -1, -3
+_LARGEST_GROWTH = "_MAX_MEMORY_LEAK_SIZE"  # of joblib's workers; undocumented, may disappear
 _LOOK = 0.5  # seconds between two checks of a worker whether its parent is alive
 
 _unfinished: set[Generator[Any, None, None]] = set()  # results of processes that are not fully read
@@ -113,7 +114,7 @@ def run(
         return
     from joblib import Parallel, delayed
 
-    # A worker that was idle for long, or uses much memory, is replaced, which needs no warning.
+    # A worker that was idle for long is replaced, which needs no warning.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     parallel = Parallel(
         n_jobs=processes,
@@ -152,8 +153,21 @@ def _begin_work() -> None:
 
     end_with_parent()
     keep_memory()
+    _stay_with_mapped_files()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may reach all processes of a command, and one of them handles it
     cv2.setNumThreads(1)
+
+
+def _stay_with_mapped_files() -> None:
+    """Let this worker process grow without being replaced.
+
+    joblib replaces a worker that has grown by 300 MB, as if it lost memory. But what a worker maps of a large collection
+    counts too, and with what `keep_memory` keeps it was replaced every few seconds.
+    """
+    import joblib.externals.loky.process_executor as executor
+
+    if hasattr(executor, _LARGEST_GROWTH):
+        setattr(executor, _LARGEST_GROWTH, sys.maxsize)
 
 
 def keep_memory() -> None:

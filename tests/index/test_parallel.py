@@ -38,6 +38,18 @@ def where(_: int) -> tuple[int, int]:
     return os.getpid(), cv2.getNumThreads()
 
 
+def grow(mapped: Path, number: int) -> int:
+    """Read a mapped file into memory, and keep it there, after the first tasks."""
+    if number > 3:
+        kept[mapped] = np.memmap(mapped, np.uint8, "r")
+        kept[mapped][:: 1 << 12].sum()
+    time.sleep(0.3)
+    return os.getpid()
+
+
+kept: dict[Path, np.ndarray] = {}
+
+
 def fail(number: int) -> int:
     if number == 3:
         raise ValueError("three")
@@ -52,6 +64,13 @@ def write_later(path: Path, seconds: float) -> None:
 
 def tasks(function: Callable[[int], int], number: int) -> list[Callable[[], int]]:
     return [partial(function, one) for one in range(number)]
+
+
+def test_a_worker_that_maps_a_large_collection_is_not_replaced(tmp_path: Path) -> None:
+    """joblib takes growth by 300 MB for lost memory, and looks once a second."""
+    with (tmp_path / "mapped").open("wb") as file:
+        file.truncate(400 << 20)
+    assert len(set(run([partial(grow, tmp_path / "mapped", one) for one in range(14)], 2, batch=1))) == 2
 
 
 @pytest.mark.parametrize(("workers", "threads"), WAYS)
