@@ -133,7 +133,7 @@ def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
                 "{augmentation} is damaged: run {cairn repair}, then {cairn group}.", augmentation=folder / AUGMENTATION
             ) from error
         return Augmentation(basis, manifest["rules"], manifest["sha256"], segments, sources)
-    raise CairnError(f"{folder / AUGMENTATION} changes faster than it can be read: try again.")
+    raise CairnError("{path} changes faster than it can be read: try again.", path=folder / AUGMENTATION)
 
 
 def augmentation_key(folder: Path, basis: Basis) -> str | None:

@@ -137,7 +137,9 @@ class Collection:
         else:
             refuse_damaged(folder)
         if there is None and folder.exists() and (not folder.is_dir() or not all(map(_is_first, folder.iterdir()))):
-            raise CairnError(f"{folder} exists and is not a collection: choose a new folder for the collection.")
+            raise CairnError(
+                "{folder} exists and is not a collection: choose a new folder for the collection.", folder=folder
+            )
         make_extractor(find_descriptor(named), options.features)
         search_backend(options.search)
         where = catalogue_place(folder, catalogue)
@@ -293,7 +295,7 @@ class Collection:
                 raise
             self.check_descriptor(vocabulary)
             return vocabulary
-        raise CollectionChanged(f"{self.folder} changes faster than it can be read: try again.")
+        raise CollectionChanged("{path} changes faster than it can be read: try again.", path=self.folder)
 
     @property
     def vocabulary_facts(self) -> VocabularyFacts:
@@ -310,8 +312,9 @@ class Collection:
         """Raise CairnError if a vocabulary was made from another descriptor than this collection's."""
         if vocabulary.descriptor != self.features_fingerprint:
             raise CairnError(
-                f"The vocabulary was made from another descriptor or other regions than those of {self.folder}: "
-                "use one made with the same options."
+                "The vocabulary was made from another descriptor or other regions than those of {folder}: "
+                "use one made with the same options.",
+                folder=self.folder,
             )
 
     @property
@@ -386,7 +389,7 @@ class Collection:
                 augmentation = open_augmentation(self.folder, self.basis)
             facts, segments = self.vocabulary.facts, list(opened.values())
             return Content(self.folder, facts, segments, removed, self.signature, made_from, augmentation)
-        raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
+        raise CollectionChanged("{folder} has changed since it was opened: open it again.", folder=self.folder)
 
     def _check_widths(self, segments: Iterable[Segment]) -> None:
         """Raise CairnError if descriptors are of another length than the collection's words."""

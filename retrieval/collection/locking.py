@@ -11,6 +11,7 @@ from pathlib import Path
 
 from index.errors import CairnError
 from index.files.names import find_link_out
+from index.messages import Message
 from retrieval.collection.layout import LINKS_LOCK, LOCK, UPLOADS
 from retrieval.photos.listing import CACHE, THUMBNAILS
 
@@ -18,7 +19,6 @@ from retrieval.photos.listing import CACHE, THUMBNAILS
 # without a file.
 _MANY = (f"{CACHE}/{THUMBNAILS}", UPLOADS)
 _unlocked: set[Path] = set()  # folders for which a warning about missing locks was printed
-_IRREGULAR = "{} is not a file of its own: remove it, then try again."
 
 
 class CollectionLocked(CairnError):
@@ -30,7 +30,8 @@ def refuse_links(folder: Path) -> None:
     link = find_link_out(folder, _MANY)
     if link is not None:
         raise CairnError(
-            f"{link} is a link that leads out of the collection: put what it leads to in its place, or remove the link."
+            "{link} is a link that leads out of the collection: put what it leads to in its place, or remove the link.",
+            link=link,
         )
 
 
@@ -38,20 +39,21 @@ def refuse_links(folder: Path) -> None:
 def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes from changing the collection in a folder; raises CollectionLocked if one is doing so."""
     refuse_links(folder)
-    with lock_file(folder / LOCK, f"Another cairn command is changing {folder}: wait until it has ended."):
+    refusal = Message("Another cairn command is changing {folder}: wait until it has ended.", folder=folder)
+    with lock_file(folder / LOCK, refusal):
         yield
 
 
 @contextmanager
 def lock_links(folder: Path) -> Iterator[None]:
     """Keep other processes from finding links in a collection and grouping; raises CollectionLocked if one does so."""
-    refusal = f"Another process is looking for links in {folder}: wait until it has ended."
+    refusal = Message("Another process is looking for links in {folder}: wait until it has ended.", folder=folder)
     with lock_file(folder / LINKS_LOCK, refusal):
         yield
 
 
 @contextmanager
-def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False) -> Iterator[None]:
+def lock_file(path: Path, refusal: str | Message | None = None, *, inherited: bool = False) -> Iterator[None]:
     """Hold the lock of a file, which is created.
 
     If another process holds it: raise CollectionLocked with the sentence `refusal`, or wait if that is None. An
@@ -66,14 +68,16 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
         # Never follow a link, and never write to the file.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except FileNotFoundError:
-        raise CairnError(f"The folder {path.parent} no longer exists: check that its drive is connected.") from None
+        raise CairnError(
+            "The folder {folder} no longer exists: check that its drive is connected.", folder=path.parent
+        ) from None
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise
-        raise CairnError(_IRREGULAR.format(path)) from None
+        raise _irregular(path) from None
     with open(handle, "rb") as file:  # noqa: PTH123
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise CairnError(_IRREGULAR.format(path))
+            raise _irregular(path)
         try:
             # The system releases it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX if refusal is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,6 +87,10 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
             _warn_unlocked(path.parent, error)
         os.set_inheritable(file.fileno(), inherited)
         yield
+
+
+def _irregular(path: Path) -> CairnError:
+    return CairnError("{path} is not a file of its own: remove it, then try again.", path=path)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.errors import CairnError
+from index.messages import Message, said
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import connect_for_reading
 from retrieval.catalogue.schema import FILE
@@ -59,7 +60,7 @@ def refuse_without_catalogue(folder: Path) -> None:
         "The catalogue {file} is {else_}: run {cairn check}, then {cairn repair}, or give the address of the "
         "collection's catalogue with {--catalogue}.",
         file=file,
-        else_="empty" if is_empty else "missing",
+        else_=Message(said("empty") if is_empty else said("missing")),
     )
 
 

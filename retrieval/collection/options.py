@@ -209,9 +209,13 @@ def read_options(path: Path) -> CollectionOptions:
         ) from None
     except OSError as error:
         refuse_unreadable(path, error)
-        raise CairnError(f"{path} cannot be read ({error.strerror or error}): restore it from a copy.") from error
+        raise CairnError(
+            "{path} cannot be read ({reason}): restore it from a copy.", path=path, reason=error.strerror or error
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise CairnError(f"{path} is not a file of options{_detail(error)}: restore it from a copy.") from error
+        raise CairnError(
+            "{path} is not a file of options{detail}: restore it from a copy.", path=path, detail=_detail(error)
+        ) from error
     from index.arrays import check_format
 
     try:
@@ -224,7 +228,9 @@ def read_options(path: Path) -> CollectionOptions:
             raise ValueError("'descriptor' names a file that is not the collection's own")
         return options
     except (TypeError, ValueError) as error:
-        raise CairnError(f"{path} is damaged{_detail(error)}: restore it from a copy.") from error
+        raise CairnError(
+            "{path} is damaged{detail}: restore it from a copy.", path=path, detail=_detail(error)
+        ) from error
 
 
 def options_format(path: Path) -> int:

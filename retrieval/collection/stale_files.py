@@ -53,8 +53,10 @@ def _remove_orphans(collection: Collection) -> bool:
         # A run reserves its numbers before it writes a segment.
         if has_foreign_photos(path, collection.catalogue):
             raise CairnError(
-                f"{path} holds photos that the catalogue of {collection.folder} does not know: if the catalogue is "
-                "an older copy, restore the newer one, or move this folder away."
+                "{path} holds photos that the catalogue of {folder} does not know: if the catalogue is "
+                "an older copy, restore the newer one, or move this folder away.",
+                path=path,
+                folder=collection.folder,
             )
     rows = collection.catalogue.read(segments_in) if whole else []
     there = sum(is_there(collection.folder, row) for row in rows)

@@ -15,6 +15,7 @@ from typing import Any
 
 from index.errors import CairnError
 from index.files.reading import IrregularFile, open_regular
+from index.messages import said
 from retrieval.collection.identity import read_identity
 from retrieval.collection.locking import await_lock
 from retrieval.state.folder import state_folder
@@ -160,7 +161,8 @@ def _changing() -> Iterator[list[ShareLink]]:
     """Yield the links for changes, under a lock, and write them."""
     file = _file()
     lock = file.with_name(f"{file.name}.lock")
-    with await_lock(lock, _PATIENCE, "Another process changes the links to albums: try again in a moment."):
+    refusal = said("Another process changes the links to albums: try again in a moment.")
+    with await_lock(lock, _PATIENCE, refusal):
         links = _read(file)
         yield links
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from index.arrays import hash_file
 from index.errors import CairnError, Unreadable
+from index.messages import Message, said
 from index.progress import Progress
 from index.text import check_path, printable, readable
 from retrieval.catalogue.catalogue import Catalogue
@@ -308,10 +309,12 @@ def _refuse_away(known: KnownPhotos, path: Path) -> None:
     count = sum(one.startswith(folder) and before.state == INDEXED for one, before in known.without(()))
     if count:
         raise CairnError(
-            f"The folder {printable(str(path))} is not there, with {_photos(count)} of the collection: connect its "
-            "drive and try again, or index the folder where they are now."
+            "The folder {folder} is not there, with {photos} of the collection: connect its "
+            "drive and try again, or index the folder where they are now.",
+            folder=printable(str(path)),
+            photos=_photos(count),
         )
 
 
-def _photos(count: int) -> str:
-    return f"{count} photo{'s' * (count != 1)}"
+def _photos(count: int) -> Message:
+    return Message(said("1 photo")) if count == 1 else Message(said("{count} photos"), count=count)

@@ -44,8 +44,18 @@ def remove_photos(
     numbers = catalogue.read(numbers_of_names, names)
     unknown = [name for name in dict.fromkeys(names) if name not in numbers]
     if unknown:
-        others = f", and {len(unknown) - 1} others that were named are not there either" if len(unknown) > 1 else ""
-        raise PhotoNotFound(f"There is no photo {unknown[0]!r} in {collection.folder}{others}: nothing was removed.")
+        name, others = repr(unknown[0]), len(unknown) - 1
+        if others:
+            raise PhotoNotFound(
+                "There is no photo {name} in {folder}, and {others} others that were named are not there either: "
+                "nothing was removed.",
+                name=name,
+                folder=collection.folder,
+                others=others,
+            )
+        raise PhotoNotFound(
+            "There is no photo {name} in {folder}: nothing was removed.", name=name, folder=collection.folder
+        )
     chosen = set(numbers.values())
     within: list[int] = []
     if folder is not None:

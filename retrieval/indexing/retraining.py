@@ -18,6 +18,7 @@ from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name, parse_signature
 from index.hamming.sources import make_source
+from index.messages import Message, said
 from index.progress import Progress, Timed, silent
 from index.segments.segment import ImageFeatures, Segment
 from index.text import printable
@@ -191,9 +192,9 @@ class _Retraining:
         """Whether a segment stores the descriptors that words are assigned by."""
         return "descriptor" in segment.columns and not self.is_new
 
-    def _find_unreadable(self) -> dict[int, str]:
+    def _find_unreadable(self) -> dict[int, Message]:
         """Reasons, by number, why features of photos are not available."""
-        reasons = {}
+        reasons: dict[int, Message] = {}
         for segment in self.segments:
             if not self._keeps(segment):
                 for number in self._live(segment):
@@ -206,13 +207,17 @@ class _Retraining:
                         _refuse_forbidden(path, error)
                         there = False
                     if not there:
-                        reasons[number] = f"{path} is no longer there"
+                        reasons[number] = Message(said("{path} is no longer there"), path=path)
         return reasons
 
     def _refuse_unreadable(self) -> None:
         if self.unreadable and not self.options.drop_missing:
             number, reason = next(iter(self.unreadable.items()))
-            why = "which another descriptor needs" if self.is_new else "and the collection keeps no descriptors"
+            why = Message(
+                said("which another descriptor needs")
+                if self.is_new
+                else said("and the collection keeps no descriptors")
+            )
             raise CairnError(
                 "{unreadable} photos cannot be read again, such as {number} ({reason}), {why}: bring them back, or run "
                 "{cairn index} with the folder where they are now, or leave them out with {--drop-missing}.",
@@ -298,20 +303,20 @@ class _Retraining:
                 same = hash_photo(row.path) == row.sha256
             except OSError as error:
                 _refuse_forbidden(row.path, error)
-                self.unreadable[number] = f"the file cannot be read ({error.strerror})"
+                self.unreadable[number] = Message(said("the file cannot be read ({reason})"), reason=error.strerror)
                 continue
             if same and row.sha256 is not None:
                 photos.append((number, Path(row.path), self._key(number)))
             else:
-                self.unreadable[number] = "the file has changed since it was indexed: run cairn index"
+                self.unreadable[number] = Message(said("the file has changed since it was indexed: run cairn index"))
         with self.report.timed("extract"):
             staged = list(stage_all(self.staging, [(path, key) for _, path, key in photos], self.workers))
         good = []
         for (number, _, key), one in zip(photos, staged, strict=True):
             if one.reason:
-                self.unreadable[number] = one.reason
+                self.unreadable[number] = Message(one.reason)
             elif self.staging.extractor.reads_files and one.features != self.images[number].features:
-                self.unreadable[number] = "its features are others than those that were indexed"
+                self.unreadable[number] = Message(said("its features are others than those that were indexed"))
             else:
                 good.append((number, key))
         return good
@@ -413,10 +418,11 @@ class _Retraining:
                 },
                 leave_out=list(self.unreadable),
             )
-            failures = [Failure(self.images[number].path, reason) for number, reason in self.unreadable.items()]
+            failures = [Failure(self.images[number].path, str(reason)) for number, reason in self.unreadable.items()]
             keep_failures(session, failures)
         self.report.dropped = [
-            {"name": self.images[number].name or "", "reason": reason} for number, reason in self.unreadable.items()
+            {"name": self.images[number].name or "", "reason": str(reason)}
+            for number, reason in self.unreadable.items()
         ]
         self.report.words = (words, vocabulary.words)
         self.report.error = (before, catalogue.read(quantisation_errors, 0)[1][1])
@@ -428,8 +434,9 @@ def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[
         return collection.extractor, kept_files(collection.vocabulary_folder)
     if collection.extractor.is_foreign:
         raise CairnError(
-            f"{collection.folder} has features from another program, which Cairn cannot describe again: create another "
-            "collection with that descriptor."
+            "{folder} has features from another program, which Cairn cannot describe again: create another "
+            "collection with that descriptor.",
+            folder=collection.folder,
         )
     if is_foreign(wanted):
         raise CairnError(

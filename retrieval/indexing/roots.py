@@ -30,7 +30,7 @@ def move_root(collection: Collection, old: Path, new: Path, progress: Progress =
     """
     before, after = Path(os.path.realpath(old)), Path(os.path.realpath(new))
     if not after.is_dir():
-        raise CairnError(f"There is no folder {printable(str(new))}: nothing was changed.")
+        raise CairnError("There is no folder {folder}: nothing was changed.", folder=printable(str(new)))
     places = [(number, path) for number, _, path in collection.catalogue.places()]
     rows, known = _rows_below(collection, places, before), {path for _, path in places}
     moves, moved, missing = [], [], []
@@ -45,8 +45,10 @@ def move_root(collection: Collection, old: Path, new: Path, progress: Progress =
         progress("look", number + 1, len(rows))
     if not moves:
         raise CairnError(
-            f"None of the {len(rows)} photos below {printable(str(old))} is in {printable(str(new))} as it was "
-            "indexed: nothing was changed."
+            "None of the {count} photos below {old} is in {new} as it was indexed: nothing was changed.",
+            count=len(rows),
+            old=printable(str(old)),
+            new=printable(str(new)),
         )
     with changed(collection):
         collection.catalogue.write(move_photos, moves)

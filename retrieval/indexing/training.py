@@ -60,8 +60,10 @@ def train_vocabulary(
         among = [file for file in files if lies_below(file.path, options.sample_from)]
         if not among:
             raise CairnError(
-                f"None of the {len(files)} photos to be indexed lies in {options.sample_from}, from which the "
-                "vocabulary is to be made: index that folder first, or with the others."
+                "None of the {count} photos to be indexed lies in {folder}, from which the "
+                "vocabulary is to be made: index that folder first, or with the others.",
+                count=len(files),
+                folder=options.sample_from,
             )
     chosen = np.sort(rng.permutation(len(among))[: options.sample or None])
     sample = [among[number] for number in chosen]
@@ -81,7 +83,8 @@ def train_vocabulary(
         record_failures(collection, [file.failure(why) for file, why in zip(sample, reasons, strict=True)], report)
         if len(sample) < len(files):
             raise CairnError(
-                f"None of {len(sample)} photos has any features to compute a vocabulary from: first index some that do."
+                "None of {count} photos has any features to compute a vocabulary from: first index some that do.",
+                count=len(sample),
             )
         return None
     expected = features * len(among) / len(sample)

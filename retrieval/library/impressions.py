@@ -15,6 +15,7 @@ from index.arrays import save_bytes, save_json
 from index.attributes import some_of
 from index.docstrings import documented
 from index.errors import CairnError
+from index.messages import said
 from index.progress import Progress, silent
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
@@ -267,7 +268,7 @@ def align_photos(
     try:
         reference = _read(query_image.path, None, options)  # whoever made the query has looked at its content
     except CairnError as error:
-        raise CairnError("{name} cannot be read: {reason}.", name=query_image.name, reason=str(error)) from None
+        raise CairnError("{name} cannot be read: {reason}.", name=query_image.name, reason=error) from None
     matched = [(row, found) for row in rows if _agrees(found := match(row))]
     agreeing = {row.number for row, _ in matched}
     left_out = [
@@ -390,5 +391,5 @@ def _impression(
 def _read(path: Path, sha256: str | None, options: ImageOptions) -> ReadPhoto:
     with suppress(OSError):  # reading says why
         if sha256 is not None and hash_photo(path) != sha256:
-            raise CairnError("its file is no longer the one that was indexed")
+            raise CairnError(said("its file is no longer the one that was indexed"))
     return ReadPhoto(*read_colour_sized(path, options))

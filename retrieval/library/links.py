@@ -140,7 +140,7 @@ class PhotoLinks(PhotoQueries):
         for _ in range(LOOKS):
             with self._lock, suppress(KeyError):  # if another process removes a photo meanwhile
                 return make_groups(self.opened, read_groups(self.opened))
-        raise CollectionChanged(f"{self.folder} changes faster than its groups can be read: try again.")
+        raise CollectionChanged("{folder} changes faster than its groups can be read: try again.", folder=self.folder)
 
     def shared_books(
         self,

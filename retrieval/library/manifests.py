@@ -93,8 +93,10 @@ def fetch_pages(
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)
         except OSError as error:
             raise CairnError(
-                f"Pages cannot be stored in {error.filename or root} ({error.strerror or error}): free some space, or "
-                "choose another folder with {--iiif-folder}."
+                "Pages cannot be stored in {folder} ({reason}): free some space, or "
+                "choose another folder with {--iiif-folder}.",
+                folder=error.filename or root,
+                reason=error.strerror or error,
             ) from None
     if downloads and all(one.folder is None for one in downloads):
         first = downloads[0]
@@ -134,7 +136,7 @@ def _tokens() -> dict[str, str]:
 
     pairs = [one.partition("=") for one in os.environ.get(TOKENS, "").split()]
     if any(not (host and token and token.isascii() and token.isprintable()) for host, _, token in pairs):
-        raise CairnError(f"{TOKENS} has access tokens as HOST=TOKEN, with spaces between them.")
+        raise CairnError("{variable} has access tokens as HOST=TOKEN, with spaces between them.", variable=TOKENS)
     return {host: token for host, _, token in pairs}
 
 

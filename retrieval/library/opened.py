@@ -174,7 +174,9 @@ class OpenCollection:
                 cause = error
                 time.sleep(0)
                 self._searches.renew()
-        raise CollectionChanged(f"{self.folder} changes faster than it can be searched: try again.") from cause
+        raise CollectionChanged(
+            "{folder} changes faster than it can be searched: try again.", folder=self.folder
+        ) from cause
 
     @contextmanager
     def _other_features(self) -> Iterator[None]:

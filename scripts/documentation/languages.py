@@ -34,7 +34,16 @@ SPEAKING = (
     "retrieval/jobs",
     "retrieval/curation",
     "retrieval/iiif",
+    "retrieval/indexing",
+    "retrieval/collection",
+    "retrieval/groups",
+    "retrieval/integrity/check.py",
+    "retrieval/library/filters.py",
+    "retrieval/library/impressions.py",
+    "retrieval/library/links.py",
     "retrieval/library/manifests.py",
+    "retrieval/library/opened.py",
+    "retrieval/library/searches.py",
     "retrieval/impressions/clock.py",
     "retrieval/library/print_clock.py",
     "retrieval/library/standing.py",
@@ -45,17 +54,25 @@ SPEAKING = (
 """Packages and modules whose errors visitors read, except `SILENT`."""
 
 SILENT = (
-    "commands.py",
-    "instance.py",
-    "open_command.py",
-    "options.py",
-    "passwords.py",
-    "running.py",
-    "serve_command.py",
+    "retrieval/groups/pairs.py",
+    "retrieval/indexing/described.py",
+    "retrieval/indexing/describing.py",
+    "retrieval/indexing/on_cluster.py",
+    "retrieval/indexing/workshop.py",
+    "retrieval/web/access/commands.py",
+    "retrieval/web/access/options.py",
+    "retrieval/web/access/passwords.py",
+    "retrieval/web/running.py",
+    "retrieval/web/serve_command.py",
+    "retrieval/web/shelf/instance.py",
+    "retrieval/web/shelf/open_command.py",
 )
 """Modules whose errors are only read in a terminal."""
 
-ERRORS = ("Error", "Refused", "Message", "NotFound", "NoName", "TooManySearches", "NotMoved")
+ERRORS = (
+    *("Error", "Refused", "Message", "NotFound", "NoName", "TooManySearches", "NotMoved"),
+    *("CollectionChanged", "CollectionLocked", "NotGrouped"),
+)
 """Suffixes of the names of functions and classes of refusals."""
 
 FRAGMENTS = ("retrieval/iiif",)
@@ -181,7 +198,7 @@ def error_texts() -> Iterator[tuple[Path, str]]:
     for room in SPEAKING:
         end = "" if room in FRAGMENTS else "."
         for path in sorted((ROOT / room).rglob("*.py")) or [ROOT / room]:
-            for node in () if path.name in SILENT else _calls(path, ERRORS):
+            for node in () if path.relative_to(ROOT).as_posix() in SILENT else _calls(path, ERRORS):
                 if hasattr(builtins, getattr(node.func, "id", "")):  # no visitor reads it
                     continue
                 for argument in node.args:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from index.errors import CairnError
-from retrieval.collection.locking import CollectionLocked, lock_file
+from retrieval.collection.locking import CollectionLocked, lock_file, lock_folder
+from retrieval.web.languages import in_language
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files are not locked here")
 
@@ -21,6 +22,14 @@ def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
             pass
     with pytest.raises(CairnError, match="no longer exists"), lock_file(tmp_path / "gone" / "lock", "It is held."):
         pass
+
+
+def test_who_waits_is_told_in_the_language_of_the_page(tmp_path: Path) -> None:
+    with lock_folder(tmp_path), pytest.raises(CollectionLocked) as refused, lock_folder(tmp_path):
+        pass
+    assert str(refused.value) == f"Another cairn command is changing {tmp_path}: wait until it has ended."
+    said = in_language(refused.value.message, "de")
+    assert said == f"Ein anderer Befehl ändert {tmp_path}: Warten Sie, bis er beendet ist."
 
 
 def test_what_a_link_leads_to_is_neither_emptied_nor_made(tmp_path: Path) -> None:

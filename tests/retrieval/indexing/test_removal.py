@@ -136,6 +136,8 @@ def test_the_command_tells_what_it_removed(filled: Album, cairn: Callable[..., R
         f"{filled.place}: 3 removed, 1 photos left.",
     ]
     assert "There is no photo 'top.jpg'" in cairn("remove", filled.place, "top.jpg", "ab/four.jpg").refused()
+    refused = cairn("remove", filled.place, "top.jpg", "none.jpg", "nor.jpg").refused()
+    assert f"in {filled.place}, and 2 others that were named are not there either: nothing was removed." in refused
     assert "Say which photos" in cairn("remove", filled.place).refused()
     assert "no collection" in cairn("remove", filled.folder / "none", "x").refused()
     assert cairn("remove", filled.place, "--missing", "--json").json["removed"] == []

@@ -30,6 +30,7 @@ from retrieval.integrity.repair import repair_collection
 from retrieval.library.searches import Searches
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
+from retrieval.web.languages import in_language
 from tests.conftest import Ran
 from tests.support.searching import answer_to
 from tests.support.segments_of_format_1 import bring_back_to_format_1
@@ -174,8 +175,11 @@ def test_photos_that_cannot_be_read_are_refused_or_left_out(filled: Album) -> No
     (filled.photos / "p01.jpg").unlink()
     filled.put(p02=7)  # changed since it was indexed
     before = filled.answers()
-    with pytest.raises(CairnError, match=r"1 photos cannot be read again, such as 'p01.jpg' \(.*no longer there\)"):
+    with pytest.raises(
+        CairnError, match=r"1 photos cannot be read again, such as 'p01.jpg' \(.*no longer there\)"
+    ) as no:
         run(filled)
+    assert f"({filled.photos / 'p01.jpg'} ist nicht mehr da), und die Sammlung" in in_language(no.value.message, "de")
     filled.put(p01=1)
     with pytest.raises(CairnError, match=r"'p02.jpg' .*the file has changed since it was indexed"):
         run(filled)
