@@ -161,7 +161,6 @@ def run_benchmark(
                 origin=origin_of(opened, source, words, photos),
                 share=setup.share,
                 cutoffs=truth.cutoffs,
-                published=setup.as_published,
             )
     if setup.work is None:
         return report

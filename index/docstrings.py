@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from textwrap import indent, wrap
 from types import FunctionType, NoneType, UnionType
-from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
+from typing import Any, ClassVar, ForwardRef, TypeVar, Union, get_args, get_origin
 
 C = TypeVar("C", bound=type)
 T = TypeVar("T", bound=Callable[..., Any])
@@ -21,9 +21,9 @@ def documented(kind: C) -> C:
     with an object whose ``help`` is the meaning.
     """
     rows = []
-    declared = [one for base in reversed(kind.__mro__) for one in inspect.get_annotations(base).items()]
-    for name, annotation in declared:
-        if not name.startswith("_"):
+    declared = {name: one for base in reversed(kind.__mro__) for name, one in inspect.get_annotations(base).items()}
+    for name, annotation in declared.items():
+        if not name.startswith("_") and get_origin(annotation) is not ClassVar:
             *shape, meaning = getattr(annotation, "__metadata__", [""])
             type_text = spoken(annotation).replace("ndarray", ", shape ".join(["ndarray", *shape]))
             lines = wrap(getattr(meaning, "help", meaning), 116, initial_indent="    ", subsequent_indent="    ")
@@ -76,7 +76,8 @@ def spoken(kind: Any) -> str:
         return f"({', '.join(inside)})"
     name = origin.__name__.lower()
     if name == "ndarray":
-        return f"ndarray, {inside[-1].removeprefix('dtype of ')}".removesuffix(", Any")
+        kept = inside[-1].removeprefix("dtype of ").replace("floating", "float")
+        return f"ndarray, {kept}".removesuffix(", Any")
     if issubclass(origin, Mapping):
         return name if inside[-1] == "Any" else f"{name} of {inside[0]} to {inside[1]}"
     return f"{name} of {inside[0]}"

@@ -161,8 +161,8 @@ def _begin_work() -> None:
 def _stay_with_mapped_files() -> None:
     """Let this worker process grow without being replaced.
 
-    joblib replaces a worker that has grown by 300 MB, as if it lost memory. But what a worker maps of a large collection
-    counts too, and with what `keep_memory` keeps it was replaced every few seconds.
+    joblib replaces a worker that has grown by 300 MB, as if it lost memory. But what it maps of a large collection
+    counts too: with what `keep_memory` keeps it would be replaced every few seconds.
     """
     import joblib.externals.loky.process_executor as executor
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eval.library.benchmark import NOT_MEASURED
-from eval.retrieval.options import BenchmarkFiles, BenchmarkSetup
+from eval.retrieval.options import BenchmarkFiles, BenchmarkRequest, BenchmarkSetup
 from index.errors import CairnError
 from index.options.panels import MEASURED
 from index.text import shown
@@ -58,7 +58,14 @@ def retrieval(
     ],
     how: Annotated[
         dict[str, Any],
-        OptionsOf(CollectionOptions, SearchOptions, BenchmarkSetup, BenchmarkFiles, leave=(*NOT_MEASURED, "work")),
+        OptionsOf(
+            CollectionOptions,
+            SearchOptions,
+            BenchmarkSetup,
+            BenchmarkRequest,
+            BenchmarkFiles,
+            leave=(*NOT_MEASURED, "work"),
+        ),
     ],
     queries: Annotated[
         Path | None,

@@ -64,9 +64,10 @@ def measure(
         options=_collection_options(values),
         search=chosen(SearchOptions, values),
         setup=setup,
-        workers=processes(setup.workers),
+        workers=processes(values["workers"]),
         progress=progress,
     )
+    report = replace(report, published=published)
     others = [*([queries] if queries is not None else []), *setup.distractors]
     _write(outputs, report, [*images, *others], name, progress)
     return report

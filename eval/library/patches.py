@@ -50,7 +50,9 @@ class PatchEvaluation:
     false_positive_rate: Annotated[
         NDArray[np.float64], "(T,)", "Of the ROC curve, a point for each distinct distance, from (0, 0) to (1, 1)."
     ] = field(repr=False)
-    true_positive_rate: Annotated[NDArray[np.float64], "(T,)", "Of the same points."] = field(repr=False)
+    true_positive_rate: Annotated[NDArray[np.float64], "(T,)", "True positive rate at each of these points."] = field(
+        repr=False
+    )
     distances: Annotated[
         NDArray[np.floating],
         "(M,)",

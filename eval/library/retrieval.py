@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.library.benchmark import NOT_MEASURED, TITLES, measure
-from eval.retrieval.options import BenchmarkFiles, BenchmarkSetup
+from eval.retrieval.options import BenchmarkFiles, BenchmarkRequest, BenchmarkSetup
 from index.docstrings import documented
 from index.errors import CairnError
 from index.options.arguments import takes_options
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eval.rankings.scoring import RankingReport, ScoredQuery
 
 _LABELS = ("good", "ok", "junk")
-_OPTIONS: tuple[type, ...] = (CollectionOptions, SearchOptions, BenchmarkSetup, BenchmarkFiles)
+_OPTIONS: tuple[type, ...] = (CollectionOptions, SearchOptions, BenchmarkSetup, BenchmarkRequest, BenchmarkFiles)
 
 
 @documented

@@ -14,7 +14,7 @@ from index.text import one_of
 
 @dataclass(frozen=True)
 class BenchmarkSetup:
-    """Further photos, vocabulary and folders of a benchmark."""
+    """Options of a benchmark run besides those of collections and searches."""
 
     distractors: Annotated[
         Sequence[Path],
@@ -33,14 +33,6 @@ class BenchmarkSetup:
             metavar="PART",
         ),
     ] = 1.0
-    as_published: Annotated[
-        str | None,
-        Option(
-            f"Set all that a paper says of its experiments: {one_of(PUBLISHED)}; see the page on measuring.",
-            MEASURED,
-            metavar="NAME",
-        ),
-    ] = None
     single_ranking: Annotated[
         bool,
         Option(
@@ -69,7 +61,6 @@ class BenchmarkSetup:
             metavar="PATH",
         ),
     ] = None
-    workers: Annotated[int, WORKERS] = 0
     collection: Annotated[
         Path | None,
         Option("Keep the collection here, rather than in the work folder.", RUNNING),
@@ -87,6 +78,21 @@ class BenchmarkSetup:
     ] = False
     name: str = "retrieval"  # prefix of the run's folder, before its key
     cameras: tuple[str, str] | None = None  # prefixes of query photos and database photos: see `one_right_answer`
+
+
+@dataclass(frozen=True)
+class BenchmarkRequest:
+    """Options of a benchmark that its command has turned into others before the run."""
+
+    as_published: Annotated[
+        str | None,
+        Option(
+            f"Set all that a paper says of its experiments: {one_of(PUBLISHED)}; see the page on measuring.",
+            MEASURED,
+            metavar="NAME",
+        ),
+    ] = None
+    workers: Annotated[int, WORKERS] = 0
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def count_ones(bits: Any) -> Any:
 
 @compiled()
 def lowest_one(bits: Any) -> Any:
-    """Position of the lowest set bit of a 64-bit number other than 0."""
+    """Position of the lowest set bit of a 64-bit number; 64 if it is 0."""
     return np.int64(count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
 
 

@@ -69,4 +69,4 @@ def _annotation(one: Declared) -> Any:
         kind = kind | Sequence[kind]
     if one.option.parse is not None and one.item is int:
         kind = kind | str
-    return kind | None if one.optional else kind
+    return kind | None if one.may_be_none else kind

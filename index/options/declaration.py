@@ -51,10 +51,15 @@ class Declared:
     name: str  # its name
     path: tuple[str, ...]  # fields that lead to it, from the outer dataclass to the inner one
     kind: Any  # type of its value, without None
-    optional: bool  # whether it may be None
+    optional: bool  # whether the field may be None
     default: Any
     option: Option
-    varies: bool  # whether None stands for the field's default or another one; see `options_of`
+    varies: bool  # whether None, which is shown, stands for the field's default or another one; see `options_of`
+
+    @property
+    def may_be_none(self) -> bool:
+        """Whether users may leave it out by None."""
+        return self.optional or self.varies
 
     @property
     def several(self) -> bool:
@@ -76,7 +81,7 @@ class Declared:
             kind += f" or {self.option.extends}"
         if self.several:
             kind = f"sequence of {kind}"
-        return f"{kind}, optional" if self.optional else str(kind)
+        return f"{kind}, optional" if self.may_be_none else str(kind)
 
     def taken(self, value: Any) -> Any:
         """Convert and check a value."""
@@ -169,8 +174,7 @@ def _declared(kind: type, above: tuple[str, ...], varies: bool) -> Iterable[Decl
             if isinstance(option, Option):
                 default = one.default_factory() if one.default_factory is not MISSING else one.default
                 value, optional = _without_none(option.typed or plain)
-                if varies:
-                    default, optional = None, True
+                default = None if varies else default
                 yield Declared(option.name or one.name, path, value, optional, default, option, varies)
 
 

@@ -38,7 +38,7 @@ Lists = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64], NDArray[n
 _ASKED = together(array(INT64), array(INT64), array(INT64), array(UINT64, 2), INT64)
 Asked = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], int]
 """See `near_entries`."""
-Weights = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+SparseWeights = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 """See `add_products`."""
 
 
@@ -267,7 +267,7 @@ def find_values(
 def add_products(
     coded: Lists,
     sizes: tuple[int, int],
-    sparse: Weights,
+    sparse: SparseWeights,
     frequencies: NDArray[np.float64],
     total: NDArray[np.float64],
     room: NDArray[np.int64],
@@ -275,8 +275,8 @@ def add_products(
     """Decode lists of words, and add the inner products of several vectors with the images to `total` (V, images), word
     by word; returns `FITS` or damage. `sparse`: words (m,), distinct, ascending; where the weights of each begin (m +
     1,); vector and value of each weight (n,); `frequencies` (c,): term frequency by an image's number of features of a
-    word; the last also applies to larger numbers; `room` (3, n): for the entries of
-    the longest list.
+    word; the last also applies to larger numbers; `room` (3,
+    n): for the entries of the longest list.
     """
     _, _, lists, _, lengths, _, _ = coded
     images, words_a_list = sizes
@@ -317,15 +317,16 @@ def add_products(
 
 @compiled(makes_arrays=False)
 def _compare(signed: Any, first: Any, number: Any, codes: Any, code: Any, most: Any, into: Any) -> Any:
-    """Write down which of some consecutive signatures are near a code, and return how many; `into` needs room for one
-    more. It is a function of its own so that its loop does not compete for the processor's registers.
+    """Find the signatures among `number` consecutive ones that are near a code: write their places, counted from
+    `first`, into an array, and return how many they are.
     """
     signatures, numbers, length = signed
     found: Any = 0
     by_eight = number // 8 * 8 if length == 8 else 0
     for some in range(0, by_eight, 8):
         near = _near_eight(numbers, first + some, codes[code], most)
-        # Without a branch, as it cannot be predicted whether one of them is near.
+        # Without a branch, as it cannot be predicted whether one of them is near. If none is, what is written here is
+        # overwritten.
         into[found] = some + lowest_one(near)
         found += np.int64(near != 0)
         near &= near - np.uint64(1)
@@ -441,7 +442,7 @@ def near_entries(
     room, lengths = 1024, coded[4]
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
-    close = np.empty(lengths.max() + 1 if len(lengths) else 0, np.int64)
+    close = np.empty(lengths.max() if len(lengths) else 0, np.int64)
     flat, length = signatures.reshape(-1), signatures.shape[1]
     words, firsts, counts, codes, most = query_features
     signed = flat, flat.view(np.uint64) if length >= 8 else np.empty(0, np.uint64), length

@@ -88,7 +88,7 @@ class SortedLists:
         return len(self.starts) - 1
 
     def decode(self, lists: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lengths of lists (n,), and their concatenated values; 3 ns an entry. Raises ValueError if damaged."""
+        """Lengths of lists (n,), and their concatenated values, ascending in each. Raises ValueError if damaged."""
         firsts = lists.astype(np.int64)
         return self._decode(firsts, firsts + 1)
 
@@ -108,7 +108,7 @@ class SortedLists:
         coded = self.coded(firsts if (sizes == 1).all() else concatenated_ranges(firsts, sizes))
         wrong, values = decode_lists(coded.parts, self.universe)
         if wrong != FITS:
-            raise ValueError("encoded lists have other entries than they say")
+            raise ValueError("encoded lists are damaged")
         return coded.lengths, values
 
     def coded(self, lists: NDArray[np.int64]) -> "CodedRanges":

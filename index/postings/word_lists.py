@@ -203,8 +203,6 @@ class CodedLists:
         if self._words_a_list > 1:
             # Numbers of word and image that ascend over all lists.
             keys = images + np.repeat(at * self._of_words.universe, lengths)
-            if (keys[1:] < keys[:-1]).any():
-                raise DamagedListsError("posting_lists")
             found, images = np.divmod(keys, self._images)
             bounds = np.append(np.flatnonzero(first_of_kind(found)), len(found))
             at = found[bounds[:-1]]
@@ -215,11 +213,6 @@ class CodedLists:
                 images = images[selected]
                 at, bounds = at[wanted], np.concatenate([[0], np.cumsum(lengths)])
             if len(at) and at[-1] >= self.words_below:
-                raise DamagedListsError("posting_lists")
-        else:
-            falls = images[1:] < images[:-1]
-            falls[bounds[1:-1] - 1] = False  # from one word to the next
-            if falls.any():
                 raise DamagedListsError("posting_lists")
         return at, bounds, images, selected
 

@@ -52,7 +52,7 @@ class Mined:
     features: Annotated[int, "Number of reference features with a match."]
     positives: Annotated[int, "Number of matching patches of all reference features."]
     negatives: Annotated[int, "Number of non-matching patches."]
-    ambiguous: Annotated[int, "Number of ignored patches."]
+    ambiguous: Annotated[int, "Number of patches of all reference features that are neither, and are ignored."]
     failed: Annotated[list[dict[str, str]], "Unusable photos: ``path`` and ``reason``."]
     _report: "MiningReport" = field(repr=False)
     _seconds: float = field(repr=False)

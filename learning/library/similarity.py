@@ -75,7 +75,7 @@ class NewSimilarity:
 
     @property
     def pair_weights(self) -> NDArray[np.float32]:
-        """R(u, v) of each of these pairs, 0 if they have not: (P,) float32."""
+        """R(u, v) of each of `pairs`: (P,) float32; 0 if the words differ in meaning."""
         return self.matrix.values
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 from index.errors import CairnError
-from index.options.declaration import Option, check
+from index.options.declaration import Option, check, whole
 from index.options.panels import DATA, MODEL, TUNING
 from index.text import shown
 
@@ -169,6 +169,7 @@ class SimilarityOptions:
 
     def __post_init__(self) -> None:
         check(self)
+        whole("neighbours", self.neighbours, 0)
 
     @staticmethod
     def as_published(seed: int = 0) -> "SimilarityOptions":

@@ -457,3 +457,4 @@ def count_writing(session: Session | sa.Connection) -> None:
 
 FILE = "catalogue.sqlite"
 FILES = (FILE, *(f"{FILE}{end}" for end in SQLITE_LOGS))
+"""Its SQLite file, and those that SQLite keeps next to it."""

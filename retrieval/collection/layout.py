@@ -63,7 +63,10 @@ IMPROVEMENT_PICTURE = "improvement.svg"
 """The same as a picture."""
 
 REPLACED = (DESCRIPTOR, GLOBAL, GROUPS, STATISTICS, IMPROVEMENT, IMPROVEMENT_PICTURE, OPTIONS)
-"""Optional files, which are replaced as a whole. The options are last: a folder without them is no collection."""
+"""Files that a backup replaces as a whole, in this order.
+
+The options come last: without them, what an interrupted first run leaves is no collection.
+"""
 
 LASTING = frozenset(
     {*REPLACED, IDENTITY, SEAL, BACKUP, LOCK, LINKS_LOCK, SEAL_LOCK, SEGMENTS, UPLOADS, AUGMENTATION, CACHE}

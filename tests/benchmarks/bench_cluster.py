@@ -40,6 +40,7 @@ from index.cluster.storage import FolderStorage
 from index.clustering.kmeans import KMeansOptions, approximate_kmeans
 from index.clustering.sources import FileSource
 from index.parallel import one_thread
+from index.progress import silent
 from retrieval.catalogue.segment_rows import segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
@@ -231,7 +232,7 @@ def list_many(folder: Path, photo: Path, count: int) -> dict[str, float]:
         os.link(photo, path)
     with Collection.create(folder / "listed.cairn", CollectionOptions(signature="none")) as collection:
         before, begun = psutil.Process().memory_info().rss, time.process_time()
-        files = find_new(collection, [folder / "listed"], False, IndexReport(), lambda *_: None)
+        files = find_new(collection, [folder / "listed"], False, IndexReport(), silent)
         after = psutil.Process().memory_info().rss
         assert len(files) == count
         return {

@@ -5,7 +5,7 @@ processor time of `cv2.SIFT_create().detectAndCompute` on the query's photo at t
 on one thread, measured beside each query. Queries go through the jobs of the server's workers, with the collection open
 and warm: the default engine, 20 results with homographies, eight turns offered. Each photo, or box in one, is asked
 with twice: as the photo of the collection that it is, and as an upload, encoded again so that it is not known by its
-content.
+content. Both are asked upright only, too: the page of results shows that answer first.
 """
 
 import argparse
@@ -36,6 +36,13 @@ from retrieval.web.models import QueryPhoto, SearchRequest
 
 QUALITY = 90  # of the JPEG files that are uploaded
 SHARES = (50, 95)
+# What is asked: its title, whether it is an upload, and the turns offered; 0: those of the option.
+KINDS = {
+    "indexed": ("an indexed photo, or a box in one", False, 0),
+    "upload": ("the same as an upload", True, 0),
+    "indexed_upright": ("an indexed photo, upright only", False, 1),
+    "upload_upright": ("an upload, upright only", True, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -126,19 +133,19 @@ def measure(folder: Path, requested: Sequence[Asked], image: ImageOptions, turns
     """
     cv2.setNumThreads(1)
     jobs = SearchJobs(ServedCollection(folder))
-    indexed, uploads = Costs(), Costs()
+    costs = {kind: Costs() for kind in KINDS}
     references = []
 
-    def ask(costs: Costs, request: dict[str, Any], reference: float) -> None:
+    def ask(some: Costs, request: dict[str, Any], reference: float) -> None:
         with CountTurned() as count:
             start = time.process_time()
             answer, _ = jobs.do("search", request)
             seconds = time.process_time() - start
-        costs.milliseconds.append(1000 * seconds)
-        costs.ratios.append(seconds / reference)
-        costs.turned += count.turned > 0
-        costs.results += len(answer["results"])
-        costs.verified += sum(one["inliers"] > 0 for one in answer["results"])
+        some.milliseconds.append(1000 * seconds)
+        some.ratios.append(seconds / reference)
+        some.turned += count.turned > 0
+        some.results += len(answer["results"])
+        some.verified += sum(one["inliers"] > 0 for one in answer["results"])
 
     gc.collect()
     gc.freeze()  # as a worker of the server does
@@ -153,13 +160,12 @@ def measure(folder: Path, requested: Sequence[Asked], image: ImageOptions, turns
                 ask(Costs(), request_of(one, upload, turns + 1), reference)
                 continue
             references.append(reference)
-            ask(indexed, request_of(one, None, turns), reference)
-            ask(uploads, request_of(one, upload, turns), reference)
+            for kind, (_, is_upload, offered) in KINDS.items():
+                ask(costs[kind], request_of(one, upload if is_upload else None, offered or turns), reference)
     return {
         "turns": turns,
         "R_ms": round(1000 * float(np.mean(references)), 1),
-        "indexed": indexed.facts(),
-        "upload": uploads.facts(),
+        **{kind: some.facts() for kind, some in costs.items()},
     }
 
 
@@ -178,7 +184,7 @@ def request_of(requested: Asked, upload: Path | None, turns: int) -> dict[str, A
 def show(facts: dict[str, Any]) -> None:
     """Print what was measured."""
     print(f"R: {facts['R_ms']} ms; {facts['turns']} turns offered")
-    for kind, title in (("indexed", "an indexed photo, or a box in one"), ("upload", "the same as an upload")):
+    for kind, (title, *_) in KINDS.items():
         costs = facts[kind]
         figures = [f"{name} {costs['ms'][name]} ms ({costs['ratio'][name]} R)" for name in costs["ms"]]
         tried = f"{costs['turned']} of {costs['queries']} queries tried turned views"

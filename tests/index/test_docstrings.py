@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -88,6 +88,22 @@ def test_methods_are_completed_by_shared_paragraphs_and_what_they_return() -> No
         "Raises\n------\nLookupError\n    It is lost."
     )
     assert str(inspect.getdoc(Walk.come)).count("Returns") == 1 and inspect.getdoc(Walk.rest) == "Rest."
+
+
+def test_a_field_that_is_declared_again_is_described_once() -> None:
+    @dataclass
+    class Base:
+        of: ClassVar[bool] = True
+        x: Annotated[int, "X."] = 0
+
+    @documented
+    @dataclass
+    class Other(Base):
+        """Other."""
+
+        x: Annotated[int, "X of the other."] = 1
+
+    assert inspect.getdoc(Other) == "Other.\n\nAttributes\n----------\nx : int\n    X of the other."
 
 
 @pytest.mark.parametrize(

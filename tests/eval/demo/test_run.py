@@ -10,6 +10,7 @@ from PIL import Image
 
 from eval.commands.evaluate import _outcome
 from eval.demo import run
+from index.progress import silent
 from tests.conftest import Indexed
 
 
@@ -29,7 +30,7 @@ def test_it_searches_for_what_many_photos_show(
     indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pictures = drawn(monkeypatch)
-    result = run.run_own_demo(indexed.photos, tmp_path, 1, lambda *_: None)
+    result = run.run_own_demo(indexed.photos, tmp_path, 1, silent)
     objects = [path.stem.rpartition("_")[0] for path in indexed.photos.iterdir()]
     (names,) = pictures
     assert len(names) == result["found"] >= 1
@@ -43,7 +44,7 @@ def test_where_nothing_is_found_nothing_is_drawn(tmp_path: Path, monkeypatch: py
     for number in range(3):
         noise = np.random.default_rng(number).integers(0, 255, (60, 80, 3), np.uint8)
         Image.fromarray(noise).resize((640, 480)).save(tmp_path / "photos" / f"{number}.png")
-    result = run.run_own_demo(tmp_path / "photos", tmp_path, 1, lambda *_: None)
+    result = run.run_own_demo(tmp_path / "photos", tmp_path, 1, silent)
     assert result["found"] == 0 and pictures == [[]]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ class Shed:
 
 def test_options_whose_defaults_vary_show_none_which_stands_for_that_of_a_base() -> None:
     found = options_of(Shed)
-    assert all(one.optional and one.default is None for one in found.values())
+    assert all(one.may_be_none and one.default is None for one in found.values())
     assert found["wide"].spoken == "str, optional"
     assert [options_of(Paint)["coats"].default, options_of(Paint)["coats"].optional] == [2, False]
     base = Shed(7, Paint("green", 3))
@@ -109,6 +109,8 @@ def test_options_whose_defaults_vary_show_none_which_stands_for_that_of_a_base()
     assert build(Shed, {"wide": None}, base) == base
     with pytest.raises(CairnError, match="wide is a name"):
         build(Shed, {"wide": 3})
+    with pytest.raises(CairnError, match="wide is a name"):
+        check(Shed(cast(int, None)))
 
 
 def test_a_dataclass_checks_what_it_is_made_with() -> None:

@@ -133,6 +133,7 @@ def test_damage_is_refused_or_gives_values_of_the_universe() -> None:
             refused += 1
             continue
         assert lengths.tolist() == [30, 0, 11, 60] and len(values) == 101
+        assert all((np.diff(some) >= 0).all() for some in np.split(values, np.cumsum(lengths)[:-1]))
         for value in (0, 350, 699):
             found = find_values(SortedLists(damaged, starts).coded(np.arange(4)).parts, np.full(4, value))
             assert found[0] != FITS or ((found[1] + found[2] <= np.cumsum(lengths)).all() and found[1].min() >= 0)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from index.progress import silent
 from retrieval.iiif import downloads
 from retrieval.iiif.downloads import ManifestDownload, NeededSize, fetch_manifests, manifest_in
 from retrieval.iiif.fetching import Fetcher, FetchPolicy
@@ -19,7 +20,7 @@ from tests.support.iiif_server import IiifServer, Reply
 def _fetch(folder: Path, *addresses: str, side: int = 50) -> list[ManifestDownload]:
     with Fetcher(FetchPolicy(allowed_hosts=("127.0.0.1",), sleep=lambda seconds: None)) as fetcher:
         size = NeededSize(side, lambda width, height: min(side or 10_000, max(width, height)))
-        return fetch_manifests(addresses, folder, fetcher, size, lambda step, done, of: None)[0]
+        return fetch_manifests(addresses, folder, fetcher, size, silent)[0]
 
 
 def _files(folder: Path) -> list[str]:
