@@ -5,7 +5,7 @@ processor time of `cv2.SIFT_create().detectAndCompute` on the query's photo at t
 on one thread, measured beside each query. Queries go through the jobs of the server's workers, with the collection open
 and warm: the default engine, 20 results with homographies, eight turns offered. Each photo, or box in one, is asked
 with twice: as the photo of the collection that it is, and as an upload, encoded again so that it is not known by its
-content. Both are asked upright only, too: the page of results shows that answer first.
+content. The former is asked upright only, too: the page of results shows that answer first.
 """
 
 import argparse
@@ -41,7 +41,6 @@ KINDS = {
     "indexed": ("an indexed photo, or a box in one", False, 0),
     "upload": ("the same as an upload", True, 0),
     "indexed_upright": ("an indexed photo, upright only", False, 1),
-    "upload_upright": ("an upload, upright only", True, 1),
 }
 
 
