@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from index.errors import DISK_FULL, CairnError, DatabaseError, kind_of
-from index.messages import Message
+from index.messages import Message, said
 from retrieval.web.discretion import without_paths
-from retrieval.web.languages import ENGLISH, in_language
+from retrieval.web.languages import ENGLISH, in_language, translate_html
 from retrieval.web.pool.job_process import DAMAGED, Refused
 from retrieval.web.rendering import language_of
 
@@ -27,10 +27,10 @@ _STATUSES = {"request": 400, "locked": 403, "missing": 404, "elsewhere": 409, "g
 _STATUSES |= {"photo": 415, "name": 422, "memory": 503, "cluster": 503, "changed": 503, DAMAGED: 503, "full": 507}
 """HTTP status by the kind of an error, the same wherever it is raised."""
 _KNOWN = {
-    404: "There is nothing at this address.",
-    405: "This address does not accept that kind of request.",
-    408: "The request took too long to arrive: try again.",
-    413: "The request is too large.",
+    404: said("There is nothing at this address."),
+    405: said("This address does not accept that kind of request."),
+    408: said("The request took too long to arrive: try again."),
+    413: said("The request is too large."),
 }
 
 
@@ -102,7 +102,10 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
         "accept", ""
     )
     if page and request.method in ("GET", "HEAD"):
-        text = _PAGE.format(status=status, sentence=html.escape(translated), root=html.escape(quote(root)))
+        language = language_of(request)
+        text = translate_html(_PAGE, language).format(
+            language=language, status=status, sentence=html.escape(translated), root=html.escape(quote(root))
+        )
         return HTMLResponse(text, status, headers)
     return JSONResponse(
         {"detail": sentence} | ({"said": translated} if translated != sentence else {}), status, headers
@@ -141,12 +144,12 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
-        sentence = _KNOWN.get(error.status_code, "The request is wrong.")
+        sentence = _KNOWN.get(error.status_code, said("The request is wrong."))
         return problem(request, error.status_code, sentence, dict(error.headers or {}))
 
 
 _PAGE = """<!doctype html>
-<html lang="en">
+<html lang="{language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -157,7 +160,7 @@ _PAGE = """<!doctype html>
 <main>
 <h1>{status}</h1>
 <p>{sentence}</p>
-<p><a href="{root}/">Back to the collection</a></p>
+<p><a href="{root}/">Back to the photos</a></p>
 </main>
 </body>
 </html>

@@ -406,6 +406,9 @@ def test_what_is_not_there_is_a_sentence(client: httpx.Client, numbers: dict[str
     page = client.get("/nothing<script>", headers={"Accept": "text/html"})
     assert page.status_code == 404 and page.headers["content-type"].startswith("text/html")
     assert "There is nothing at this address." in page.text and "<script" not in page.text
+    german = client.get("/nothing<script>", headers={"Accept": "text/html", "accept-language": "de"})
+    assert 'lang="de"' in german.text and "Unter dieser Adresse gibt es nichts." in german.text
+    assert "Zurück zu den Fotos" in german.text
     box = client.get("/api/search", params={"q": f"{numbers[QUERY]}:2000,2000,3000,3000"})
     assert box.status_code == 400 and "outside the photo" in box.json()["detail"]
     both = client.get("/api/search", params={"q": numbers[QUERY], "engine": "raw", "expand": "average"})
