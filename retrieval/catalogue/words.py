@@ -22,7 +22,7 @@ from retrieval.metadata.words import months_meant, words_of, words_of_date
 MOST_WORDS = 2000  # of a photo; a caption of 10,000 characters has fewer
 
 
-class _Named(sa.types.UserDefinedType[str]):
+class _TypeByName(sa.types.UserDefinedType[str]):
     """A type of PostgreSQL by its name: to import those of SQLAlchemy takes every command a twentieth of a second."""
 
     cache_ok = True
@@ -36,7 +36,7 @@ class _Named(sa.types.UserDefinedType[str]):
 
 
 _SQLITE = sa.table(WORDS, sa.column("rowid", sa.Integer), sa.column("text", sa.Text))
-_SERVER = sa.table(WORDS, sa.column("number", sa.BigInteger), sa.column("words", _Named("TSVECTOR")))
+_SERVER = sa.table(WORDS, sa.column("number", sa.BigInteger), sa.column("words", _TypeByName("TSVECTOR")))
 _MADE_BY = {
     "sqlite": (MADE_BY,),
     "postgresql": (
@@ -150,7 +150,7 @@ def _having(session: Session, meant: Mapping[str, Sequence[str]]) -> sa.Select[A
         matches = sa.literal_column(WORDS).op("MATCH")(expression)
         return sa.select(_SQLITE.c.rowid).where(matches)
     expression = " & ".join("(" + " | ".join(f"'{one}':*" for one in some) + ")" for some in meant.values())
-    condition = _SERVER.c.words.op("@@")(sa.cast(sa.literal(expression), _Named("TSQUERY")))
+    condition = _SERVER.c.words.op("@@")(sa.cast(sa.literal(expression), _TypeByName("TSQUERY")))
     return sa.select(_SERVER.c.number).where(condition)
 
 
