@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ _LOOK = 25
 _FORMAT = 2  # of links; 1: of an earlier verification, some of them wrong
 _PAUSE = 1.0  # seconds between writes of results: a killed process loses no more work than that
 _LINK = np.dtype([("found", "<i8"), ("inliers", "<i4"), ("transform", "<f8", 6)])
+
+
+T = TypeVar("T")
 
 
 class Link(NamedTuple):
@@ -111,14 +114,21 @@ def link_photos(
 
 def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) -> Iterator[tuple[int, list[Link]]]:
     """Query with each of some photos; yield its number and its links to all others, in the order of the numbers."""
+    yield from zip(numbers, for_each_photo(collection, _ask, numbers, workers), strict=True)
+
+
+def for_each_photo(
+    collection: Collection, ask: Callable[[Engine, int], list[T]], numbers: list[int], workers: int
+) -> Iterator[list[T]]:
+    """Call a function with the engine of links for each of some photos, in several processes; yield what it returns,
+    nothing for photos that have been removed meanwhile.
+    """
     if workers == 1 or len(numbers) <= _BATCH:
         engine = linking_engine(collection)
-        yield from ((number, _ask(engine, number)) for number in numbers)
-        return
+        return (ask(engine, number) for number in numbers)
     # Each process opens the collection once in this run; in the next one it may have changed.
     place = (collection.folder, collection.catalogue.address.render_as_string(hide_password=False), uuid.uuid4().hex)
-    tasks = (partial(_ask_alone, *place, number) for number in numbers)
-    yield from zip(numbers, run(tasks, workers, batch=_BATCH), strict=True)
+    return run((partial(_ask_alone, ask, *place, number) for number in numbers), workers, batch=_BATCH)
 
 
 def ask_shards(collection: Collection, numbers: Sequence[int], shards: Shards) -> Iterator[tuple[int, list[Link]]]:
@@ -243,9 +253,9 @@ def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) ->
     return list(sets.values())  # the nodes ascend: each component is begun by its smallest
 
 
-def _ask_alone(folder: Path, catalogue: str, once: str, number: int) -> list[Link]:
+def _ask_alone(ask: Callable[[Engine, int], list[T]], folder: Path, catalogue: str, once: str, number: int) -> list[T]:
     try:
-        return _ask(_open_engine(folder, catalogue, once), number)
+        return ask(_open_engine(folder, catalogue, once), number)
     except KeyError:  # it was removed after this run began
         return []
 

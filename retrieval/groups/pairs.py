@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +21,11 @@ from retrieval.features.kept import KeptFeatures, kept_features
 from retrieval.foreign.contract import POINTS, Entry
 from retrieval.foreign.converting import as_stored
 from retrieval.foreign.exporting import ExportedPair, ExportedPhoto
-from retrieval.groups.links import Asker, best_others, link_photos, linking_engine
+from retrieval.groups.links import Asker, best_others, for_each_photo, link_photos
 from retrieval.matching.nearest import match_descriptors
 from retrieval.matching.two_views import RATIO, match_signed, two_views
 from retrieval.photos.decoding import read_orientation
+from retrieval.search.engines.contract import Engine
 from retrieval.search.views import indexed_view
 
 CHOOSE, MATCH = "verify", "match"
@@ -66,14 +67,10 @@ def choose_pairs(
             best.setdefault(one, []).append((-link.inliers, other))
             best.setdefault(other, []).append((-link.inliers, one))
     else:
-        engine = linking_engine(collection)
-        numbers = engine.index.image_numbers
-        for done, number in enumerate(numbers.tolist(), 1):
-            with one_thread():
-                scores = engine.score(indexed_view(engine.index.images.features(number)))
-            others = best_others(number, Scores(numbers, scores), options.top + len(hidden))
-            some = scores[np.searchsorted(numbers, others)].tolist()
-            best[number] = [(-score, other) for score, other in zip(some, others, strict=True) if score > 0]
+        numbers = collection.index.image_numbers.tolist()
+        scored = for_each_photo(collection, partial(_most_similar, options.top + len(hidden)), numbers, workers)
+        for done, (number, others) in enumerate(zip(numbers, scored, strict=True), 1):
+            best[number] = others
             progress(CHOOSE, done, len(numbers))
     pairs: set[tuple[int, int]] = set()
     for number, ranked in best.items():
@@ -84,6 +81,16 @@ def choose_pairs(
         ]
         pairs.update((min(number, other), max(number, other)) for other in left[: options.top])
     return sorted(pairs)
+
+
+def _most_similar(most: int, engine: Engine, number: int) -> list[tuple[float, int]]:
+    """The negative scores and numbers of the other photos of the best scores, none of 0."""
+    numbers = engine.index.image_numbers
+    with one_thread():
+        scores = engine.score(indexed_view(engine.index.images.features(number)))
+    others = best_others(number, Scores(numbers, scores), most)
+    some = scores[np.searchsorted(numbers, others)].tolist()
+    return [(-score, other) for score, other in zip(some, others, strict=True) if score > 0]
 
 
 class PairMatcher:
