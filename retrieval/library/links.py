@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -211,7 +212,9 @@ class PhotoLinks(PhotoQueries):
             page = answer_page(answer, lambda name: self.photo(name) if name in self else None)
         else:
             with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
-                page = annotation_page(pairs_of_groups(self.opened.catalogue, self.groups()), self.match, tell)
+                # Links were found upright.
+                compare = partial(self.match, turns=1)
+                page = annotation_page(pairs_of_groups(self.opened.catalogue, self.groups()), compare, tell)
         try:
             if Path(path).suffix.lower() == ".xml":
                 save_bytes(Path(path), matches_text(page).encode())

@@ -275,7 +275,7 @@ class SearchJobs:
                 if photo in (one.number, other.number)
             ]
         start, end = request["start"], request["start"] + request["most"]
-        options = SearchOptions(similarity=self._place.similarity)
+        options = SearchOptions(similarity=self._place.similarity, turns=1)  # links were found upright
 
         def compare(one: Photo, other: Photo) -> Match:
             image = self._ask(collection, {"photo": one.number, "box": None})
