@@ -199,14 +199,14 @@ def _decode_list(coded: Any, one: Any, universe: Any, values: Any) -> Any:
 
 
 @compiled(makes_arrays=False)
-def _prefetch_list(coded: Any, one: Any) -> Any:
-    """Prefetch the first entries of a list."""
+def _prefetch(coded: Any, one: Any, entry: Any) -> Any:
+    """Prefetch the unary bits of a list, and the low bits from one of its entries on."""
     high, low, lists, begins, _, zeros, low_bits = coded
     byte = (begins[one] + lists[one] * zeros) >> 3
-    for line in range(2):
+    for line in range(3):
         ask_for(high, byte + 64 * line)
     for line in range(3):
-        ask_for(low, (begins[one] * low_bits >> 3) + 64 * line)
+        ask_for(low, ((begins[one] + entry) * low_bits >> 3) + 64 * line)
 
 
 @compiled(_LISTS, INT64)
@@ -222,7 +222,7 @@ def decode_lists(coded: Lists, universe: int) -> tuple[int, NDArray[np.int64]]:
     done = 0
     for one in range(len(lengths)):
         if one + _AHEAD < len(lengths):
-            _prefetch_list(coded, one + _AHEAD)
+            _prefetch(coded, one + _AHEAD, 0)
         wrong: int = _decode_list(coded, one, universe, values[done:])
         if wrong != FITS:
             return wrong, values
@@ -242,10 +242,8 @@ def find_values(
     high, low, lists, begins, lengths, zeros, low_bits = coded
     firsts, counts = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
     for one in range(len(lists)):
-        soon = min(one + _AHEAD, len(lists) - 1)
-        for line in range(2):
-            ask_for(high, ((begins[soon] + lists[soon] * zeros) >> 3) + 64 * line)
-        ask_for(low, (begins[soon] + lengths[soon] // 2) * low_bits >> 3)
+        if one + _AHEAD < len(lists):
+            _prefetch(coded, one + _AHEAD, lengths[one + _AHEAD] // 2)
         begin, before = begins[one], values[one] >> low_bits
         start, stop = _between(high, begin + lists[one] * zeros, lengths[one] + zeros, zeros, before, before + 1)
         if start < 0:
@@ -275,8 +273,7 @@ def add_products(
     """Decode lists of words, and add the inner products of several vectors with the images to `total` (V, images), word
     by word; returns `FITS` or damage. `sparse`: words (m,), distinct, ascending; where the weights of each begin (m +
     1,); vector and value of each weight (n,); `frequencies` (c,): term frequency by an image's number of features of a
-    word; the last also applies to larger numbers; `room` (3,
-    n): for the entries of the longest list.
+    word; the last also applies to larger numbers. `room` (3, N): for the N entries of the longest list.
     """
     _, _, lists, _, lengths, _, _ = coded
     images, words_a_list = sizes
@@ -285,7 +282,7 @@ def add_products(
     at = 0
     for one in range(len(lists)):
         if one + _AHEAD < len(lists):
-            _prefetch_list(coded, one + _AHEAD)
+            _prefetch(coded, one + _AHEAD, 0)
         number = lengths[one]
         wrong: int = _decode_list(coded, one, images * words_a_list, values)
         if wrong != FITS:
@@ -359,15 +356,11 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
         if one + _AHEAD < len(lists) and at < len(words):
             soon = one + _AHEAD
             word = words[min(at + _AHEAD, len(words) - 1)] - lists[soon] * words_a_list
-            byte = (begins[soon] + lists[soon] * zeros) >> 3
             # Estimate: all words of a list have equally many entries.
-            entry = begins[soon] + lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
-            for line in range(3):
-                ask_for(high, byte + 64 * line)
-            for line in range(2):
-                ask_for(low, (entry * low_bits >> 3) + 64 * line)
+            entry = lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
+            _prefetch((high, low, lists, begins, lengths, zeros, low_bits), soon, entry)
             for line in range(-1, 8):
-                ask_for(signatures, entry * length + 64 * line)
+                ask_for(signatures, (begins[soon] + entry) * length + 64 * line)
         while at < len(words) and words[at] < lists[one] * words_a_list:
             at += 1
         # Most entries are of other words, or far: decode only near entries of the word.

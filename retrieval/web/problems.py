@@ -89,10 +89,9 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
     """
     service = getattr(request.app.state, "service", None)  # a server of several collections has no single one
     places = service.places if service is not None else ()
-    message = Message.of(message)
+    message, language = Message.of(message), language_of(request)
     sentence, translated = (
-        without_paths(" ".join(in_language(message, language).split()), places)
-        for language in (ENGLISH, language_of(request))
+        without_paths(" ".join(in_language(message, one).split()), places) for one in (ENGLISH, language)
     )
     headers = {"Cache-Control": "no-store"} | dict(headers or {})  # the cause may be gone in a moment
     if status == 503:
@@ -102,7 +101,6 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
         "accept", ""
     )
     if page and request.method in ("GET", "HEAD"):
-        language = language_of(request)
         text = translate_html(_PAGE, language).format(
             language=language, status=status, sentence=html.escape(translated), root=html.escape(quote(root))
         )
