@@ -418,7 +418,7 @@ def test_real_photos_come_and_go(
             index_photos(fresh, [photos], AddOptions(vocabulary=collection.vocabulary_folder))
             expected = _rankings(fresh, queries)
         assert _rankings(collection, queries) == expected
-        assert compact(collection).segments == (4, 1)
+        assert compact(collection).segments == {"before": 4, "after": 1}
         assert _rankings(collection, queries) == expected
         # With the seed and the photos the same, so is a new vocabulary, whatever came before.
         retrain(collection, RetrainOptions(words=80))
