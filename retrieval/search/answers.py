@@ -136,37 +136,39 @@ def search_photo(
     return AnsweredQuery(query, answer, extract)
 
 
-def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None = None) -> Query:
+def make_query(searcher: Searcher, query_image: QueryImage, image: ImageOptions | None = None) -> Query:
     """Make a query from indexed features if they suffice, else from its file, read by `image` or by the options of the
     collection; with its global descriptor, if the search needs it.
     """
     image = image or searcher.collection.options.image
     if searcher.options.global_descriptors == NO_GLOBAL:
-        return _local_query(searcher, asked, image)
-    row = _global_row(searcher.collection, asked, image)  # first: it says sooner that it cannot be had
-    return replace(_local_query(searcher, asked, image), global_row=row)
+        return _local_query(searcher, query_image, image)
+    row = _global_row(searcher.collection, query_image, image)  # first: it says sooner that it cannot be had
+    return replace(_local_query(searcher, query_image, image), global_row=row)
 
 
-def _local_query(searcher: Searcher, asked: QueryImage, image: ImageOptions) -> Query:
-    if asked.is_away and asked.row is not None:
-        return _stored_query(searcher, asked, asked.row)
+def _local_query(searcher: Searcher, query_image: QueryImage, image: ImageOptions) -> Query:
+    if query_image.is_away and query_image.row is not None:
+        return _stored_query(searcher, query_image, query_image.row)
     collection, options = searcher.collection, searcher.options
-    source = QuerySource(collection.extractor, image, asked.path, asked.box, mirrored=asked.mirrored)
+    source = QuerySource(collection.extractor, image, query_image.path, query_image.box, mirrored=query_image.mirrored)
     # If the collection limits features per photo, a box has too few of them indexed.
-    is_indexed = asked.box is None or not collection.options.features.regions.max_features
+    is_indexed = query_image.box is None or not collection.options.features.regions.max_features
     is_indexed |= collection.extractor.reads_files  # features cannot be extracted from its pixels
-    if asked.row is not None and is_indexed and not asked.mirrored:
+    if query_image.row is not None and is_indexed and not query_image.mirrored:
         photos = searcher.index.images
         by_words = options.soft == 1 and not searcher.engine.needs_descriptors
         with contextlib.suppress(NotHere):  # then use its file
             if by_words:
-                query = recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
-                if asked.box is None or len(query.views[0].words) or collection.options.features.ignore is None:
+                query = recall_query(
+                    collection, query_image.row, source, options.turns, signed=options.signed, photos=photos
+                )
+                if query_image.box is None or len(query.views[0].words) or collection.options.features.ignore is None:
                     return query
             if collection.extractor.is_foreign and collection.options.keep_descriptors:
-                features = collection.index.images.features(asked.row.number)
+                features = collection.index.images.features(query_image.row.number)
                 return recall_described(
-                    collection, asked.row, source, features, soft=options.soft, signed=options.signed
+                    collection, query_image.row, source, features, soft=options.soft, signed=options.signed
                 )
     return extract_query(
         collection,
@@ -178,13 +180,13 @@ def _local_query(searcher: Searcher, asked: QueryImage, image: ImageOptions) -> 
     )
 
 
-def _global_row(collection: Collection, asked: QueryImage, image: ImageOptions) -> NDArray[np.float32]:
+def _global_row(collection: Collection, query_image: QueryImage, image: ImageOptions) -> NDArray[np.float32]:
     """The global descriptor (D,) of a query: stored, or computed from its file."""
     kept = collection.global_rows
     if kept is None:
         raise CairnError("{folder} has no global descriptors: add some with {cairn global}.", folder=collection.folder)
-    if asked.row is not None and asked.box is None and not asked.mirrored:
-        row = kept.row_of(asked.row.number)
+    if query_image.row is not None and query_image.box is None and not query_image.mirrored:
+        row = kept.row_of(query_image.row.number)
         if row is not None:
             return row
     if kept.place is None:
@@ -192,20 +194,20 @@ def _global_row(collection: Collection, asked: QueryImage, image: ImageOptions) 
             "The global descriptors of {folder} come from a file, which has none of {name}: search for a whole photo "
             "that it has, or leave out {--global-descriptors}.",
             folder=collection.folder,
-            name=f"a part of {asked.name}" if asked.box is not None else asked.name,
+            name=f"a part of {query_image.name}" if query_image.box is not None else query_image.name,
         )
-    if asked.is_away:
-        raise _unusable(asked, "its file is not there")
+    if query_image.is_away:
+        raise _unusable(query_image, "its file is not there")
     extension = load_global(kept)
     try:
-        return described(extension, asked.path, image, asked.box, mirrored=asked.mirrored)
+        return described(extension, query_image.path, image, query_image.box, mirrored=query_image.mirrored)
     except CairnError as error:
-        raise _unusable(asked, str(error)) from error
+        raise _unusable(query_image, str(error)) from error
 
 
-def _unusable(asked: QueryImage, reason: str) -> PhotoUnusable:
-    unusable = PhotoUnusable(f"The query {asked.name!r} cannot be used: {reason}.")
-    unusable.path = asked.path
+def _unusable(query_image: QueryImage, reason: str) -> PhotoUnusable:
+    unusable = PhotoUnusable(f"The query {query_image.name!r} cannot be used: {reason}.")
+    unusable.path = query_image.path
     return unusable
 
 

@@ -40,7 +40,7 @@ class Problem(BaseModel):
     detail: str = Field(description="One sentence.")
 
 
-# Asked
+# Requests
 
 
 class QueryPhoto(BaseModel):
@@ -89,14 +89,16 @@ HowToMatch = create_model(
 )
 
 
-def _asked(one: Declared) -> tuple[Any, Any]:
+def _filter_field(one: Declared) -> tuple[Any, Any]:
     """A filter of a metadata field, as a field of a model."""
     kind = Texts if one.several else Text if one.kind is str else one.kind | None if one.optional else one.kind
     default: Any = [] if one.several else None if one.kind is str else one.default
     return kind, Field(default, description=one.option.help, ge=one.option.least, le=one.option.most)
 
 
-_FieldFilters = create_model("_FieldFilters", **{name: _asked(one) for name, one in options_of(FieldFilter).items()})  # type: ignore[call-overload]
+_FieldFilters = create_model(
+    "_FieldFilters", **{name: _filter_field(one) for name, one in options_of(FieldFilter).items()}
+)  # type: ignore[call-overload]
 
 
 class Filters(_FieldFilters):  # type: ignore[misc, valid-type]
@@ -176,7 +178,7 @@ class ExportRequest(BaseModel):
     )
 
 
-# Answered
+# Answers
 
 
 class Health(BaseModel):

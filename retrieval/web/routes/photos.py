@@ -90,16 +90,16 @@ class PageParameters(Filters):
 
 
 @router.get("/photos")
-def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> PhotoPage:
+def photos(request: Request, parameters: Annotated[PageParameters, Query()]) -> PhotoPage:
     """List photos by name, a page at a time, or by their numbers."""
     service = service_of(request)
-    if asked.numbers:
-        rows = browsing.some_photos(service.collection.catalogue, asked.numbers)
+    if parameters.numbers:
+        rows = browsing.some_photos(service.collection.catalogue, parameters.numbers)
         service.recent.remember(rows)
         return PhotoPage(total=len(rows), offset=0, photos=describe_photos(service, rows))
-    total, rows = service.collection.catalogue.page(asked.offset, asked.limit, wanted=asked.wanted())
+    total, rows = service.collection.catalogue.page(parameters.offset, parameters.limit, wanted=parameters.wanted())
     service.recent.remember(rows)
-    return PhotoPage(total=total, offset=asked.offset, photos=describe_photos(service, rows))
+    return PhotoPage(total=total, offset=parameters.offset, photos=describe_photos(service, rows))
 
 
 @router.get("/folders")

@@ -101,22 +101,22 @@ async def _read(request: Request, *, dry_run: bool) -> TableReport:
         return await run_in_threadpool(_report, service, form.photos[0], form.names[0], options_sent, dry_run)
 
 
-def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bool) -> TableReport:
+def _report(service: Any, path: Path, name: str, wanted: HowToImport, dry_run: bool) -> TableReport:
     """Read a table, and import it unless it is only previewed."""
-    named = [header for header, means in asked.columns.items() if means == "photo"]
+    named = [header for header, means in wanted.columns.items() if means == "photo"]
     options = TableOptions(
         named[0] if named else None,
-        asked.delimiter,
-        tuple((WORDS[means], header) for header, means in asked.columns.items() if means in WORDS),
-        tuple(header for header, means in asked.columns.items() if means == "text"),
+        wanted.delimiter,
+        tuple((WORDS[means], header) for header, means in wanted.columns.items() if means in WORDS),
+        tuple(header for header, means in wanted.columns.items() if means == "text"),
     )
 
     def said(sentence: str | Message) -> str:
         return Message.of(sentence).sentence(lambda place: _ON_PAGE.get(place, place)).replace(str(path), name)
 
     try:
-        report = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)
-        header, *sample = itertools.islice(_cells(path, asked.delimiter), SAMPLE + 1)
+        report = import_table(service.collection.catalogue, path, options, replace=wanted.replace, dry_run=dry_run)
+        header, *sample = itertools.islice(_cells(path, wanted.delimiter), SAMPLE + 1)
     except DatabaseError:
         raise
     except CairnError as error:

@@ -93,12 +93,22 @@ class NewCollection(BaseModel):
     films: bool | None = Field(None, description="Take films of folders, too, from now on.")
 
 
-class MadeCollection(BaseModel):
-    """A collection that was made."""
+class Renamed(BaseModel):
+    """A collection that has another title."""
 
     name: str
     title: str
+
+
+class ReturnedCollection(Renamed):
+    """A collection that was restored from the bin."""
+
     address: str
+
+
+class MadeCollection(ReturnedCollection):
+    """A collection that was made."""
+
     job: int | None = Field(description="Number of the job that indexes its photos.")
 
 
@@ -106,13 +116,6 @@ class Renaming(BaseModel):
     """Another title."""
 
     title: Title
-
-
-class Renamed(BaseModel):
-    """A collection that has another title."""
-
-    name: str
-    title: str
 
 
 class NewCover(BaseModel):
@@ -139,14 +142,6 @@ class BinnedCollections(BaseModel):
     """Contents of the bin, the last moved first."""
 
     collections: list[BinnedCollection]
-
-
-class ReturnedCollection(BaseModel):
-    """A collection that was restored from the bin."""
-
-    name: str
-    title: str
-    address: str
 
 
 class ShelfRoots(BaseModel):

@@ -95,7 +95,11 @@ def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album)
         assert kept == [f"{keys['p00.jpg']}-{size}.jpg" for size in (128, 512)]
         # Nothing is left to do, and nothing is done.
         again = compact(collection)
-        assert again.segments == {"before": 1, "after": 1} and again.bytes["before"] == again.bytes["after"] and again.removed == 0
+        assert (
+            again.segments == {"before": 1, "after": 1}
+            and again.bytes["before"] == again.bytes["after"]
+            and again.removed == 0
+        )
         assert collection.catalogue.read(segments_in) == [row]
     assert filled.answers() == before
     # What follows goes into a segment of its own, whose folder's name was never another one's.

@@ -34,8 +34,8 @@ from retrieval.groups.links import Link, encode_links
 from retrieval.indexing.compaction import compact
 from retrieval.integrity import check_catalogue, check_segments
 from retrieval.integrity.check import check_collection
-from retrieval.integrity.report import Check
 from retrieval.integrity.check_catalogue import check_sqlite
+from retrieval.integrity.report import Check
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
