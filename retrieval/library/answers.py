@@ -359,28 +359,32 @@ def query_photo(query_image: "QueryImage", query: "Query") -> QueryPhoto:
 def _result(
     place: int, which: int, query: "Query", hit: "Hit", row: "ImageRow", image: "ImageFeatures | None"
 ) -> Result:
-    matrix = homography(hit, query, row, image)
-    file, page = split_page(row.path)
     return Result(
         rank=place,
-        name=row.name or "",
         title=row.title,
-        path=str(file),
         score=round(hit.score, 6),
-        inliers=hit.verification.inliers,
-        probability=hit.probability,
-        found=hit.found,
-        homography=matrix,
-        number=row.number,
-        width=row.width,
-        height=row.height,
         query_index=which,
-        turn=round(query.views[hit.view].turn, 6),
-        region=found_region(query, matrix, row.width, row.height),
-        page=page,
         mirrored=query.mirrored,
         full=query.is_full_at(hit.view),
+        **facts_of_hit(query, hit, row, image),
     )
+
+
+def facts_of_hit(query: "Query", hit: "Hit", row: "ImageRow", image: "ImageFeatures | None") -> dict[str, Any]:
+    """Attributes that a `Result` and a `Match` have."""
+    matrix = homography(hit, query, row, image)
+    file, page = split_page(row.path)
+    return {
+        **some_of(row, "number", "width", "height"),
+        **some_of(hit, "probability", "found"),
+        "name": row.name or "",
+        "path": str(file),
+        "page": page,
+        "inliers": hit.verification.inliers,
+        "homography": matrix,
+        "region": found_region(query, matrix, row.width, row.height),
+        "turn": round(query.views[hit.view].turn, 6),
+    }
 
 
 def _rounded(box: Box | None) -> list[float] | None:

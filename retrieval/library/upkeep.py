@@ -206,7 +206,7 @@ class Upkeep(OpenCollection):
         from retrieval.indexing.retraining import retrain
 
         how = build(RetrainOptions, options)
-        with self._lock, self._other_features() if features is not None else nullcontext():
+        with self._lock, self.opened.other_features() if features is not None else nullcontext():
             if features is not None:
                 use_features_again(self.opened, Path(features))
             with telling(progress, INDEXING) as tell:

@@ -194,28 +194,19 @@ class SearchJobs:
 
     def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Align a photo with another one, and return the differences and four pictures."""
-        from retrieval.impressions.frames import NotComparable
         from retrieval.library.impressions import align_photos, compare_aligned
 
         _refuse_other_files(searches.collection, request)
         options = self._options(request)
-        row, image = (
-            photo_row(searches.collection, request["photo"]),
-            self._ask(searches.collection, request["queries"][0]),
-        )
+        row = photo_row(searches.collection, request["photo"])
+        image = self._ask(searches.collection, request["queries"][0])
         most = searches.collection.options.image.max_pixels
-        try:
-            aligned = compare_aligned(
-                align_photos(
-                    image,
-                    [row],
-                    lambda other: searches.match(image, other, options, request["turn"], request.get("full", True)),
-                    most_pixels=most,
-                    checked=True,
-                )
-            )
-        except NotComparable as error:
-            raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
+
+        def match(other: PhotoRow) -> Match:
+            return searches.match(image, other, options, request["turn"], request.get("full", True))
+
+        with _comparing():
+            aligned = compare_aligned(align_photos(image, [row], match, most_pixels=most, checked=True))
         shown = (aligned.photos[0].pixels, aligned.photos[1].pixels, aligned.overlay(1), aligned.residual(1))
         pictures = zip(("reference", "photo", "overlay", "residual"), shown, strict=True)
         summary = aligned.to_dict()
@@ -227,7 +218,6 @@ class SearchJobs:
 
     def _print_clock(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Read the print clock of impressions, and draw what was measured on each; or return its table."""
-        from retrieval.impressions.frames import NotComparable
         from retrieval.library.impressions import align_photos, rows_beside
         from retrieval.library.print_clock import clock_key, dates_of, decisions_of, kept_decisions, read_clock
 
@@ -237,15 +227,9 @@ class SearchJobs:
         everyone = [row for row in (image.row, *rows) if row is not None]
         mark = (query, options, [(row.number, row.sha256, row.name) for row in everyone])
         if self._aligned is None or self._aligned[0] != mark:
-            try:
-                found = align_photos(
-                    image,
-                    rows,
-                    lambda row: searches.match(image, row, options),
-                    most_pixels=collection.options.image.max_pixels,
-                )
-            except NotComparable as error:
-                raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
+            most = collection.options.image.max_pixels
+            with _comparing():
+                found = align_photos(image, rows, lambda row: searches.match(image, row, options), most_pixels=most)
             self._aligned = mark, found
         found = self._aligned[1]
         stored = collection.catalogue.read(kept_decisions, clock_key(query["photo"], query["box"]))
@@ -338,6 +322,17 @@ def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:
         return "" if is_elsewhere else canvas_address(request["root"], photo.number)
 
     return address_of
+
+
+@contextlib.contextmanager
+def _comparing() -> Iterator[None]:
+    """Refuse photos that do not agree enough to be compared."""
+    from retrieval.impressions.frames import NotComparable
+
+    try:
+        yield
+    except NotComparable as error:
+        raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
 
 
 @contextlib.contextmanager

@@ -10,28 +10,27 @@ from starlette.concurrency import run_in_threadpool
 from index.text import csv_text
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import WRITING
-from retrieval.web.models import (
-    ClockDecided,
-    Filters,
-    HowToExplain,
-    HowToSearch,
-    ImpressionsAnswer,
-    LikeAnswer,
-    MatchAnswer,
-    MatchRequest,
-    Number,
-    PrintClockAnswer,
-    QueryPhoto,
-    SearchAnswer,
-    SearchRequest,
-    TextAlone,
-)
+from retrieval.web.models import Filters, Number
 from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
 from retrieval.web.reasons import say_reasons
 from retrieval.web.rendering import language_of
 from retrieval.web.routes.exports import attached
 from retrieval.web.routes.saved import table_file
+from retrieval.web.search_models import (
+    ClockDecided,
+    HowToExplain,
+    HowToSearch,
+    ImpressionsAnswer,
+    LikeAnswer,
+    MatchAnswer,
+    MatchRequest,
+    PrintClockAnswer,
+    QueryPhoto,
+    SearchAnswer,
+    SearchRequest,
+    TextAlone,
+)
 from retrieval.web.service import changing, describe_photos, describe_those_there, service_of
 from retrieval.web.uploads import Uploads, form_of
 

@@ -252,7 +252,7 @@ from retrieval.search.engines.registry import ENGINES, EngineEntry
 ENGINES["toy"] = EngineEntry("toy", "a:B", "For <play>", note="for play", needs="a toy box")
 from index.options.declaration import options_of
 from retrieval.search.options import SearchOptions
-from retrieval.web.models import HowToMatch, SearchRequest
+from retrieval.web.search_models import HowToMatch, SearchRequest
 from retrieval.web.routes.pages import engine_choices
 asked = SearchRequest(queries=[{"photo": 1}], engine="toy")
 field = HowToMatch.model_json_schema()["properties"]["engine"]
