@@ -120,7 +120,7 @@ PUBLIC = {
     "MovedRoot": "retrieval.indexing.roots:MovedRoot",
     "BackedUp": "retrieval.integrity.backup_files:BackedUp",
     "Compacted": "retrieval.indexing.compaction:Compacted",
-    "Retrained": "retrieval.library.reports:Retrained",
+    "Retrained": "retrieval.indexing.retraining:Retrained",
     "DescribedGlobally": "retrieval.indexing.describing:DescribedGlobally",
     "Check": "retrieval.integrity.report:Check",
     "Repaired": "retrieval.integrity.repair:Repaired",

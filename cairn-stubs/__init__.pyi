@@ -38,6 +38,7 @@ from retrieval.foreign.contract import FeaturesNeeded as FeaturesNeeded
 from retrieval.groups.groups import NotGrouped as NotGrouped
 from retrieval.indexing.compaction import Compacted as Compacted
 from retrieval.indexing.describing import DescribedGlobally as DescribedGlobally
+from retrieval.indexing.retraining import Retrained as Retrained
 from retrieval.indexing.roots import MovedRoot as MovedRoot
 from retrieval.indexing.roots import Root as Root
 from retrieval.integrity.backup_files import BackedUp as BackedUp
@@ -92,7 +93,6 @@ from retrieval.library.reports import Edited as Edited
 from retrieval.library.reports import Imported as Imported
 from retrieval.library.reports import Info as Info
 from retrieval.library.reports import Removed as Removed
-from retrieval.library.reports import Retrained as Retrained
 from retrieval.library.reports import SavedSearch as SavedSearch
 from retrieval.library.reports import SharedAlbum as SharedAlbum
 from retrieval.library.shared_books import BookPair as BookPair

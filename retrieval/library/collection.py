@@ -12,6 +12,7 @@ from index.docstrings import completed
 from index.options.arguments import takes_options
 from index.options.declaration import chosen
 from index.parallel import processes
+from index.reports import rounded
 from retrieval.collection.summary import count_collection, describe_collection
 from retrieval.iiif.options import FetchOptions
 from retrieval.indexing.add_options import AddOptions
@@ -21,7 +22,7 @@ from retrieval.library.links import PhotoLinks
 from retrieval.library.opened import Paths, paths_of
 from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import INDEXING, Telling, telling
-from retrieval.library.reports import Added, Imported, Info, rounded
+from retrieval.library.reports import Added, Imported, Info
 from retrieval.library.saved_searches import SearchDecisions
 from retrieval.library.upkeep import Upkeep
 

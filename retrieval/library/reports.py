@@ -1,6 +1,5 @@
 """Reports of work on a collection: small objects with the values that commands print with --json."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -111,20 +110,6 @@ class Removed(Report):
 
 
 @dataclass(frozen=True)
-class Retrained(Report):
-    """Result of `Collection.retrain`."""
-
-    images: Annotated[int, "Photos of the collection."]
-    words: Annotated[dict[str, int], "Visual words, before and after."]
-    quantisation_error: Annotated[
-        dict[str, float], "Mean squared distance of features to their words, before and after."
-    ]
-    dropped: Annotated[list[dict[str, str]], "Name and reason of dropped photos."]
-    augmentation_emptied: Annotated[bool, "Whether borrowed features were deleted: group again to renew them."]
-    seconds: Annotated[dict[str, float], "Time of the steps."]
-
-
-@dataclass(frozen=True)
 class Imported(Report):
     """Result of `Collection.import_metadata`."""
 
@@ -198,8 +183,3 @@ class AskedSearch(Report):
     asked: Annotated[int, "Number of photos added since the last run, or of all photos if it was run on all."]
     found: Annotated[list[str], "Names of the photos found, the best first."]
     problem: Annotated[str | None, "Why it could not be run; the next run repeats it with the same photos."]
-
-
-def rounded(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of steps, to the millisecond."""
-    return {step: round(value, 3) for step, value in seconds.items()}

@@ -19,12 +19,13 @@ from retrieval.library.health import back_up, check
 from retrieval.library.opened import OpenCollection, Paths, name_of, paths_of
 from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import INDEXING, Telling, telling
-from retrieval.library.reports import Removed, Retrained, rounded
+from retrieval.library.reports import Removed
 
 # Modules for images and searching are imported lazily, as `cairn info` does not need them.
 if TYPE_CHECKING:
     from retrieval.indexing.compaction import Compacted
     from retrieval.indexing.describing import DescribedGlobally
+    from retrieval.indexing.retraining import Retrained
     from retrieval.indexing.roots import MovedRoot, Root
     from retrieval.integrity.backup_files import BackedUp
     from retrieval.integrity.report import Check
@@ -188,7 +189,7 @@ class Upkeep(OpenCollection):
         workers: int = 0,
         progress: Telling = None,
         **options: Any,
-    ) -> Retrained:
+    ) -> "Retrained":
         """Train a new vocabulary on the current photos of the collection; searches go on meanwhile.
 
         Parameters
@@ -210,16 +211,7 @@ class Upkeep(OpenCollection):
             if features is not None:
                 use_features_again(self.opened, Path(features))
             with telling(progress, INDEXING) as tell:
-                report = retrain(self.opened, how, workers=processes(workers), progress=tell)
-            images = self.opened.catalogue.read(count_indexed)
-        return Retrained(
-            images=images,
-            words={"before": report.words[0], "after": report.words[1]},
-            quantisation_error={"before": round(report.error[0], 6), "after": round(report.error[1], 6)},
-            dropped=report.dropped,
-            augmentation_emptied=report.forgotten,
-            seconds=rounded(report.seconds),
-        )
+                return retrain(self.opened, how, workers=processes(workers), progress=tell)
 
     def check(self, *, progress: Telling = None) -> "Check":
         """Verify every file of the collection, and report damage; changes nothing.
