@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from index.attributes import some_of
 from index.docstrings import documented
 from index.errors import CairnError
+from retrieval.library.photos import PageNumber
 from retrieval.metadata.pages import split_page
 from retrieval.search.homography import homography, may_fix
 from retrieval.search.outlines import found_region
@@ -83,11 +84,7 @@ class Result:
     region: Annotated[
         list[list[float]] | None, "Corners (x, y) of the query's box, or of all of it, in the photo, clipped to it."
     ] = field(hash=False)
-    page: Annotated[
-        int | None,
-        "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has "
-        "the name of the file.",
-    ] = None
+    page: PageNumber = None
     mirrored: Annotated[bool, "Whether it shows the mirror image of the query."] = False
     full: Annotated[bool, "Whether all features of the query were looked up at that turn, as they are upright."] = True
 

@@ -14,6 +14,7 @@ from index.text import likely
 from retrieval.features.encoding import CENTRE_ERROR, decode_geometry
 from retrieval.features.kept import nearest_frames, places_of
 from retrieval.library.answers import QueryPhoto, Shown, _Drawn, facts_of_hit, query_photo
+from retrieval.library.photos import PageNumber
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,11 +60,7 @@ class Match(_Drawn):
     photo_ellipses: Annotated[NDArray[np.float32], "(N, 5)", "Matched regions of the photo, likewise."] = field(
         repr=False
     )
-    page: Annotated[
-        int | None,
-        "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has "
-        "the name of the file.",
-    ] = None
+    page: PageNumber = None
     indices: Annotated[
         NDArray[np.int32],
         "(N, 2)",

@@ -43,7 +43,7 @@ from retrieval.search.global_ranking import photos_like
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
 from retrieval.web.discretion import without_paths
-from retrieval.web.pool.workers import Answer, Refused
+from retrieval.web.pool.workers import Answer, Refused, WorkerJobs
 from retrieval.web.presentation import canvas_address
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def photo_row(collection: Collection, number: int) -> PhotoRow:
         raise Refused("There is no photo {number} in this collection.", "missing", number=number) from None
 
 
-class SearchJobs:
+class SearchJobs(WorkerJobs):
     """Searches one collection, which stays open between jobs and is reopened if it has changed."""
 
     def __init__(self, place: ServedCollection) -> None:
@@ -347,21 +347,11 @@ def _refusing(images: Sequence[QueryImage]) -> Iterator[None]:
         raise
 
 
-class PictureJobs:
+class PictureJobs(WorkerJobs):
     """Decodes photos and encodes them as JPEG, so that only the pixels of a file are sent."""
 
     def __init__(self) -> None:
         prepare_decoding()  # for all forks of this process
-
-    def is_outdated(self) -> bool:
-        """Nothing is open between jobs."""
-        return False
-
-    def renew(self) -> None:
-        """Nothing is open between jobs."""
-
-    def let_go(self) -> None:
-        """Nothing is open between jobs."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
         """Do one of the jobs `thumbnail`, `image`, `part`, `sheet` (of photos), `preview` (an upload)."""

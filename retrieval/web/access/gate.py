@@ -140,7 +140,7 @@ class Gate:
             entry = None  # the answer says so
         known = entry is not None
         if entry is not None:
-            by_cookie = _token(headers) is None and self._told_by_proxy(request) is None
+            by_cookie = _token(headers) is None and self._name_by_proxy(request) is None
             scope[CALLER] = Caller(entry.name, entry.role, entry.collections, signed_in=by_cookie)
             scope[CLIENT] = client_key(address_of(request), entry.name)
         if path == METRICS:
@@ -185,7 +185,7 @@ class Gate:
                 )
             self._sessions.use_token(entry)
             return entry
-        if (name := self._told_by_proxy(request)) is not None:
+        if (name := self._name_by_proxy(request)) is not None:
             entry = self._accounts.person(name)
             if entry is None:
                 raise ProblemError(
@@ -201,7 +201,7 @@ class Gate:
         except ProblemError:
             return False
 
-    def _told_by_proxy(self, request: Request) -> str | None:
+    def _name_by_proxy(self, request: Request) -> str | None:
         """The user name that a proxy reports; None if there is none."""
         header = self._options.user_header
         if not header or not self._options.is_proxy(request.scope.get(PEER, "")):
