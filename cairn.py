@@ -127,7 +127,7 @@ PUBLIC = {
     "Imported": "retrieval.library.reports:Imported",
     "Refreshed": "retrieval.catalogue.metadata_refresh:Refreshed",
     "Sidecars": "retrieval.catalogue.curation.sidecars:Sidecars",
-    "Edited": "retrieval.library.reports:Edited",
+    "Edited": "retrieval.curation.editing:Edited",
     "Album": "retrieval.library.reports:Album",
     "SharedAlbum": "retrieval.library.reports:SharedAlbum",
     "SavedSearch": "retrieval.library.reports:SavedSearch",

@@ -34,6 +34,7 @@ from retrieval.catalogue.photo_lookup import PhotoNotFound as PhotoNotFound
 from retrieval.collection.collection import CollectionChanged as CollectionChanged
 from retrieval.collection.collection import CollectionNotFound as CollectionNotFound
 from retrieval.collection.locking import CollectionLocked as CollectionLocked
+from retrieval.curation.editing import Edited as Edited
 from retrieval.foreign.contract import FeaturesNeeded as FeaturesNeeded
 from retrieval.groups.groups import NotGrouped as NotGrouped
 from retrieval.indexing.compaction import Compacted as Compacted
@@ -89,7 +90,6 @@ from retrieval.library.print_clock import PrintClock as PrintClock
 from retrieval.library.reports import Added as Added
 from retrieval.library.reports import Album as Album
 from retrieval.library.reports import AskedSearch as AskedSearch
-from retrieval.library.reports import Edited as Edited
 from retrieval.library.reports import Imported as Imported
 from retrieval.library.reports import Info as Info
 from retrieval.library.reports import Removed as Removed

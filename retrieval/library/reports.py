@@ -123,17 +123,6 @@ class Imported(Report):
 
 
 @dataclass(frozen=True)
-class Edited(Report):
-    """Result of `Collection.edit`."""
-
-    changed: Annotated[int, "Changed photos."]
-    kept: Annotated[int, "Photos that keep a tag to be removed, as it is in their files."]
-    before: Annotated[
-        dict[int, dict[str, tuple[str, ...]]], "Earlier values, by number and field, for `Collection.undo`."
-    ]
-
-
-@dataclass(frozen=True)
 class Album(Report):
     """An album: photos that were put together under a name."""
 
