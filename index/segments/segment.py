@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from index.arrays import load_array
 from index.errors import CairnError
 from index.files.limits import allow_files
+from index.messages import Message
 from index.postings.entries import DamagedListsError, Frequency, NearEntries, Postings, QuerySignatures, WordEntries
 from index.postings.plain_lists import PlainLists
 from index.postings.sorted_lists import blocks_of, concatenated_ranges
@@ -80,8 +81,12 @@ class Segment:
         for thing, wanted in expected.items():
             if wanted is not None and meta[thing] != wanted:
                 raise CairnError(
-                    f"{folder} was made with another {thing} ({meta[thing][:12]}, not {wanted[:12]}): "
-                    "index the photos again with the one in use."
+                    "{folder} was made with another {thing} ({there}, not {wanted}): index the photos again with the "
+                    "one in use.",
+                    folder=folder,
+                    thing=Message(thing),
+                    there=meta[thing][:12],
+                    wanted=wanted[:12],
                 )
         allow_files()
         arrays = {}

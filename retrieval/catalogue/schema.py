@@ -11,6 +11,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, 
 from index.errors import Damaged
 from index.files.names import is_plain_name
 from index.files.reading import SQLITE_LOGS
+from index.messages import Message, said
 from index.text import path_of_stored, stored_path
 
 FORMAT = 9
@@ -34,28 +35,28 @@ class ForeignValue(Damaged):
 
     def __init__(self, value: object, wanted: str) -> None:
         super().__init__(
-            "The catalogue holds {value} where {wanted} belongs: run {cairn check}, then {cairn repair}.",
+            said("The catalogue holds {value} where {wanted} belongs: run {cairn check}, then {cairn repair}."),
             value=repr(str(value)[:60]),
-            wanted=wanted,
+            wanted=Message(wanted),
         )
 
 
 def _whole(value: Any) -> Any:
     if value is None or type(value) is int:
         return value
-    raise ForeignValue(value, "a number")
+    raise ForeignValue(value, said("a number"))
 
 
 def _real(value: Any) -> Any:
     if value is None or type(value) is float or type(value) is int:
         return value
-    raise ForeignValue(value, "a number")
+    raise ForeignValue(value, said("a number"))
 
 
 def _text(value: Any) -> Any:
     if value is None or (type(value) is str and "\0" not in value):
         return value
-    raise ForeignValue(value, "a text")
+    raise ForeignValue(value, said("a text"))
 
 
 class _Integer(sa.Integer):
@@ -109,7 +110,7 @@ class _FolderName(sa.types.TypeDecorator[str]):
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
         if not is_plain_name(value):
-            raise ForeignValue(value, "the plain name of a segment's folder")
+            raise ForeignValue(value, said("the plain name of a segment's folder"))
         return value
 
 

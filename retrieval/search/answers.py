@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.messages import Message, said
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import has_rejections, rejected_for
@@ -28,7 +29,7 @@ from retrieval.search.photos import NotHere
 from retrieval.search.query import Box, PhotoUnusable, Query, QuerySource, extract_query, recall_described, recall_query
 from retrieval.search.searcher import RankedAnswer, Searcher
 
-IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
+IF_MOVED = said("if it was moved, run cairn index with the folder where it is now, and it is recognised by its content")
 """What mends that a photo's file is not where it was, to end a sentence with."""
 
 
@@ -67,7 +68,9 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Qu
         row = photo_called(collection.catalogue, photo)
     if row is not None:
         return ask_with_photo(row, photo, box)
-    raise PhotoNotFound(f"There is no photo {photo!r}: it is neither a file nor a name in the collection.")
+    raise PhotoNotFound(
+        "There is no photo {name}: it is neither a file nor a name in the collection.", name=repr(photo)
+    )
 
 
 def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> QueryImage:
@@ -95,8 +98,11 @@ def mirrored_of(images: Sequence[QueryImage]) -> list[QueryImage]:
     for one in images:
         if one.is_away:
             raise PhotoUnusable(
-                f"The photo {one.name!r} is in the collection, but its file {one.path} is no longer there, and a "
-                f"search for its mirror image needs it: {IF_MOVED}."
+                "The photo {name} is in the collection, but its file {path} is no longer there, and a search for its "
+                "mirror image needs it: {if_moved}.",
+                name=repr(one.name),
+                path=one.path,
+                if_moved=Message(IF_MOVED),
             )
     return [replace(one, mirrored=True) for one in images]
 
@@ -118,8 +124,11 @@ def photo_file(row: ImageRow) -> Path | None:
         pass
     except OSError as error:
         raise PhotoUnusable(
-            f"The photo {row.name!r} is in the collection, but its file {row.path} cannot be read ({error.strerror}): "
-            "check its rights and its drive."
+            "The photo {name} is in the collection, but its file {path} cannot be read ({reason}): check its rights "
+            "and its drive.",
+            name=repr(row.name),
+            path=row.path,
+            reason=error.strerror,
         ) from error
     return None
 
@@ -194,19 +203,21 @@ def _global_row(collection: Collection, query_image: QueryImage, image: ImageOpt
             "The global descriptors of {folder} come from a file, which has none of {name}: search for a whole photo "
             "that it has, or leave out {--global-descriptors}.",
             folder=collection.folder,
-            name=f"a part of {query_image.name}" if query_image.box is not None else query_image.name,
+            name=Message(said("a part of {name}"), name=query_image.name)
+            if query_image.box is not None
+            else query_image.name,
         )
     if query_image.is_away:
-        raise _unusable(query_image, "its file is not there")
+        raise _unusable(query_image, Message(said("its file is not there")))
     extension = load_global(kept)
     try:
         return described(extension, query_image.path, image, query_image.box, mirrored=query_image.mirrored)
     except CairnError as error:
-        raise _unusable(query_image, str(error)) from error
+        raise _unusable(query_image, error.message) from error
 
 
-def _unusable(query_image: QueryImage, reason: str) -> PhotoUnusable:
-    unusable = PhotoUnusable(f"The query {query_image.name!r} cannot be used: {reason}.")
+def _unusable(query_image: QueryImage, reason: Message) -> PhotoUnusable:
+    unusable = PhotoUnusable("The query {name} cannot be used: {reason}.", name=repr(query_image.name), reason=reason)
     unusable.path = query_image.path
     return unusable
 
@@ -226,8 +237,11 @@ def _stored_query(searcher: Searcher, image: QueryImage, row: ImageRow) -> Query
         query = recall_described(collection, row, source, features, soft=options.soft, signed=options.signed)
     else:
         raise PhotoUnusable(
-            f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there: {IF_MOVED}. "
-            "This search needs more than what is stored of it."
+            "The photo {name} is in the collection, but its file {path} is no longer there: {if_moved}. This search "
+            "needs more than what is stored of it.",
+            name=repr(row.name),
+            path=row.path,
+            if_moved=Message(IF_MOVED),
         )
     return replace(query, views=[query.views[0]], source=None)
 

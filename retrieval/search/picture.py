@@ -80,7 +80,9 @@ def draw_matches(
     try:
         path.write_bytes(data.tobytes() if done else b"")
     except OSError as error:
-        raise CairnError(f"The picture {path} cannot be written ({error.strerror}).") from error
+        raise CairnError(
+            "The picture {path} cannot be written ({reason}).", path=path, reason=error.strerror
+        ) from error
 
 
 @dataclass(frozen=True)

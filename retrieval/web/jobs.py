@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError, Unreachable
+from index.messages import Message
 from index.options.declaration import said_elsewhere
 from index.progress import silent
 from retrieval.collection.collection import Collection, CollectionChanged
@@ -42,7 +43,6 @@ from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.global_ranking import photos_like
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
-from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Answer, Refused, WorkerJobs
 from retrieval.web.presentation import canvas_address
 
@@ -287,7 +287,7 @@ class SearchJobs(WorkerJobs):
         try:
             return ask_with_photo(row, row.name or "", box)
         except CairnError as error:
-            raise Refused(without_paths(str(error), [(row.path, "")]), "gone") from None
+            raise Refused(_without_place(error.message, row.path), "gone") from None
 
     def _picture(self, searches: Searches, request: dict[str, Any]) -> bytes:
         from retrieval.search.picture import PictureOptions
@@ -381,9 +381,8 @@ class PictureJobs(WorkerJobs):
                     "gone",
                     name=repr(name),
                 ) from None
-            reason = str(error).rstrip(".")
             raise Refused(
-                "The photo {name} cannot be shown: {reason}.", "gone", name=repr(name), reason=reason
+                "The photo {name} cannot be shown: {reason}.", "gone", name=repr(name), reason=error.message
             ) from None
         return {"width": width, "height": height}, encode_jpeg(pixels, QUALITY)
 
@@ -399,6 +398,11 @@ def _sheet(request: dict[str, Any]) -> bytes:
             picture = thumbnail(path, photo["sha256"], SIZES[-1], cache, request["max_pixels"])
         pictures.append((picture, photo["caption"]))
     return contact_sheet(pictures, request["form"])
+
+
+def _without_place(message: Message, path: str) -> Message:
+    """Leave a path out of a message."""
+    return Message(message.text, **{key: "" if str(one) == path else one for key, one in message.values.items()})
 
 
 def _unusable(name: str, reason: CairnError) -> Refused:

@@ -23,8 +23,8 @@ from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, PasswordEntry
 from retrieval.web.access.rights import WRITE, caller_of, user_of
 from retrieval.web.access.sessions import FORM_SECONDS, Sessions, session_id
-from retrieval.web.languages import in_language
 from retrieval.web.problems import ProblemError
+from retrieval.web.reasons import in_language
 from retrieval.web.rendering import language_of, show_page
 
 if TYPE_CHECKING:

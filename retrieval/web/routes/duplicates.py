@@ -29,9 +29,9 @@ from retrieval.web.curation_models import (
     Numbers,
     PutBack,
 )
-from retrieval.web.languages import in_language
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.reasons import in_language
 from retrieval.web.rendering import language_of
 from retrieval.web.service import Service, changing, describe_photos, service_of
 

@@ -26,11 +26,11 @@ from retrieval.web.access.limits import CLIENT, ConnectionSlot
 from retrieval.web.access.passwords import may_see
 from retrieval.web.access.rights import STILL, WRITING, caller_of
 from retrieval.web.discretion import failures_by_name, without_paths
-from retrieval.web.languages import in_language, translate
+from retrieval.web.languages import translate
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
-from retrieval.web.reasons import say_reasons
+from retrieval.web.reasons import in_language, say_reasons
 from retrieval.web.rendering import language_of
 from retrieval.web.routes.photos import PREVIEW_SIDE
 from retrieval.web.running import STOPPING

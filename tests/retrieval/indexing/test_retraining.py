@@ -30,7 +30,7 @@ from retrieval.integrity.repair import repair_collection
 from retrieval.library.searches import Searches
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
-from retrieval.web.languages import in_language
+from retrieval.web.reasons import in_language
 from tests.conftest import Ran
 from tests.support.searching import answer_to
 from tests.support.segments_of_format_1 import bring_back_to_format_1
