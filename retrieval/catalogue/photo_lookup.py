@@ -48,10 +48,11 @@ class PhotoLookup:
 
     def find_exactly(self, called: str) -> Sequence[int]:
         """The number of the only photo of exactly this name, path or file name without extension; otherwise empty."""
-        exact = [(self._names, called), *((self._paths, path) for path in self._paths_of(called))]
-        for index, key in (*exact, (self._exact_stems, called)):
-            if len(index.get(key, ())) == 1:
-                return index[key]
+        ways = ((self._names, (called,)), (self._paths, self._paths_of(called)), (self._exact_stems, (called,)))
+        for index, keys in ways:
+            for key in keys:
+                if len(index.get(key, ())) == 1:
+                    return index[key]
         return ()
 
     def find_stems(self, stem: str) -> Sequence[int]:

@@ -90,6 +90,8 @@ def import_table(
     lines: dict[int, int] = {}
     unmatched, warnings = list(table.unmatched), list(table.warnings)
     matched = 0
+    refused = ((key, folded_key(label)) for key, label in table.columns.refused.items())
+    plain = {key: kept_as for key, kept_as in refused if kept_as not in table.columns.keys}
     for row in table.rows:
         photo = photos.find(row.name)
         if isinstance(photo, str):
@@ -104,9 +106,9 @@ def import_table(
         tags = clean_tags((*known.get(TAG, ()), *row.values.get(TAG, ())))
         known.update(row.values | ({TAG: tags} if tags else {}))
         # A valid value replaces an invalid one of an earlier row or table, which was stored as text.
-        for key, label in table.columns.refused.items():
-            if key in row.values and folded_key(label) not in table.columns.keys:
-                known[folded_key(label)] = ()
+        for key, kept_as in plain.items():
+            if key in row.values:
+                known[kept_as] = ()
     if replace and not matched:
         why: str | Message = ""
         if unmatched:
