@@ -6,11 +6,8 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from index.text import one_of
 from retrieval.library.motifs import CATEGORIES
-from retrieval.web.models import KIND_HELP, Kind, Number, Photo
+from retrieval.web.models import KIND_HELP, MOST_PHOTOS, Kind, Number, Photo
 from retrieval.web.search_models import MAX_QUERIES, Box, HowToSearch
-
-MOST = 10_000
-"""Most photos in one decision."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tag = Annotated[str, StringConstraints(max_length=200)]
@@ -20,7 +17,7 @@ Reason = Literal["there", "link", "kind", "said", "copy", "resolution", "date", 
 class Numbers(BaseModel):
     """Some photos of the collection."""
 
-    photos: list[Number] = Field(min_length=1, max_length=MOST, description="Numbers of the photos.")
+    photos: list[Number] = Field(min_length=1, max_length=MOST_PHOTOS, description="Numbers of the photos.")
 
 
 class Rejection(Numbers):
@@ -131,7 +128,7 @@ class Categorised(Numbers):
 class Seen(BaseModel):
     """Photos that were looked at."""
 
-    photos: list[Number] | None = Field(None, max_length=MOST, description="Left out: all that were found.")
+    photos: list[Number] | None = Field(None, max_length=MOST_PHOTOS, description="Left out: all that were found.")
 
 
 # Books
@@ -237,4 +234,4 @@ class PutBack(Moved):
 class Entries(BaseModel):
     """Files in the bin."""
 
-    entries: list[Annotated[str, StringConstraints(max_length=64)]] = Field(min_length=1, max_length=MOST)
+    entries: list[Annotated[str, StringConstraints(max_length=64)]] = Field(min_length=1, max_length=MOST_PHOTOS)

@@ -13,6 +13,9 @@ from retrieval.web.access.roles import Role
 
 MAX_NUMBER = 2**63 - 1
 MAX_ALBUM = 2**31 - 1
+MOST_PHOTOS = 10_000
+"""Photos that a request may name; the pages change more by several requests."""
+
 Number = Annotated[int, Field(ge=0, le=MAX_NUMBER, description="Number of a photo of the collection.")]
 Text = Annotated[str | None, StringConstraints(max_length=1024)]
 Texts = Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Field(max_length=20)]
@@ -66,7 +69,9 @@ class Filters(_FieldFilters):  # type: ignore[misc, valid-type]
 class ExportRequest(BaseModel):
     """Photos to download."""
 
-    photos: list[Number] = Field(min_length=1, max_length=10_000, description="Numbers of photos of the collection.")
+    photos: list[Number] = Field(
+        min_length=1, max_length=MOST_PHOTOS, description="Numbers of photos of the collection."
+    )
     form: Literal["zip", "sheet", "png"] = Field(
         "zip",
         description="zip: their files in an archive; sheet: small pictures on pages, as a PDF file; png: these pages "

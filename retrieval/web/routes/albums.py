@@ -10,17 +10,14 @@ from starlette.concurrency import run_in_threadpool
 from retrieval.catalogue.curation.albums import AlbumFacts
 from retrieval.curation import albums as curation
 from retrieval.web.access.rights import WRITING
-from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
+from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, MOST_PHOTOS, Number, PhotoPage
 from retrieval.web.routes.groups import group_of
 from retrieval.web.routes.photos import Number as PhotoNumber
 from retrieval.web.service import changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["albums"])
 
-MOST = 10_000
-"""Photos of one request."""
-
-Numbers = Annotated[list[Number], Field(max_length=MOST, description="Numbers of photos.")]
+Numbers = Annotated[list[Number], Field(max_length=MOST_PHOTOS, description="Numbers of photos.")]
 AlbumId = Annotated[int, Path(ge=0, le=MAX_ALBUM, description="Id of the album.")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 

@@ -10,8 +10,8 @@ from retrieval.curation.discarding import take_out
 from retrieval.curation.editing import Edit, PhotosSummary
 from retrieval.metadata.kinds import MOST_STARS
 from retrieval.web.access.rights import WRITING
-from retrieval.web.models import Number
-from retrieval.web.routes.albums import MOST, SomePhotos
+from retrieval.web.models import MOST_PHOTOS, Number
+from retrieval.web.routes.albums import SomePhotos
 from retrieval.web.service import changing, service_of
 
 router = APIRouter(prefix="/api/photos", tags=["photos"])
@@ -33,7 +33,7 @@ class Before(BaseModel):
 class PhotoEdit(BaseModel):
     """Changes to some photos; fields that are left out stay the same."""
 
-    photos: Annotated[list[Number], Field(max_length=MOST)] = []
+    photos: Annotated[list[Number], Field(max_length=MOST_PHOTOS)] = []
     title: LongText | None = Field(None, description='"": what the file says.')
     caption: LongText | None = Field(None, description='"": what the file says.')
     taken: Annotated[str, StringConstraints(max_length=100)] | None = Field(
@@ -45,7 +45,7 @@ class PhotoEdit(BaseModel):
     favourite: bool | None = Field(None, description="Mark them as favourites, or no longer.")
     tags_add: EditedTags = []
     tags_remove: EditedTags = Field([], description="In upper or lower case; those that a photo's file says stay.")
-    restore: Annotated[list[Before], Field(max_length=MOST)] = Field(
+    restore: Annotated[list[Before], Field(max_length=MOST_PHOTOS)] = Field(
         [], description="In place of all others: what an edit gave as `before`, which undoes it."
     )
 

@@ -93,3 +93,58 @@ def test_a_table_is_imported(visit: Visit, tmp_path: Path) -> None:
     page.get_by_text("The table was imported for 1 photo.").wait_for()
     photo = page.request.get(f"{visit.base}/api/photos?tag=Köln").json()["photos"][0]
     assert (photo["name"], photo["title"]) == (name, "Brücke")
+
+
+@pytest.mark.slow
+def test_more_photos_than_a_request_may_name_are_tagged_and_hidden(visit: Visit) -> None:
+    def with_small_requests(route: Any) -> None:
+        script = route.fetch()
+        text = script.text()
+        assert "AT_ONCE = 10_000" in text
+        route.fulfill(response=script, body=text.replace("AT_ONCE = 10_000", "AT_ONCE = 3"))
+
+    requests: list[tuple[str, int]] = []
+
+    def note(request: Any) -> None:
+        if request.method in ("PATCH", "POST") and request.url.startswith(f"{visit.base}/api/"):
+            named = request.post_data_json
+            requests.append((request.url.rpartition("/api/")[2], len(named.get("photos") or named["restore"])))
+
+    visit.page.route("**/js/api.js*", with_small_requests)
+    visit.page.on("request", note)
+    page = visit.open("/")
+    total = page.request.get(f"{visit.base}/api/photos").json()["total"]
+    assert total > 6
+    parts = [min(3, total - start) for start in range(0, total, 3)]
+
+    page.locator("#choose-all").click()
+    page.get_by_role("button", name="Tags", exact=True).click()
+    answer(page, "Add tags, with ; between them", "all of them", "Save")
+    page.locator(".notice").get_by_text(f"{total} photos changed.").wait_for()
+    assert requests == [*(("photos/summary", size) for size in parts), *(("photos", size) for size in parts)]
+    tagged = f"{visit.base}/api/photos?tag=all of them"
+    assert page.request.get(tagged).json()["total"] == total
+    page.get_by_role("button", name="Tags", exact=True).click()
+    page.get_by_role("dialog").get_by_text(f"{total} photos", exact=True).wait_for()  # the tag that they all have
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Undone").wait_for()
+    assert page.request.get(tagged).json()["total"] == 0
+
+    page.get_by_role("button", name="Hide", exact=True).click()
+    page.locator(".notice").get_by_text(f"{total} photos hidden.").wait_for()
+    assert page.request.get(f"{visit.base}/api/photos").json()["total"] == 0
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Undone").wait_for()
+    assert page.request.get(f"{visit.base}/api/photos").json()["total"] == total
+
+    # A file of them all is refused with a sentence, and removal names the first three.
+    page.locator("#choose-all").click()
+    page.locator("#save summary").click()
+    page.locator("#save-files").click()
+    page.get_by_text("At most 3 photos can be saved together: select fewer.").wait_for()
+    page.get_by_role("button", name="Remove", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.locator(".names .name").count() == 3
+    assert dialog.get_by_text(f"and {total - 3} others").count() == 1
+    dialog.get_by_role("button", name="Cancel").click()

@@ -5,6 +5,7 @@ import { root, server } from "./root.js";
 
 const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
 const TRIES = 3;
+export const AT_ONCE = 10_000; // photos that the server takes with one request
 
 class Refused extends Error {
   constructor(message, status) {
@@ -73,6 +74,18 @@ export async function change(method, path, body, signal) {
   const headers = body === undefined ? { "X-Cairn": "1" } : { "X-Cairn": "1", "Content-Type": "application/json" };
   const answer = await ask(address(path), { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
   return answer.status === 204 ? null : answer.json();
+}
+
+/**
+ * Have the server change many photos, some thousand with each request; `field`: what their list is called, `rest`: the
+ * other fields. Gives its answers.
+ */
+export async function changeMany(method, path, field, entries, rest = {}) {
+  const answers = [];
+  for (let from = 0; from < entries.length; from += AT_ONCE) {
+    answers.push(await change(method, path, { [field]: entries.slice(from, from + AT_ONCE), ...rest }));
+  }
+  return answers;
 }
 
 export const health = () => json("/api/health");

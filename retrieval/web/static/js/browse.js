@@ -1,6 +1,6 @@
 // The collection: a wall of photos, filtered and in an order. The address says what is shown, and where one is in it.
 
-import { address, change, json } from "./api.js";
+import { address, changeMany, json } from "./api.js";
 import { selection } from "./choosing.js";
 import { at, complain, debounce, el } from "./dom.js";
 import { asks, everyFilter, fillFilters, formFilters, inForce, offer } from "./filters.js";
@@ -87,8 +87,8 @@ async function load() {
 /** Have hidden photos shown again. */
 async function showAgain(photos) {
   const numbers = photos.map(({ number }) => number);
-  await change("POST", "/api/hidden/show", { photos: numbers });
-  const undo = () => change("POST", "/api/hidden", { photos: numbers });
+  await changeMany("POST", "/api/hidden/show", "photos", numbers);
+  const undo = () => changeMany("POST", "/api/hidden", "photos", numbers);
   return { said: tn(numbers.length, "{n} photo is shown again.", "{n} photos are shown again."), undo, kind: "hide" };
 }
 

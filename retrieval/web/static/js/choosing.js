@@ -21,10 +21,10 @@
 // chosen.photos(), chosen.clear() and chosen.listen((size) => …). A page that knows numbers alone, such as a wall of many
 // thousand photos, uses chosen.toggle(numbers, on), chosen.has(number) and chosen.size: what is missing of a photo is asked for.
 
-import { photos as read, take } from "./api.js";
+import { AT_ONCE as MOST, photos as read, take } from "./api.js";
 import { at, el, save } from "./dom.js";
 import { toCsv, toJson, toNames } from "./exporting.js";
-import { t, tn } from "./language.js";
+import { figure, t, tn } from "./language.js";
 
 const AT_ONCE = 200; // photos that are asked for together
 
@@ -110,7 +110,7 @@ export function selection({ container, place = container, rest = null, photo = n
       button("edit-tags", t("Tags"), dialog("askTags"), { writes: true }),
       button("edit-photos", t("Title and caption"), dialog("askDetails"), { writes: true }),
       button("hide-photos", t("Hide"), dialog("hidePhotos"), { writes: true }),
-      button("remove-photos", t("Remove"), dialog("askRemoval"), { writes: true, named: true }),
+      button("remove-photos", t("Remove"), dialog("askRemoval"), { writes: true }),
       menu("save", t("Save"),
         button("save-files", t("Photos as a ZIP file"), () => collect("zip", "photos.zip")),
         button("save-sheet", t("Contact sheet (PDF)"), () => collect("sheet", "contact-sheet.pdf")),
@@ -126,6 +126,7 @@ export function selection({ container, place = container, rest = null, photo = n
 
   /** Have the server make a file of the chosen photos, and keep it. */
   async function collect(form, name) {
+    if (chosen.size > MOST) return t("At most {n} photos can be saved together: select fewer.", { n: figure(MOST) });
     told.textContent = t("Collecting the photos…");
     save(await take([...chosen.keys()], form), name);
     return "";

@@ -1,12 +1,12 @@
 // One album: its photos in its order, and what can be done with it and with those that are chosen.
 
-import { address, change, json } from "../api.js";
+import { address, change, changeMany, json } from "../api.js";
 import { selection, tick } from "../choosing.js";
 import { afterPress, at, complain, el } from "../dom.js";
 import { tiles } from "../grid.js";
 import { t, tn } from "../language.js";
 import { entitle, start } from "../page.js";
-import { ask, field } from "./dialogs.js";
+import { allChanged, ask, field } from "./dialogs.js";
 import { notice } from "./notice.js";
 
 const MOST_IMPRESSIONS = 24; // that the print clock reads at once
@@ -85,12 +85,12 @@ async function reload() {
 }
 
 async function takeOut(photos) {
-  const { changed } = await change("POST", `${path}/remove`, { photos: numbers(photos) });
+  const changed = allChanged(await changeMany("POST", `${path}/remove`, "photos", numbers(photos)));
   choose.clear();
   await reload();
   return {
     said: tn(changed.length, "{n} photo taken out.", "{n} photos taken out."),
-    undo: changed.length ? () => change("POST", `${path}/photos`, { photos: changed }) : null,
+    undo: changed.length ? () => changeMany("POST", `${path}/photos`, "photos", changed) : null,
     kind: "album",
   };
 }

@@ -1,13 +1,12 @@
 // Questions about photos that are chosen: which album, which tags, which title and date, whether to remove them.
 // Each gives what was done as {said, undo, kind}, or null where nothing was.
 
-import { change, json, tags as allTags } from "../api.js";
+import { AT_ONCE, change, changeMany, json, photos as read, tags as allTags } from "../api.js";
 import { el } from "../dom.js";
 import { joinTags, splitTags } from "../filters.js";
 import { t, tn } from "../language.js";
 
 const SUGGESTED = 500;
-const AT_ONCE = 10_000; // photos that the server puts into an album at a time
 let counter = 0;
 
 /**
@@ -59,23 +58,37 @@ function suggestions(values) {
 }
 
 const numbers = (photos) => photos.map(({ number }) => number);
+const sum = (answers, name) => answers.reduce((total, one) => total + one[name], 0);
+
+/** Numbers of the photos that several answers call changed. */
+export const allChanged = (answers) => answers.flatMap(({ changed }) => changed);
+
+/** What can be edited of photos, of any number of them: see POST /api/photos/summary. */
+async function summary(photos) {
+  const parts = await changeMany("POST", "/api/photos/summary", "photos", numbers(photos));
+  if (parts.length === 1) return parts[0];
+  const tags = new Map();
+  for (const one of parts.flatMap((part) => part.tags)) {
+    const known = tags.get(one.tag.toLowerCase()) ?? { ...one, photos: 0, imported: 0 };
+    tags.set(one.tag.toLowerCase(), { ...known, photos: known.photos + one.photos, imported: known.imported + one.imported });
+  }
+  const all = (name) => [...new Set(parts.flatMap((part) => part[name]))];
+  const often = [...tags.values()].sort((one, other) => other.photos - one.photos);
+  return { tags: often, titles: all("titles"), captions: all("captions"), dates: all("dates") };
+}
 
 /** Have photos changed; `fields`: as PATCH /api/photos takes them. Gives what was done. */
 export async function edit(photos, fields) {
-  const { changed, kept, before } = await change("PATCH", "/api/photos", { photos: numbers(photos), ...fields });
+  const done = await changeMany("PATCH", "/api/photos", "photos", numbers(photos), fields);
+  const [changed, kept] = ["changed", "kept"].map((name) => sum(done, name));
+  const undo = () => changeMany("PATCH", "/api/photos", "restore", done.flatMap(({ before }) => before));
   const said = [tn(changed, "{n} photo changed.", "{n} photos changed.")];
   if (kept) said.push(tn(kept, "{n} photo keeps a tag that is in its file.", "{n} photos keep a tag that is in their files."));
-  return { said: said.join(" "), undo: changed ? () => change("PATCH", "/api/photos", { restore: before }) : null, kind: "edit" };
+  return { said: said.join(" "), undo: changed ? undo : null, kind: "edit" };
 }
 
 /** Put photos at the end of an album; gives the numbers of those that were not in it. */
-async function putIn(album, some) {
-  const added = [];
-  for (let from = 0; from < some.length; from += AT_ONCE) {
-    added.push(...(await change("POST", `/api/albums/${album}/photos`, { photos: some.slice(from, from + AT_ONCE) })).changed);
-  }
-  return added;
-}
+const putIn = async (album, some) => allChanged(await changeMany("POST", `/api/albums/${album}/photos`, "photos", some));
 
 /** Put photos into an album, or into a new one. */
 export async function askAlbum(photos) {
@@ -97,7 +110,7 @@ export async function askAlbum(photos) {
       return { said: t("The album “{name}” is made.", { name: made.name }), undo: () => change("DELETE", `/api/albums/${made.album}`), kind: "album" };
     }
     const changed = await putIn(there.album, numbers(photos));
-    const undo = () => change("POST", `/api/albums/${there.album}/remove`, { photos: changed });
+    const undo = () => changeMany("POST", `/api/albums/${there.album}/remove`, "photos", changed);
     const said = changed.length ? tn(changed.length, "{n} photo added to “{name}”.", "{n} photos added to “{name}”.", { name: there.name })
       : t("They are in “{name}” already.", { name: there.name });
     return { said, undo: changed.length ? undo : null, kind: "album" };
@@ -118,7 +131,7 @@ async function suggestTags(input, list) {
 
 /** Give photos tags, and take others from them. */
 export async function askTags(photos) {
-  const { tags } = await change("POST", "/api/photos/summary", { photos: numbers(photos) });
+  const { tags } = await summary(photos);
   const list = suggestions([]);
   const [node, input] = field(t("Add tags, with ; between them"), { list: list.id, dir: "auto" }, list);
   await suggestTags(input, list);
@@ -135,7 +148,7 @@ export async function askTags(photos) {
 
 /** Give photos a title, a caption and a date; what is left as it is stays so. */
 export async function askDetails(photos) {
-  const { titles, captions, dates } = await change("POST", "/api/photos/summary", { photos: numbers(photos) });
+  const { titles, captions, dates } = await summary(photos);
   const one = (values) => values.length === 1 ? values[0] : "";
   const several = (values) => values.length > 1 ? t("several") : null;
   const [title, titleInput] = field(t("Title"), { maxlength: 1000, value: one(titles), placeholder: several(titles), dir: "auto" });
@@ -154,15 +167,17 @@ export async function askDetails(photos) {
 
 /** Leave photos out of lists and answers. */
 export async function hidePhotos(photos) {
-  const { changed: hidden } = await change("POST", "/api/hidden", { photos: numbers(photos) });
-  const undo = () => change("POST", "/api/hidden/show", { photos: hidden });
+  const hidden = allChanged(await changeMany("POST", "/api/hidden", "photos", numbers(photos)));
+  const undo = () => changeMany("POST", "/api/hidden/show", "photos", hidden);
   return { said: tn(hidden.length, "{n} photo hidden.", "{n} photos hidden."), undo: hidden.length ? undo : null, kind: "hide" };
 }
 
 /** Take photos out of the collection, after a question. */
 export async function askRemoval(photos) {
   const good = el("input", { type: "checkbox" });
-  const names = photos.slice(0, 3).map(({ name }) => el("li", { class: "name", dir: "auto", title: name }, name));
+  const first = photos.slice(0, 3);
+  const named = first.every(({ name }) => name !== undefined) ? first : (await read({ numbers: numbers(first) })).photos;
+  const names = named.map(({ name }) => el("li", { class: "name", dir: "auto", title: name }, name));
   if (photos.length > 3) names.push(el("li", { class: "hint" }, tn(photos.length - 3, "and {n} other", "and {n} others")));
   const fields = [
     el("ul", { class: "names" }, ...names),
@@ -170,7 +185,7 @@ export async function askRemoval(photos) {
     el("label", { class: "tick" }, good, t("Keep them out for good, even when their folders are added again")),
   ];
   return ask(tn(photos.length, "Remove {n} photo from the collection?", "Remove {n} photos from the collection?"), fields, t("Remove"), async () => {
-    const { removed } = await change("POST", "/api/photos/remove", { photos: numbers(photos), for_good: good.checked });
+    const removed = sum(await changeMany("POST", "/api/photos/remove", "photos", numbers(photos), { for_good: good.checked }), "removed");
     return { said: tn(removed, "{n} photo removed.", "{n} photos removed."), kind: "remove" };
   });
 }

@@ -1,8 +1,9 @@
 // All sets of near duplicates, or of similar shots, at once: small, each with what is proposed; decided about together.
 
-import { address, change, thumbnail } from "../api.js";
+import { address, change, changeMany, thumbnail } from "../api.js";
 import { at, complain, el } from "../dom.js";
 import { figure, t, tn } from "../language.js";
+import { allChanged } from "./dialogs.js";
 import { notice } from "./notice.js";
 
 const PAGE = 50; // sets that are asked for together
@@ -87,11 +88,12 @@ export async function showAll({ read, reasons, one, update }) {
   at("hide-chosen").classList.add("primary");
   at("hide-chosen").addEventListener("click", () => decide(async (sets) => {
     const parts = sets.map(({ photos }) => parted(photos)).filter(({ go }) => go.length);
-    const { changed } = await change("POST", "/api/hidden", { photos: parts.flatMap(({ go }) => go), because: "duplicate" });
+    const go = parts.flatMap((one) => one.go);
+    const changed = allChanged(await changeMany("POST", "/api/hidden", "photos", go, { because: "duplicate" }));
     const left = parts.map(({ stay }) => stay).filter((stay) => stay.length > 1);
     for (const stay of left) await kept(stay);
     return { said: tn(changed.length, "{n} photo hidden.", "{n} photos hidden."), undo: async () => {
-      await change("POST", "/api/hidden/show", { photos: changed });
+      await changeMany("POST", "/api/hidden/show", "photos", changed);
       for (const stay of left) await askAgain(stay);
     } };
   }));
