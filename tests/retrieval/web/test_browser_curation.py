@@ -119,8 +119,17 @@ def test_more_photos_than_a_request_may_name_are_tagged_and_hidden(visit: Visit)
 
     page.locator("#choose-all").click()
     page.get_by_role("button", name="Tags", exact=True).click()
+    page.locator("dialog.question").wait_for()
+    page.evaluate(
+        """() => {
+            window.progress = new Set();
+            const node = document.querySelector("dialog.question [role=status]");
+            new MutationObserver(() => window.progress.add(node.textContent)).observe(node, { childList: true });
+        }"""
+    )
     answer(page, "Add tags, with ; between them", "all of them", "Save")
     page.locator(".notice").get_by_text(f"{total} photos changed.").wait_for()
+    assert f"3 of {total} photos so far" in page.evaluate("[...window.progress]")
     assert requests == [*(("photos/summary", size) for size in parts), *(("photos", size) for size in parts)]
     tagged = f"{visit.base}/api/photos?tag=all of them"
     assert page.request.get(tagged).json()["total"] == total

@@ -78,11 +78,12 @@ export async function change(method, path, body, signal) {
 
 /**
  * Have the server change many photos, some thousand with each request; `field`: what their list is called, `rest`: the
- * other fields. Gives its answers.
+ * other fields, `tell(done, total)`: called between requests. Gives its answers.
  */
-export async function changeMany(method, path, field, entries, rest = {}) {
+export async function changeMany(method, path, field, entries, rest = {}, tell = () => {}) {
   const answers = [];
   for (let from = 0; from < entries.length; from += AT_ONCE) {
+    if (entries.length > AT_ONCE) tell(from, entries.length);
     answers.push(await change(method, path, { [field]: entries.slice(from, from + AT_ONCE), ...rest }));
   }
   return answers;

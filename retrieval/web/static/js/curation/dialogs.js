@@ -4,21 +4,26 @@
 import { AT_ONCE, change, changeMany, json, photos as read, tags as allTags } from "../api.js";
 import { el } from "../dom.js";
 import { joinTags, splitTags } from "../filters.js";
-import { t, tn } from "../language.js";
+import { figure, t, tn } from "../language.js";
 
 const SUGGESTED = 500;
 let counter = 0;
 
 /**
- * Ask something. `fields`: what the form has; `accept`: what its button says; `act()`: does it, and gives the answer. What
- * goes wrong is said in the dialog, which stays. Gives null where the question was left.
+ * Ask something. `fields`: what the form has; `accept`: what its button says; `act(tell)`: does it, and gives the answer;
+ * `tell(done, total)` shows how far it is. What goes wrong is said in the dialog, which stays. Gives null where the
+ * question was left.
  */
 export function ask(title, fields, accept, act) {
   const id = `dialog-${(counter += 1)}`;
   const problem = el("p", { class: "error", role: "alert" });
+  const progress = el("p", { class: "hint", role: "status" });
+  const tell = (done, total) => {
+    progress.textContent = t("{done} of {total} photos so far", { done: figure(done), total: figure(total) });
+  };
   const yes = el("button", { type: "submit", class: "primary" }, accept);
   const no = el("button", { type: "button" }, t("Cancel"));
-  const form = el("form", { class: "stack", method: "dialog" }, el("h2", { id }, title), ...fields, problem, el("div", { class: "row" }, yes, no));
+  const form = el("form", { class: "stack", method: "dialog" }, el("h2", { id }, title), ...fields, problem, progress, el("div", { class: "row" }, yes, no));
   const dialog = el("dialog", { class: "question", "aria-labelledby": id }, form);
   document.body.append(dialog);
   return new Promise((resolve) => {
@@ -33,11 +38,12 @@ export function ask(title, fields, accept, act) {
       yes.disabled = true;
       problem.textContent = "";
       try {
-        answer = await act();
+        answer = await act(tell);
         dialog.close();
       } catch (error) {
         problem.textContent = error.message || String(error);
       }
+      progress.textContent = "";
       yes.disabled = false;
     });
     dialog.showModal();
@@ -78,8 +84,8 @@ async function summary(photos) {
 }
 
 /** Have photos changed; `fields`: as PATCH /api/photos takes them. Gives what was done. */
-export async function edit(photos, fields) {
-  const done = await changeMany("PATCH", "/api/photos", "photos", numbers(photos), fields);
+export async function edit(photos, fields, tell) {
+  const done = await changeMany("PATCH", "/api/photos", "photos", numbers(photos), fields, tell);
   const [changed, kept] = ["changed", "kept"].map((name) => sum(done, name));
   const undo = () => changeMany("PATCH", "/api/photos", "restore", done.flatMap(({ before }) => before));
   const said = [tn(changed, "{n} photo changed.", "{n} photos changed.")];
@@ -88,7 +94,7 @@ export async function edit(photos, fields) {
 }
 
 /** Put photos at the end of an album; gives the numbers of those that were not in it. */
-const putIn = async (album, some) => allChanged(await changeMany("POST", `/api/albums/${album}/photos`, "photos", some));
+const putIn = async (album, some, tell) => allChanged(await changeMany("POST", `/api/albums/${album}/photos`, "photos", some, {}, tell));
 
 /** Put photos into an album, or into a new one. */
 export async function askAlbum(photos) {
@@ -102,14 +108,14 @@ export async function askAlbum(photos) {
     const there = same();
     hint.textContent = !input.value.trim() ? "" : there ? tn(there.photos, "There is {n} photo in it.", "There are {n} photos in it.") : t("A new album will be created.");
   });
-  return ask(tn(photos.length, "Add {n} photo to an album", "Add {n} photos to an album"), [node, hint], t("Add"), async () => {
+  return ask(tn(photos.length, "Add {n} photo to an album", "Add {n} photos to an album"), [node, hint], t("Add"), async (tell) => {
     const there = same();
     if (!there) {
       const made = await change("POST", "/api/albums", { name: input.value, photos: numbers(photos).slice(0, AT_ONCE) });
-      await putIn(made.album, numbers(photos).slice(AT_ONCE));
+      await putIn(made.album, numbers(photos).slice(AT_ONCE), tell);
       return { said: t("The album “{name}” is made.", { name: made.name }), undo: () => change("DELETE", `/api/albums/${made.album}`), kind: "album" };
     }
-    const changed = await putIn(there.album, numbers(photos));
+    const changed = await putIn(there.album, numbers(photos), tell);
     const undo = () => changeMany("POST", `/api/albums/${there.album}/remove`, "photos", changed);
     const said = changed.length ? tn(changed.length, "{n} photo added to “{name}”.", "{n} photos added to “{name}”.", { name: there.name })
       : t("They are in “{name}” already.", { name: there.name });
@@ -140,9 +146,9 @@ export async function askTags(photos) {
     el("legend", {}, t("Remove tags")),
     el("div", { class: "many" }, ...ticks.map(([tag, tick, of, imported]) =>
       el("label", { class: "tick" }, tick, el("span", { dir: "auto" }, tag), el("span", { class: "hint" }, imported ? tn(of, "{n} photo", "{n} photos") : t("in the file"))))));
-  return ask(tn(photos.length, "Tags of {n} photo", "Tags of {n} photos"), [node, removal], t("Save"), () => {
+  return ask(tn(photos.length, "Tags of {n} photo", "Tags of {n} photos"), [node, removal], t("Save"), (tell) => {
     const gone = ticks.filter(([, tick]) => tick.checked).map(([tag]) => tag);
-    return edit(photos, { tags_add: splitTags(input.value), tags_remove: gone });
+    return edit(photos, { tags_add: splitTags(input.value), tags_remove: gone }, tell);
   });
 }
 
@@ -156,12 +162,12 @@ export async function askDetails(photos) {
   captionInput.value = one(captions);
   const [date, dateInput] = field(t("Taken"), { maxlength: 40, value: one(dates), placeholder: several(dates) ?? "1923-05-17" });
   const hint = el("p", { class: "hint" }, t("A date such as 1923, 1923-05 or 1923-05-17. If you empty a field, the value in the photo's file is used again."));
-  return ask(tn(photos.length, "Title, caption and date of {n} photo", "Title, caption and date of {n} photos"), [title, caption, date, hint], t("Save"), () => {
+  return ask(tn(photos.length, "Title, caption and date of {n} photo", "Title, caption and date of {n} photos"), [title, caption, date, hint], t("Save"), (tell) => {
     const fields = {};
     if (titleInput.value.trim() !== one(titles)) fields.title = titleInput.value;
     if (captionInput.value.trim() !== one(captions)) fields.caption = captionInput.value;
     if (dateInput.value.trim() !== one(dates)) fields.taken = dateInput.value;
-    return Object.keys(fields).length ? edit(photos, fields) : null;
+    return Object.keys(fields).length ? edit(photos, fields, tell) : null;
   });
 }
 
@@ -184,8 +190,9 @@ export async function askRemoval(photos) {
     el("p", {}, t("Their files stay where they are. Albums and tags of these photos are kept until the collection is compacted.")),
     el("label", { class: "tick" }, good, t("Keep them out for good, even when their folders are added again")),
   ];
-  return ask(tn(photos.length, "Remove {n} photo from the collection?", "Remove {n} photos from the collection?"), fields, t("Remove"), async () => {
-    const removed = sum(await changeMany("POST", "/api/photos/remove", "photos", numbers(photos), { for_good: good.checked }), "removed");
+  return ask(tn(photos.length, "Remove {n} photo from the collection?", "Remove {n} photos from the collection?"), fields, t("Remove"), async (tell) => {
+    const done = await changeMany("POST", "/api/photos/remove", "photos", numbers(photos), { for_good: good.checked }, tell);
+    const removed = sum(done, "removed");
     return { said: tn(removed, "{n} photo removed.", "{n} photos removed."), kind: "remove" };
   });
 }
