@@ -154,6 +154,7 @@ def test_more_photos_than_a_request_may_name_are_tagged_and_hidden(visit: Visit)
     page.get_by_text("At most 3 photos can be saved together: select fewer.").wait_for()
     page.get_by_role("button", name="Remove", exact=True).click()
     dialog = page.get_by_role("dialog")
+    dialog.wait_for()
     assert dialog.locator(".names .name").count() == 3
     assert dialog.get_by_text(f"and {total - 3} others").count() == 1
     dialog.get_by_role("button", name="Cancel").click()

@@ -260,7 +260,7 @@ def test_both_photos_of_a_match_are_zoomed_to_the_same_place(visit: Visit, index
     # One that is chosen comes into view.
     for _ in range(3):
         page.get_by_role("button", name="Next match").click()
-        assert not page.locator("#pair .match.chosen").evaluate("match => match.classList.contains('outside')")
+        until(lambda: not page.locator("#pair .match.chosen").evaluate("match => match.classList.contains('outside')"))
     page.keyboard.press("0")
     assert page.locator("#pair .match.outside").count() == 0
     page.locator("#stage").scroll_into_view_if_needed()
