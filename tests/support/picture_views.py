@@ -35,7 +35,7 @@ def write_views(folder: Path, views: Mapping[str, int]) -> dict[str, np.ndarray]
             shift = np.array(SIZE) / 2 - turn @ (250 + 6 * view, 200)
             matrix = np.column_stack([turn, shift])
             photo = cv2.warpAffine(picture, matrix, SIZE, flags=cv2.INTER_AREA)
-            Image.fromarray(photo).save(folder / f"{name}_{view}.png")
+            Image.fromarray(photo).save(folder / f"{name}_{view}.png", compress_level=1)
             maps[f"{name}_{view}.png"] = matrix
     return maps
 
