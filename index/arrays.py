@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
 from index.files.reading import IrregularFile, open_regular, read_regular
+from index.messages import Message, said
 from index.progress import silent
 from index.text import csv_text, printable
 
@@ -32,7 +33,7 @@ _HEADER = re.compile(
     rb"\{'descr': '([<>|=]?[a-zA-Z][0-9]{0,9})', 'fortran_order': (True|False), "
     rb"'shape': \(((?:[0-9]{1,19},(?: [0-9]{1,19},)*(?: [0-9]{1,19})?)?)\), \} *\n"
 )
-_REMEDY = "if it is a collection's, run {cairn check}, then {cairn repair}; else restore it from a copy."
+_REMEDY = Message(said("if it is a collection's, run {cairn check}, then {cairn repair}; else restore it from a copy."))
 
 # Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
 HASH_BLOCK_BYTES = 1 << 24
@@ -151,11 +152,15 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
     except CairnError:
         raise
     except _PickledObjects as error:
-        raise CairnError(f"{path} holds pickled objects, which are never loaded: {_REMEDY}") from error
+        raise CairnError(
+            "{path} holds pickled objects, which are never loaded: {remedy}.", path=path, remedy=_REMEDY
+        ) from error
     except OSError as error:
         raise _unreadable(path, error) from error
     except Exception as error:  # a damaged header can fail in any way: syntax, overflow, memory, length
-        raise Damaged(f"{path} is damaged and cannot be read as an array: {_REMEDY}") from error
+        raise Damaged(
+            "{path} is damaged and cannot be read as an array: {remedy}.", path=path, remedy=_REMEDY
+        ) from error
 
 
 class _PickledObjects(ValueError):
@@ -215,9 +220,13 @@ def hash_file(path: Path, tell: Callable[[int], None] = silent) -> str:
 
 def _unreadable(path: Path, error: OSError) -> CairnError:
     if isinstance(error, FileNotFoundError):
-        return Damaged(f"{path} is missing: it was never written, or has been moved or deleted.")
+        return Damaged("{path} is missing: it was never written, or has been moved or deleted.", path=path)
     refuse_unreadable(path, error)
-    return CairnError(f"{path} cannot be read ({error.strerror or error}): check the disk and its rights.")
+    return CairnError(
+        "{path} cannot be read ({reason}): check the disk and its rights.",
+        path=path,
+        reason=error.strerror or str(error),
+    )
 
 
 def load_json(path: Path) -> Any:
@@ -228,7 +237,7 @@ def load_json(path: Path) -> Any:
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
-        raise Damaged(f"{path} is damaged and cannot be read as JSON: {_REMEDY}") from error
+        raise Damaged("{path} is damaged and cannot be read as JSON: {remedy}.", path=path, remedy=_REMEDY) from error
 
 
 def check_format(path: Path, version: object, known: int) -> None:
@@ -237,29 +246,41 @@ def check_format(path: Path, version: object, known: int) -> None:
         raise ValueError("it does not say which format it has")
     if version != known:
         raise LaterVersion(
-            f"{path} was written by a later version of Cairn (it has the format {version}, and this Cairn reads format "
-            f"{known}): update Cairn."
+            "{path} was written by a later version of Cairn (it has the format {version}, and this Cairn reads format "
+            "{known}): update Cairn.",
+            path=path,
+            version=version,
+            known=known,
         )
 
 
 @contextmanager
 def reading(path: Path, kind: str, maker: str) -> Iterator[None]:
     """Turn any error raised in the block while a file is read into a CairnError that says what to do."""
+    named = Message(kind)
     try:
         yield
     except CairnError:
         raise
     except FileNotFoundError:
-        raise CairnError(f"There is no {kind} {path}: {maker} writes one.") from None
+        raise CairnError("There is no {what} {path}: {maker} writes one.", what=named, path=path, maker=maker) from None
     except OSError as error:
         raise _unreadable(path, error) from error
     except MemoryError as error:
-        raise CairnError(f"There is not enough memory to read the {kind} {path}: close other programs.") from error
+        raise CairnError(
+            "There is not enough memory to read the {what} {path}: close other programs.", what=named, path=path
+        ) from error
     except Exception as error:  # a damaged archive can fail in any way
         # The error may quote the file: any length, any characters.
         detail = " ".join(str(error).split())[:160]
         why = f" ({detail})" if detail and detail.isprintable() else ""
-        raise CairnError(f"{path} is damaged or no {kind}{why}: make it again with {maker}.") from error
+        raise CairnError(
+            "{path} is damaged or no {what}{why}: make it again with {maker}.",
+            path=path,
+            what=named,
+            why=why,
+            maker=maker,
+        ) from error
 
 
 def publish_folder(temporary: Path, final: Path) -> None:
@@ -275,7 +296,7 @@ def publish_folder(temporary: Path, final: Path) -> None:
         temporary.rename(final)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise CairnError(f"{final} already exists: remove it first, or choose another name.") from error
+            raise CairnError("{path} already exists: remove it first, or choose another name.", path=final) from error
         raise
     flush_to_disk(final.parent)
 

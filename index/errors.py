@@ -77,5 +77,7 @@ def refuse_unreadable(path: Path, error: OSError) -> None:
     """Raise `Unreadable` if an error is a refusal of the system or the disk, not if a file is missing or irregular."""
     if error.errno in _REFUSALS:
         raise Unreadable(
-            f"{path} cannot be read ({error.strerror}): check the disk and its rights, then run the command again."
+            "{path} cannot be read ({reason}): check the disk and its rights, then run the command again.",
+            path=path,
+            reason=error.strerror,
         ) from error

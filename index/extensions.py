@@ -99,7 +99,12 @@ def check_contract(kind: str, candidate: Any) -> None:
         raise CairnError(f"An {kind} is a name, or a class that keeps the contract, and not {shown(repr(candidate))}.")
     if lacking:
         what = candidate.__name__ if isinstance(candidate, type) else type(candidate).__name__
-        raise CairnError(f"This {what} does not keep the contract of a {kind}: it has no {lacking[0]}.")
+        raise CairnError(
+            "This {name} does not keep the contract of a {what}: it has no {lacking}.",
+            name=what,
+            what=kind,
+            lacking=lacking[0],
+        )
 
 
 _registered: dict[str, dict[str, Extension]] = {kind: {} for kind in KINDS}

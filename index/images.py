@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.messages import Message, said
 from index.segments.segment import ImageFeatures, Segment
 
 
@@ -19,9 +20,12 @@ class IndexedImages:
     def __init__(self, segments: Sequence[Segment], words: int, removed: Collection[int] = frozenset()) -> None:
         self.segments = tuple(segments)
         self.words = words
-        for thing in ("vocabulary", "descriptor"):
+        for thing in (said("vocabulary"), said("descriptor")):
             if len({getattr(segment, f"{thing}_fingerprint") for segment in self.segments}) > 1:
-                raise CairnError(f"The segments were made with more than one {thing}: index the photos again with one.")
+                raise CairnError(
+                    "The segments were made with more than one {thing}: index the photos again with one.",
+                    thing=Message(thing),
+                )
         numbers = np.concatenate([np.empty(0, dtype=np.uint32), *(segment.image_numbers for segment in self.segments)])
         self._removed = np.isin(numbers, np.fromiter(removed, dtype=np.int64, count=len(removed)))
         order = np.argsort(numbers, kind="stable")

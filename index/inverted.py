@@ -143,8 +143,10 @@ class InvertedIndex(WordWeights):
         self.similarity = similarity
         if similarity is not None and similarity.words != words:
             raise CairnError(
-                f"The similarity relates {similarity.words} words, and the vocabulary has {words}: learn it "
-                "again for this vocabulary."
+                "The similarity relates {similar} words, and the vocabulary has {words}: learn it again for this "
+                "vocabulary.",
+                similar=similarity.words,
+                words=words,
             )
 
         self._whole = whole

@@ -79,31 +79,36 @@ class NearestNeighbours(abc.ABC):
                 raise ValueError("the name or the seed is invalid")
             options = cls.options_type(**settings) if name == cls.name else None
         except (KeyError, TypeError, ValueError, CairnError) as error:
-            raise CairnError(f"{path} is damaged: make the vocabulary again.") from error
+            raise CairnError("{path} is damaged: make the vocabulary again.", path=path) from error
         if options is None:
             raise CairnError(
-                f"{folder} was written by the search back-end {name[:40]!r}, not {cls.name!r}: load it by that."
+                "{folder} was written by the search back-end {name}, not {wanted}: load it by that.",
+                folder=folder,
+                name=repr(name[:40]),
+                wanted=repr(cls.name),
             )
         search = cls(_read_only(np.ascontiguousarray(_checked(points))), options, seed)
         # Check before opening the index: with other points a kd-tree reads past their end.
         if not known and points_fingerprint != fingerprint({"points": search.points}, {}):
-            raise CairnError(f"The search index in {folder} was built from other points: make the vocabulary again.")
+            raise CairnError(
+                "The search index in {folder} was built from other points: make the vocabulary again.", folder=folder
+            )
         if index_sha256 is None:
             search._build()
             return search
         file = next((path for name in (INDEX_FILE, EARLIER_INDEX_FILE) if (path := folder / name).is_file()), None)
         if file is None:
-            raise CairnError(f"{folder / INDEX_FILE} is missing: make the vocabulary again.")
+            raise CairnError("{path} is missing: make the vocabulary again.", path=folder / INDEX_FILE)
         contents = file.read_bytes()
         if not known and hashlib.sha256(contents).hexdigest() != index_sha256:
-            raise CairnError(f"{file} is damaged: make the vocabulary again.")
+            raise CairnError("{path} is damaged: make the vocabulary again.", path=file)
         if file.name == EARLIER_INDEX_FILE:
             search._build()
             return search
         try:
             search._read(contents)
         except Exception as error:  # a crafted archive can fail in any way
-            raise CairnError(f"{file} is no index of these points: make the vocabulary again.") from error
+            raise CairnError("{path} is no index of these points: make the vocabulary again.", path=file) from error
         return search
 
     def save(self, folder: Path) -> None:

@@ -22,8 +22,16 @@ BACKENDS = {
 def search_backend(name: str) -> "type[NearestNeighbours]":
     """The search back-end of a name."""
     if name not in BACKENDS:
-        raise CairnError(f"There is no search back-end {name!r}: choose one of {', '.join(sorted(BACKENDS))}.")
+        raise CairnError(
+            "There is no search back-end {name}: choose one of {known}.",
+            name=repr(name),
+            known=", ".join(sorted(BACKENDS)),
+        )
     if name == "pyflann" and importlib.util.find_spec("pyflann_ibeis") is None:
-        raise CairnError(f"The search back-end 'pyflann' is not installed: {install_command('pyflann')}.")
+        raise CairnError(
+            "The search back-end {name} is not installed: {command}.",
+            name=repr(name),
+            command=install_command("pyflann"),
+        )
     backend: type[NearestNeighbours] = resolve_name(BACKENDS[name])
     return backend

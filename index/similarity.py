@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from index.archive import Archive, open_archive
 from index.arrays import check_format, fingerprint, reading, save_arrays
 from index.errors import CairnError
+from index.messages import said
 from index.postings.entries import Postings
 from index.postings.sorted_lists import concatenated_ranges
 from index.segments.segment import Segment
@@ -127,7 +128,7 @@ class SimilarityMatrix:
     def load(path: Path) -> "SimilarityMatrix":
         """Read a similarity file."""
         path = Path(path)
-        with reading(path, "similarity file", "cairn learn similarity"):
+        with reading(path, said("similarity file"), "cairn learn similarity"):
             with open_archive(path, _LARGEST_FILE) as archive:
                 meta = archive.table(_META)
                 check_format(path, meta.get("format"), FORMAT)

@@ -13,7 +13,7 @@ from index.errors import CairnError
 def check_storable(text: str) -> None:
     """Refuse text that a database cannot store."""
     if printable(text) != text:
-        raise CairnError(f"The name '{printable(text)}' is not valid text: rename the file.")
+        raise CairnError("The name '{name}' is not valid text: rename the file.", name=printable(text))
 
 
 # Bytes of a path that are not UTF-8, lone surrogates in Python (PEP 383), are mapped to the last code points of the
@@ -28,7 +28,7 @@ def check_path(path: str) -> None:
     check_storable(_BYTE.sub("", path))
     if _STORED.search(path):
         raise CairnError(
-            f"The name '{printable_name(path)}' has characters that no name of a file has: rename the file."
+            "The name '{name}' has characters that no name of a file has: rename the file.", name=printable_name(path)
         )
 
 

@@ -81,7 +81,9 @@ class VocabularyFacts:
     def read(cls, folder: Path) -> Self:
         """Read the facts written by `Vocabulary.save`, not the arrays."""
         if not folder.is_dir():
-            raise CairnError(f"There is no vocabulary at {folder}: name a collection or its vocabulary folder.")
+            raise CairnError(
+                "There is no vocabulary at {folder}: name a collection or its vocabulary folder.", folder=folder
+            )
         meta = load_json(folder / META_FILE)
         damaged = _damaged(folder)
         try:
@@ -145,7 +147,7 @@ def _load_neighbours(folder: Path, words: int, *, known: bool) -> NDArray[np.int
 
 
 def _damaged(folder: Path) -> CairnError:
-    return Damaged(f"The vocabulary in {folder} is damaged: make it again.")
+    return Damaged("The vocabulary in {folder} is damaged: make it again.", folder=folder)
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,11 @@ class Reproduced:
         list[dict[str, Any]], "Title, unit and cells of each table: row, column, ours, published, difference."
     ] = field(repr=False)
     differs: Annotated[tuple[str, ...], "Where it differs from the paper, in sentences."] = field(repr=False)
-    _told: dict[str, Any] = field(repr=False)
+    _summary: dict[str, Any] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it, as ``cairn reproduce --json`` prints it."""
-        return {**self._told, "page": str(self.page)}
+        return {**self._summary, "page": str(self.page)}
 
 
 @takes_options(ReproduceOptions)

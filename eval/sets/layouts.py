@@ -237,7 +237,7 @@ def _mobile(name: str, root: Path) -> LocatedSet:
     raise _no_photos(name, root)
 
 
-def _told_by_names(name: str, root: Path) -> LocatedSet:
+def _grouped_by_names(name: str, root: Path) -> LocatedSet:
     """Holidays and UKBench: the names of the photos define their groups."""
     for home in homes_of(name, root):
         inner = (home / images for images in (*_IMAGES, "full", "."))
@@ -290,7 +290,7 @@ _FINDERS: dict[str, Callable[[str, Path], LocatedSet]] = {
     **dict.fromkeys(("flickr100k", "revisitop1m"), _distractors),
     "gldv2": _landmarks,
     "smvs": _mobile,
-    **dict.fromkeys(("holidays", "ukbench"), _told_by_names),
+    **dict.fromkeys(("holidays", "ukbench"), _grouped_by_names),
     **dict.fromkeys((*PARTS, *HARRIS), _part),
     "phototour": _phototour,
     **dict.fromkeys(("hpatches", "hpatches-sequences"), _hpatches),

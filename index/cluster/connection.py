@@ -109,7 +109,9 @@ class Cluster:
             for worker, is_there in self.client.run(Path(probe.name).is_file).items():
                 if not is_there:
                     raise ClusterError(
-                        f"The worker {worker} does not see {folder.resolve()}: it must be at this path on all machines."
+                        "The worker {worker} does not see {folder}: it must be at this path on all machines.",
+                        worker=worker,
+                        folder=folder.resolve(),
                     )
 
     def check_versions(self) -> None:
@@ -133,8 +135,9 @@ class Cluster:
                 except ClusterError:
                     if self._local is not None or time.monotonic() > end:
                         raise ClusterError(
-                            f"The cluster at {self.address} was lost: start its scheduler and workers, and run the "
-                            "same command again; it goes on where it stopped."
+                            "The cluster at {address} was lost: start its scheduler and workers, and run the same "
+                            "command again; it goes on where it stopped.",
+                            address=self.address,
                         ) from None
                     time.sleep(1)
 
@@ -183,13 +186,15 @@ class Cluster:
             )
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterError(
-                f"No Dask scheduler answers at {self.address}: start one with dask scheduler, or name another."
+                "No Dask scheduler answers at {address}: start one with dask scheduler, or name another.",
+                address=self.address,
             ) from error
         except (TypeError, RuntimeError) as error:  # Dask's error when its settings name no certificates
             if not self.address.startswith("tls://"):
                 raise
             raise ClusterError(
-                f"{self.address} needs certificates: name them in Dask's own settings (distributed.comm.tls)."
+                "{address} needs certificates: name them in Dask's own settings (distributed.comm.tls).",
+                address=self.address,
             ) from error
         self._await_workers(timeout)
 
@@ -198,7 +203,8 @@ class Cluster:
         while not self.client.nthreads():
             if time.monotonic() > end:
                 raise ClusterError(
-                    f"The cluster at {self.address} has no workers: start some with dask worker {self.address}."
+                    "The cluster at {address} has no workers: start some with dask worker {address}.",
+                    address=self.address,
                 )
             time.sleep(0.1)
 

@@ -14,6 +14,7 @@ from index.arrays import hash_file, temporary_path
 from index.errors import CairnError
 from index.extras import EXTRAS, install_command
 from index.files.names import CACHE_VARIABLE, is_plain_path
+from index.messages import Message, said
 
 _TOKENS = ".tokens"  # folder of a cache with the metadata of each file when it was fetched
 
@@ -63,7 +64,9 @@ class FolderStorage:
         """Return a path: see `Storage.fetch`."""
         path = self.folder / name
         if not path.exists():
-            raise StorageError(f"{path} is not there: on each machine, the collection's folder must be at this path.")
+            raise StorageError(
+                "{path} is not there: on each machine, the collection's folder must be at this path.", path=path
+            )
         return path
 
     def send(self, name: str, source: Path) -> None:
@@ -117,7 +120,9 @@ class ObjectStorage:
                 self._files, self._root = fsspec.url_to_fs(self.place)
         except ImportError as error:
             wanted = kind if kind in EXTRAS else "cluster"
-            raise StorageError(f"Files at {place} need another package: {install_command(wanted)}.") from error
+            raise StorageError(
+                "Files at {place} need another package: {command}.", place=place, command=install_command(wanted)
+            ) from error
         except ValueError as error:
             raise StorageError(
                 f"{place!r} is no place for files: give a folder, or one such as s3://bucket/folder."
@@ -206,7 +211,11 @@ class ObjectStorage:
         files = {str(one)[len(self._root) + 1 :]: dict(info) for one, info in entries.items()}
         for relative in files:
             if not is_plain_path(relative):  # a store takes any name: the copy could land outside the cache
-                raise StorageError(f"{self.place} holds {relative[:200]!r}, which is no name: remove it there.")
+                raise StorageError(
+                    "{place} holds {name}, which is no name: remove it there.",
+                    place=self.place,
+                    name=repr(relative[:200]),
+                )
         return files
 
     def _remove_file(self, relative: str) -> None:
@@ -260,11 +269,9 @@ def object_cache() -> Path:
 
 
 _REASONS = {
-    errno.EACCES: "we may not read or write there",
-    errno.EPERM: "we may not read or write there",
-    errno.EROFS: "it is read-only",
-    errno.ENOSPC: "it is full",
-    errno.EDQUOT: "it is full",
+    errno.EROFS: Message(said("it is read-only")),
+    errno.ENOSPC: Message(said("it is full")),
+    errno.EDQUOT: Message(said("it is full")),
 }
 
 
@@ -276,14 +283,16 @@ def _refusals(what: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except PermissionError as error:
-        raise StorageError(f"{what} cannot be used: {_REASONS[errno.EACCES]}; check keys and rights.") from error
+        raise StorageError(
+            "{place} cannot be used: we may not read or write there; check keys and rights.", place=what
+        ) from error
     except OSError as error:
         reason = _REASONS.get(error.errno or 0) or _short(error)
-        raise StorageError(f"{what} cannot be used: {reason}.") from error
+        raise StorageError("{place} cannot be used: {reason}.", place=what, reason=reason) from error
     except (ValueError, ImportError):
         raise
     except Exception as error:  # each store has its own errors
-        raise StorageError(f"{what} cannot be used: {_short(error)}.") from error
+        raise StorageError("{place} cannot be used: {reason}.", place=what, reason=_short(error)) from error
 
 
 def _short(error: Exception) -> str:

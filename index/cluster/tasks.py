@@ -159,8 +159,10 @@ class Tasks(Generic[T]):
         now = time.monotonic()
         if alone_since is not None and now - alone_since > self._cluster.patience:
             raise WorkerDied(
-                f"The cluster at {self._cluster.address} has had no workers for {self._cluster.patience:.0f} s: start "
-                "some, and run the same command again; it goes on where it stopped."
+                "The cluster at {address} has had no workers for {seconds} s: start some, and run the same command "
+                "again; it goes on where it stopped.",
+                address=self._cluster.address,
+                seconds=f"{self._cluster.patience:.0f}",
             )
         return alone_since or now
 
@@ -181,8 +183,10 @@ class Tasks(Generic[T]):
             if self._instead is not None:
                 return [self._instead(task) for task in batch.tasks]
             raise WorkerDied(
-                f"{batch.deaths} times, workers of {self._cluster.address} died at the same work: see their logs, and "
-                "give them more memory maybe."
+                "{times} times, workers of {address} died at the same work: see their logs, and give them more memory "
+                "maybe.",
+                times=batch.deaths,
+                address=self._cluster.address,
             ) from error
         except (CancelledError, TimeoutError, OSError) as error:
             # An error raised by the task does not mean that the connection is lost.

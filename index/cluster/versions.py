@@ -50,10 +50,19 @@ def compare_versions(own: Mapping[str, str], versions: Mapping[str, str], where:
         if there == version or (package == PYTHON and _minor(there) == _minor(version)):
             continue
         if not there:
-            raise VersionsDiffer(f"The worker {where} has no {package}: install {package} {version} there, as here.")
+            raise VersionsDiffer(
+                "The worker {worker} has no {package}: install {package} {version} there, as here.",
+                worker=where,
+                package=package,
+                version=version,
+            )
         raise VersionsDiffer(
-            f"The worker {where} has {package} {there}, and this command {version}: install the same version on all "
-            "machines."
+            "The worker {worker} has {package} {there}, and this command {version}: install the same version on all "
+            "machines.",
+            worker=where,
+            package=package,
+            there=there,
+            version=version,
         )
 
 

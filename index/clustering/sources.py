@@ -104,8 +104,15 @@ class FileSource:
     def _load(self, path: Path) -> NDArray[np.floating]:
         array = load_array(self._opened(path) if self._opened else path, mmap=True)
         if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
-            raise CairnError(f"{path} holds no descriptors, which are (n, D) float16 or float32: extract it again.")
+            raise CairnError(
+                "{path} holds no descriptors, which are (n, D) float16 or float32: extract it again.", path=path
+            )
         if self._dim not in (0, array.shape[1]):
-            raise CairnError(f"{path} has descriptors of {array.shape[1]} numbers, the others of {self._dim}.")
+            raise CairnError(
+                "{path} has descriptors of {dim} numbers, the others of {others}.",
+                path=path,
+                dim=array.shape[1],
+                others=self._dim,
+            )
         self._dim = array.shape[1]
         return array

@@ -5,6 +5,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from index.errors import Damaged
+from index.messages import said
 
 SQLITE_LOGS = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite keeps next to a database."""
@@ -14,7 +15,7 @@ class IrregularFile(Damaged):
     """A folder, pipe, socket or device in place of a file."""
 
     def __init__(self, path: Path | str) -> None:
-        super().__init__(f"{path} is not a regular file: put a copy of the file in its place.")
+        super().__init__(said("{path} is not a regular file: put a copy of the file in its place."), path=path)
 
 
 def open_regular(path: Path) -> BufferedReader:

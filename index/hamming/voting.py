@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from index.postings.entries import AskedSignatures
+from index.postings.entries import QuerySignatures
 from index.postings.sorted_lists import concatenated_ranges
 from index.postings.word_lists import first_of_kind
 from index.segments.segment import Segment
@@ -125,14 +125,14 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     firsts = np.flatnonzero(first_of_kind(sorted_))
     distinct = sorted_[firsts]
     # Only the first features of each word.
-    counts = np.minimum(np.diff(firsts, append=len(order)), _asked_of(index.document_frequency[distinct]))
+    counts = np.minimum(np.diff(firsts, append=len(order)), _compared_features(index.document_frequency[distinct]))
     order = order[concatenated_ranges(firsts, counts)]
     firsts = np.cumsum(counts) - counts
     length = features.signatures.shape[2]
     if length % 4:
         raise CairnError("Signatures have bytes by fours, and these have {length}: run {cairn check}.", length=length)
     codes = as_numbers(features.signatures.reshape(number * several, length)).take(order, axis=0).astype(np.uint64)
-    query = AskedSignatures(distinct, firsts, counts, codes, most)
+    query = QuerySignatures(distinct, firsts, counts, codes, most)
     query_features, query_words = (order // several).astype(np.int32), words[order].astype(np.int32)
 
     def match_segment(segment: Segment, places: NDArray[np.int64], first_rank: int = 0) -> SignedMatches:
@@ -224,6 +224,6 @@ def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
     return whole.view(np.uint64 if whole.shape[1] % 8 == 0 else np.uint32)
 
 
-def _asked_of(frequency: NDArray[np.integer]) -> NDArray[np.integer]:
+def _compared_features(frequency: NDArray[np.integer]) -> NDArray[np.integer]:
     """Number of query features of a word to compare with the index, by the word's document frequency."""
     return np.asarray(np.clip(_OF_ALL // np.maximum(frequency, 1), 1, _OF_A_WORD))

@@ -41,7 +41,7 @@ class WordEntries:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedSignatures:
+class QuerySignatures:
     """Features of a query in the order of their words, with signatures and a threshold."""
 
     # (m,) int64: distinct, ascending; where the features of each begin, and how many they are
@@ -56,7 +56,7 @@ class AskedSignatures:
 class NearEntries:
     """Features of images that share a word with a query's feature and have a similar signature."""
 
-    rows: NDArray[np.int32]  # (M,) int32: feature of the query, in the order of `AskedSignatures`
+    rows: NDArray[np.int32]  # (M,) int32: feature of the query, in the order of `QuerySignatures`
     images: NDArray[np.int32]  # (M,) int32: position in `Segment.image_numbers`
     ranks: NDArray[np.int32]  # (M,) int32: its rank among the image's features of the word
     distances: NDArray[np.uint8]  # (M,) uint8: bits that differ

@@ -35,8 +35,8 @@ _DAMAGED = 1
 _LISTS = together(array(UINT8), array(UINT8), array(INT64), array(INT64), array(INT64), INT64, INT64)
 Lists = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int]
 """See `decode_lists`."""
-_ASKED = together(array(INT64), array(INT64), array(INT64), array(UINT64, 2), INT64)
-Asked = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], int]
+_QUERY = together(array(INT64), array(INT64), array(INT64), array(UINT64, 2), INT64)
+QueryFeatures = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], int]
 """See `near_entries`."""
 SparseWeights = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 """See `add_products`."""
@@ -418,9 +418,9 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
     return FITS, one, at, count, 0
 
 
-@compiled(_LISTS, together(INT64, INT64), array(UINT8, 2), _ASKED, INT64)
+@compiled(_LISTS, together(INT64, INT64), array(UINT8, 2), _QUERY, INT64)
 def near_entries(
-    coded: Lists, sizes: tuple[int, int], signatures: NDArray[np.uint8], query_features: Asked, first_rank: int
+    coded: Lists, sizes: tuple[int, int], signatures: NDArray[np.uint8], query_features: QueryFeatures, first_rank: int
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
     """Find the entries in lists of words whose signature is near that of a query's feature of the word: `FITS` or
     damage; `rows` (M,), row of the query's feature in the codes; `positions` (M,) of the images; `ranks` (M,), rank

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.postings.entries import (
-    AskedSignatures,
     DamagedListsError,
     Frequency,
     NearEntries,
     Postings,
+    QuerySignatures,
     WordEntries,
     are_bounds,
     narrowest,
@@ -146,7 +146,7 @@ class CodedLists:
             raise DamagedListsError("posting_lists")
 
     def near(
-        self, at: NDArray[np.int64], query: AskedSignatures, signatures: NDArray[np.uint8], first_rank: int
+        self, at: NDArray[np.int64], query: QuerySignatures, signatures: NDArray[np.uint8], first_rank: int
     ) -> NearEntries:
         """Features in some lists whose signature is near that of a query's feature of the same word; `signatures`
         (features, B). `at`: lists with the words of the query, from `find`.

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from index.arrays import load_array
 from index.errors import CairnError
 from index.files.limits import allow_files
-from index.postings.entries import AskedSignatures, DamagedListsError, Frequency, NearEntries, Postings, WordEntries
+from index.messages import Message
+from index.postings.entries import DamagedListsError, Frequency, NearEntries, Postings, QuerySignatures, WordEntries
 from index.postings.plain_lists import PlainLists
 from index.postings.sorted_lists import blocks_of, concatenated_ranges
 from index.postings.word_lists import CodedLists, first_of_kind
@@ -80,8 +81,12 @@ class Segment:
         for thing, wanted in expected.items():
             if wanted is not None and meta[thing] != wanted:
                 raise CairnError(
-                    f"{folder} was made with another {thing} ({meta[thing][:12]}, not {wanted[:12]}): "
-                    "index the photos again with the one in use."
+                    "{folder} was made with another {thing} ({there}, not {wanted}): index the photos again with the "
+                    "one in use.",
+                    folder=folder,
+                    thing=Message(thing),
+                    there=meta[thing][:12],
+                    wanted=wanted[:12],
                 )
         allow_files()
         arrays = {}
@@ -193,7 +198,7 @@ class Segment:
         with self._refusing_damage():
             self._lists.add_products(total, words, weights, frequency)
 
-    def near(self, query: AskedSignatures, first_rank: int = 0) -> NearEntries:
+    def near(self, query: QuerySignatures, first_rank: int = 0) -> NearEntries:
         """Features of the segment that share a word with a query's feature and have a similar signature."""
         lists, signatures = self._signed()
         with self._refusing_damage():

@@ -52,7 +52,7 @@ def write_segment(
     if len(elongations) not in (0, len(numbers)) or any(not 1 <= one < np.inf for one in elongations):
         raise ValueError(f"{len(numbers)} images need as many elongations of at least 1")
     if folder.exists():
-        raise CairnError(f"{folder} already exists: remove it first, or choose another name.")
+        raise CairnError("{path} already exists: remove it first, or choose another name.", path=folder)
     lengths = np.array([len(image_words) for image_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     # None if already sorted, as in merges of segments.

@@ -14,6 +14,7 @@ from typing import Any
 
 from index.arrays import fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
+from index.messages import Message
 from index.parallel import processes
 from index.progress import Progress
 from learning.judge.retrieval import ENGINES
@@ -93,7 +94,8 @@ def improve(
         _refuse(collection, options)
         work = folder / IMPROVING
         work.mkdir(exist_ok=True)
-        with lock_file(work / _LOCK, f"Another cairn improve is at work on {folder}: wait until it has ended."):
+        refusal = Message("Another cairn improve is at work on {folder}: wait until it has ended.", folder=folder)
+        with lock_file(work / _LOCK, refusal):
             done = _Improving(collection, options, work, catalogue, tell).run()
             if not options.dry_run:
                 # The verdict is removed last: after an interruption, the next run need not learn and judge again.

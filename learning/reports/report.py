@@ -105,14 +105,14 @@ def _closeups(closeups: Sequence[Closeup]) -> list[str]:
         counts = ", ".join(f"{closeup.counts[kind]:,} {kind} ({numbers[kind]} shown)" for kind in KINDS)
         caption = (
             f"Left <strong>{_text(closeup.reference)}</strong>, right <strong>{_text(closeup.target)}</strong>. "
-            f"Regions of the right photo: {counts}. {_told_of_map(closeup)}"
+            f"Regions of the right photo: {counts}. {_map_sentence(closeup)}"
         )
         alternative = f"Close-up of {closeup.reference} and {closeup.target}"
         parts.append(_figure(closeup_figure(closeup), "jpg", alternative, caption))
     return parts
 
 
-def _told_of_map(closeup: Closeup) -> str:
+def _map_sentence(closeup: Closeup) -> str:
     if not closeup.inliers:
         return "The right one is a view of the left one that was rendered, so that the map is known."
     return f"{closeup.inliers:,} matches agree on the map between the photos."

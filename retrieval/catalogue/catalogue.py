@@ -76,7 +76,9 @@ class Catalogue:
                     )
             except OSError as error:
                 raise CairnError(
-                    f"No collection can be created in {file.parent} ({error.strerror or error}): choose another folder."
+                    "No collection can be created in {folder} ({reason}): choose another folder.",
+                    folder=file.parent,
+                    reason=error.strerror or str(error),
                 ) from error
         prepare(self._database, create, before_migration)
 

@@ -78,9 +78,11 @@ class Database:
             self._engine = sa.create_engine(address, pool_pre_ping=not self._is_sqlite)
         except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
             raise CairnError(
-                f"{printable_address(address)} cannot be used as the address of a catalogue ({error}): "
-                "check it, and install its driver (for PostgreSQL: postgresql+psycopg://HOST/DATABASE and "
-                f"{install_command('postgresql')})."
+                "{address} cannot be used as the address of a catalogue ({reason}): check it, and install its driver "
+                "(for PostgreSQL: postgresql+psycopg://HOST/DATABASE and {command}).",
+                address=printable_address(address),
+                reason=str(error),
+                command=install_command("postgresql"),
             ) from error
         self._was_reached = False
         # Failures raise a `DatabaseError`; Psycopg would log them a second time.
@@ -148,19 +150,24 @@ class Database:
             cause = " ".join(str(original).split())
             if primary_code(original) == sqlite3.SQLITE_READONLY:
                 raise DatabaseError(
-                    f"The catalogue {self} is read-only here: make its folder writable, or copy the collection "
-                    "to where it is.",
+                    "The catalogue {catalogue} is read-only here: make its folder writable, or copy the collection to "
+                    "where it is.",
                     cause,
+                    catalogue=str(self),
                 ) from error
             if getattr(error, "connection_invalidated", False):
                 raise DatabaseError(
-                    f"The connection to the catalogue {self} was lost ({cause}): run the command again, it goes on "
-                    "from there.",
+                    "The connection to the catalogue {catalogue} was lost ({reason}): run the command again, it goes "
+                    "on from there.",
                     cause,
+                    catalogue=str(self),
+                    reason=cause,
                 ) from error
             raise DatabaseError(
-                f"The catalogue {self} cannot be used ({cause}): check that it exists, is undamaged and writable.",
+                "The catalogue {catalogue} cannot be used ({reason}): check that it exists, is undamaged and writable.",
                 cause,
+                catalogue=str(self),
+                reason=cause,
             ) from error
 
     def _connect(self, session: Session) -> None:
@@ -265,7 +272,7 @@ def refuse_foreign_objects(connection: sqlite3.Connection, name: object) -> None
     if foreign is not None:
         raise ForeignObject(
             "The catalogue {name} is not used. {found} Run {cairn check}, then {cairn repair}.",
-            foreign,
+            str(foreign),
             name=name,
             found=foreign,
         )

@@ -58,7 +58,7 @@ class PhotoFilter(FieldFilter):
             object.__setattr__(self, one.name, _as_field(one.name, getattr(self, one.name)))
         first, last = (_date(text) for text in (self.taken_from, self.taken_to))
         if first and last and first > last and not first.startswith(last):
-            raise CairnError(f"{first} is later than {last}: give the earlier date first.")
+            raise CairnError("{first} is later than {last}: give the earlier date first.", first=first, last=last)
         conditions = tuple((folded_key(key), clean(value, LONGEST_VALUE)) for key, value in self.where)
         if any(not key or not value for key, value in conditions):
             raise CairnError("A condition is a key and a value, such as archive=Berlin.")

@@ -3,7 +3,7 @@
 import datetime
 import hashlib
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column
@@ -11,6 +11,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, 
 from index.errors import Damaged
 from index.files.names import is_plain_name
 from index.files.reading import SQLITE_LOGS
+from index.messages import Message, said
 from index.text import path_of_stored, stored_path
 
 FORMAT = 9
@@ -34,28 +35,28 @@ class ForeignValue(Damaged):
 
     def __init__(self, value: object, wanted: str) -> None:
         super().__init__(
-            "The catalogue holds {value} where {wanted} belongs: run {cairn check}, then {cairn repair}.",
+            said("The catalogue holds {value} where {wanted} belongs: run {cairn check}, then {cairn repair}."),
             value=repr(str(value)[:60]),
-            wanted=wanted,
+            wanted=Message(wanted),
         )
 
 
 def _whole(value: Any) -> Any:
     if value is None or type(value) is int:
         return value
-    raise ForeignValue(value, "a number")
+    raise ForeignValue(value, said("a number"))
 
 
 def _real(value: Any) -> Any:
     if value is None or type(value) is float or type(value) is int:
         return value
-    raise ForeignValue(value, "a number")
+    raise ForeignValue(value, said("a number"))
 
 
 def _text(value: Any) -> Any:
     if value is None or (type(value) is str and "\0" not in value):
         return value
-    raise ForeignValue(value, "a text")
+    raise ForeignValue(value, said("a text"))
 
 
 class _Integer(sa.Integer):
@@ -109,7 +110,7 @@ class _FolderName(sa.types.TypeDecorator[str]):
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
         if not is_plain_name(value):
-            raise ForeignValue(value, "the plain name of a segment's folder")
+            raise ForeignValue(value, said("the plain name of a segment's folder"))
         return value
 
 
@@ -245,6 +246,12 @@ class ImageRow(Base, kw_only=True):
         self.folder = folder_of(self.name)
 
 
+_PhotoNumber = Annotated[
+    int, mapped_column(_BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True)
+]
+"""Number of a photo, with which a row is deleted."""
+
+
 class MetadataRow(Base, kw_only=True):
     """One value of metadata from a photo's file or an imported table."""
 
@@ -255,9 +262,7 @@ class MetadataRow(Base, kw_only=True):
         sa.Index("ix_metadata_imported", "number", "key", "position", **_where("source = 'import'")),
     )
 
-    number: Mapped[int] = mapped_column(
-        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
+    number: Mapped[_PhotoNumber] = mapped_column(autoincrement=False)
     source: Mapped[str] = mapped_column(_String(16), primary_key=True)  # FROM_FILE or IMPORTED
     key: Mapped[str] = mapped_column(_String(64), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=0)  # among those of one key
@@ -317,9 +322,7 @@ class AlbumRow(Base, kw_only=True):
     id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
     name: Mapped[str] = mapped_column(_String(200), unique=True)
     created: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
-    cover: Mapped[int | None] = mapped_column(
-        _BigInteger, default=None
-    )  # number of a photo, which may have been removed
+    cover: Mapped[int | None] = mapped_column(_BigInteger, default=None)  # a photo, which may have been removed
 
 
 class AlbumPhotoRow(Base, kw_only=True):
@@ -330,9 +333,7 @@ class AlbumPhotoRow(Base, kw_only=True):
     album: Mapped[int] = mapped_column(
         sa.ForeignKey(AlbumRow.id, ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
-    number: Mapped[int] = mapped_column(
-        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
-    )
+    number: Mapped[_PhotoNumber] = mapped_column(index=True)
     position: Mapped[int]  # in the album; positions may have gaps
 
 
@@ -341,9 +342,7 @@ class HiddenRow(Base, kw_only=True):
 
     __tablename__ = "hidden"
 
-    number: Mapped[int] = mapped_column(
-        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
+    number: Mapped[_PhotoNumber] = mapped_column(autoincrement=False)
     because: Mapped[str] = mapped_column(_Text, default="")
     since: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
 
@@ -354,12 +353,8 @@ class RejectionRow(Base, kw_only=True):
     __tablename__ = "rejections"
     __table_args__ = (sa.CheckConstraint("one < other"),)
 
-    one: Mapped[int] = mapped_column(
-        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
-    other: Mapped[int] = mapped_column(
-        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
-    )
+    one: Mapped[_PhotoNumber] = mapped_column(autoincrement=False)
+    other: Mapped[_PhotoNumber] = mapped_column(index=True)
     since: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
 
 
@@ -369,9 +364,7 @@ class QueryRejectionRow(Base, kw_only=True):
     __tablename__ = "query_rejections"
 
     sha256: Mapped[str] = mapped_column(_String(64), primary_key=True)  # of the photo from outside
-    number: Mapped[int] = mapped_column(
-        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
-    )
+    number: Mapped[_PhotoNumber] = mapped_column(index=True)
     since: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
 
 
@@ -400,9 +393,7 @@ class SavedFindRow(Base, kw_only=True):
     search: Mapped[int] = mapped_column(
         sa.ForeignKey(SavedSearchRow.id, ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
-    number: Mapped[int] = mapped_column(
-        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
-    )
+    number: Mapped[_PhotoNumber] = mapped_column(index=True)
     found: Mapped[str] = mapped_column(_String(40), default_factory=now)  # ISO 8601, UTC
     probability: Mapped[float | None] = mapped_column(_Double, default=None)
     region: Mapped[str | None] = mapped_column(_Text, default=None)  # JSON: where in the photo

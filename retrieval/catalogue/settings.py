@@ -66,5 +66,9 @@ def _counter(session: Session) -> Setting:
 
 def _number(key: str, value: str) -> int:
     if not re.fullmatch("[0-9]{1,18}", value):
-        raise CairnError(f"The catalogue's {key} is {value[:40]!r}, which is not a number: restore it from a copy.")
+        raise CairnError(
+            "The catalogue's {key} is {value}, which is not a number: restore it from a copy.",
+            key=key,
+            value=repr(value[:40]),
+        )
     return int(value)

@@ -1,7 +1,7 @@
 """A collection: one folder with its options, catalogue, vocabulary and segments."""
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -232,14 +232,14 @@ class Collection:
             raise ValueError("the extractor is of other features")
         self._read.extractor = extractor
 
-    @property
-    def known_extractor(self) -> "Extractor | None":
-        """The extractor in use; None if not needed yet."""
-        return self._read.extractor
-
-    def restore_extractor(self, extractor: "Extractor | None") -> None:
-        """Restore the result of an earlier `known_extractor`."""
-        self._read.extractor = extractor
+    @contextmanager
+    def other_features(self) -> Iterator[None]:
+        """Restore the extractor afterwards: paths of features of another program are valid for one call."""
+        before = self._read.extractor
+        try:
+            yield
+        finally:
+            self._read.extractor = before
 
     @property
     def features_fingerprint(self) -> str:

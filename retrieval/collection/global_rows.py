@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from index.archive import open_archive
 from index.arrays import check_format, fingerprint, reading, save_arrays
+from index.messages import said
 from index.parallel import one_thread
 from retrieval.collection.layout import GLOBAL
 
@@ -87,7 +88,7 @@ def read_global(folder: Path) -> GlobalRows | None:
     path = folder / GLOBAL
     if stamp(folder) is None:
         return None
-    with reading(path, "file of global descriptors", "cairn global"), open_archive(path) as archive:
+    with reading(path, said("file of global descriptors"), "cairn global"), open_archive(path) as archive:
         facts = archive.table("meta.json")
         check_format(path, facts["format"], _FORMAT)
         numbers, rows = archive.array("numbers"), archive.array("rows")

@@ -13,8 +13,8 @@ from index.kernels.waiting import tell_of_compiling
 from index.messages import Message, on_command_line, speaking
 from index.parallel import Terminated, stopping_in_order
 from index.text import printable_name
-from retrieval.library.progress import asked_for
 from retrieval.library.progress import progress_bars as progress_bars
+from retrieval.library.progress import progress_descriptor
 
 DONE, FAILED, WRONG, STOPPED, TERMINATED = 0, 1, 2, 130, 143
 """Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C; by SIGTERM."""
@@ -97,7 +97,7 @@ def tell_error(message: str | Message, kind: str | None = None) -> None:
     print(f"cairn: {sentence}", file=sys.stderr, flush=True)
     if _json_is_wanted():
         record: dict[str, Any] = {"error": sentence} | ({"kind": kind} if kind is not None else {})
-        if isinstance(message, Message) and asked_for() is not None:
+        if isinstance(message, Message) and progress_descriptor() is not None:
             record["message"] = message.to_dict()
         print_json(record)
 

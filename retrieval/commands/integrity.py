@@ -13,7 +13,7 @@ from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import Folder, Workers, WorkOptions
 
 if TYPE_CHECKING:
-    from retrieval.library.reports import Damage
+    from retrieval.integrity.report import Damage
 
 
 @grouped

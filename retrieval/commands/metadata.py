@@ -112,7 +112,9 @@ def metadata(
         if refresh:
             read = opened.refresh_metadata(progress=run.progress)
             summary |= read.to_dict()
-            lines.append(f"{read.read} photos read, {read.told} of them with metadata, {read.missing} missing.")
+            lines.append(
+                f"{read.read} photos read, {read.with_metadata} of them with metadata, {read.missing} missing."
+            )
         if table is not None:
             columns = [(word, header) for word, _, header in (one.partition("=") for one in reading.mapping or ())]
             summary |= opened.import_metadata(table, **{**vars(reading), "mapping": columns}).to_dict()

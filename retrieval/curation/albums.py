@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from retrieval.catalogue.curation import albums as rows
-from retrieval.catalogue.curation.albums import StoredAlbum
+from retrieval.catalogue.curation.albums import AlbumFacts
 from retrieval.catalogue.database import write_alone
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import AlbumRow, ImageRow
@@ -30,12 +30,12 @@ class NoName(CairnError):
     _kind = "name"
 
 
-def list_albums(session: Session) -> list[StoredAlbum]:
+def list_albums(session: Session) -> list[AlbumFacts]:
     """List all albums, the newest first."""
     return rows.albums_in(session)
 
 
-def read_album(session: Session, album: int) -> StoredAlbum:
+def read_album(session: Session, album: int) -> AlbumFacts:
     """Read one album."""
     _row(session, album)
     return rows.albums_in(session, [album])[0]
@@ -47,12 +47,12 @@ def album_page(session: Session, album: int, offset: int, limit: int) -> tuple[i
     return rows.page_of_album(session, album, offset, limit)
 
 
-def albums_of_photo(session: Session, number: int) -> list[StoredAlbum]:
+def albums_of_photo(session: Session, number: int) -> list[AlbumFacts]:
     """List the albums that a photo is in, the newest first."""
     return rows.albums_in(session, rows.albums_of_photo(session, number))
 
 
-def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: int | None = None) -> StoredAlbum:
+def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: int | None = None) -> AlbumFacts:
     """Make an album, whose name must be unique, ignoring case; its cover is by default the first photo."""
     album = rows.insert_album(session, _free_name(session, name))
     rows.put_in(session, album, photos)
@@ -63,7 +63,7 @@ def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: i
 
 def change_album(
     session: Session, album: int, *, name: str | None = None, cover: int | None = None, order: Order | None = None
-) -> StoredAlbum:
+) -> AlbumFacts:
     """Rename an album, choose its cover, or sort it by name or date; photos without a date come last."""
     row = _row(session, album)
     if name is not None:
@@ -80,7 +80,7 @@ def change_album(
     return read_album(session, album)
 
 
-def delete_album(session: Session, album: int) -> tuple[StoredAlbum, list[int]]:
+def delete_album(session: Session, album: int) -> tuple[AlbumFacts, list[int]]:
     """Delete an album, whose photos stay in the collection; return the album, and its photos in order."""
     before = read_album(session, album), rows.numbers_in_album(session, album)
     rows.delete_album(session, album)
@@ -109,7 +109,7 @@ def move_in_album(session: Session, album: int, photos: Sequence[int], before: i
     rows.put_in_order(session, album, [*left[:place], *moving, *left[place:]])
 
 
-def split_album(session: Session, album: int, photos: Sequence[int], name: str) -> StoredAlbum:
+def split_album(session: Session, album: int, photos: Sequence[int], name: str) -> AlbumFacts:
     """Move photos of an album to a new one, in the same order."""
     _row(session, album)
     new = rows.insert_album(session, _free_name(session, name))
@@ -120,7 +120,7 @@ def split_album(session: Session, album: int, photos: Sequence[int], name: str) 
     return read_album(session, new)
 
 
-def merge_albums(session: Session, album: int, others: Sequence[int]) -> StoredAlbum:
+def merge_albums(session: Session, album: int, others: Sequence[int]) -> AlbumFacts:
     """Append the photos of other albums to one, each once, and delete the others."""
     row = _row(session, album)
     for other in dict.fromkeys(others):

@@ -9,6 +9,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
+from index.reports import Report
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.metadata_store import TAG, import_values, values_by_number
 from retrieval.catalogue.schema import FROM_FILE, IMPORTED, INDEXED, ImageRow
@@ -43,11 +44,14 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class EditReport:
-    """Result of an edit."""
+class Edited(Report):
+    """Result of `Collection.edit`."""
 
-    kept: int  # photos that keep a tag to be removed, as it is in their files
-    before: dict[int, Values]  # of changed photos, the earlier imported values of changed fields
+    changed: Annotated[int, "Changed photos."]
+    kept: Annotated[int, "Photos that keep a tag to be removed, as it is in their files."]
+    before: Annotated[
+        dict[int, dict[str, tuple[str, ...]]], "Earlier values, by number and field, for `Collection.undo`."
+    ]
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class PhotosSummary:
     dates: list[str]
 
 
-def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> EditReport:
+def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
     """Apply an `Edit` to all of some photos, or to none; `before` of the report is for `restore_photos`."""
     texts = {TITLE: edit.title, CAPTION: edit.caption, TAKEN: edit.taken}
     single = _cleaned({key: (text,) for key, text in texts.items() if text is not None})
@@ -96,7 +100,7 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> EditRepo
             after[number] = changed
             before[number] = {key: imported[key] for key in changed}
     import_values(session, after)
-    return EditReport(kept, before)
+    return Edited(len(before), kept, before)
 
 
 def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[str]]]) -> int:

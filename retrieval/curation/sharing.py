@@ -18,6 +18,7 @@ from index.files.reading import IrregularFile, open_regular
 from index.messages import said
 from retrieval.collection.identity import read_identity
 from retrieval.collection.locking import await_lock
+from retrieval.state import tokens
 from retrieval.state.folder import state_folder
 from retrieval.state.tokens import hash_token, new_token, stamp_of, write_private
 
@@ -68,15 +69,8 @@ class ShareLink:
 def last_day(days: int | None = None, expires: str | None = None) -> str:
     """Return the last day of a link, ISO 8601: after some days, or `expires`; raises CairnError if it is invalid."""
     today = datetime.now(UTC).date()
-    if days is not None and expires is not None:
-        raise CairnError("Give {--expires} or {--days}, and not both.")
-    if expires is None:
-        last = today + timedelta(DAYS if days is None else max(-1, min(days, MOST_DAYS + 1)))
-    else:
-        try:
-            last = date.fromisoformat(expires)
-        except ValueError:
-            raise CairnError("{expires} is not a day such as 2027-01-31.", expires=repr(expires)) from None
+    chosen = None if days is None else max(-1, min(days, MOST_DAYS + 1))
+    last = tokens.last_day(chosen, expires) or today + timedelta(DAYS)
     if last < today:
         raise CairnError("The last day of a link must not have passed: choose a later one.")
     if last > today + timedelta(MOST_DAYS):

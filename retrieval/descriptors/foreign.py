@@ -33,7 +33,9 @@ class ForeignDescriptor:
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Raise CairnError: only the program that made the descriptors can compute them."""
-        raise CairnError(f"The descriptor {self.name} is another program's: Cairn cannot describe patches with it.")
+        raise CairnError(
+            "The descriptor {name} is another program's: Cairn cannot describe patches with it.", name=self.name
+        )
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
         """Refuse: see `describe`."""
@@ -49,7 +51,9 @@ def parse_foreign(name: str) -> ForeignDescriptor:
     """Read the name of a foreign descriptor; raises CairnError if it is not one."""
     match = _NAME.fullmatch(name)
     if match is None or not 1 <= int(match[2]) <= MOST_DIMENSIONS or (match[3] or UNIT) not in VALUES:
-        raise CairnError(f"{name!r} names no descriptor of another program, as foreign:superpoint:256 does.")
+        raise CairnError(
+            "{name} names no descriptor of another program, as foreign:superpoint:256 does.", name=repr(name)
+        )
     return ForeignDescriptor(match[1], int(match[2]), match[3] or UNIT)
 
 

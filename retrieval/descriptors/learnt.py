@@ -12,6 +12,7 @@ from index.archive import open_archive
 from index.arrays import check_format, fingerprint, reading, save_arrays
 from index.errors import CairnError
 from index.kernels.products import product
+from index.messages import said
 from index.parallel import one_thread
 from retrieval.descriptors.bases import LOADERS, NESTED, BaseModel
 from retrieval.descriptors.codes import Code, load_code
@@ -209,7 +210,7 @@ def save_model(path: Path, model: LearntModel) -> None:
 def load_model(path: Path) -> LearntModel:
     """Read a descriptor file."""
     path = Path(path)
-    with reading(path, "descriptor file", "cairn learn descriptor"):
+    with reading(path, said("descriptor file"), "cairn learn descriptor"):
         meta, arrays = _read(path)
         if meta.get("format") not in (1, 2):
             check_format(path, meta.get("format"), FORMAT)

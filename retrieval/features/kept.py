@@ -75,18 +75,18 @@ def _order(image: ImageFeatures) -> NDArray[np.int64]:
     return np.argsort(np.asarray(keypoints)[:, 0], kind="stable")
 
 
-def nearest_frames(asked: Frames, among: Frames, tolerance: float) -> NDArray[np.int64]:
+def nearest_frames(frames: Frames, among: Frames, tolerance: float) -> NDArray[np.int64]:
     """Match regions read again to the stored ones (N,): the nearest centre, most similar shape; -1 if none is near."""
     from scipy.spatial import KDTree
 
-    if not len(among.centres) or not len(asked.centres):
-        return np.full(len(asked.centres), -1)
+    if not len(among.centres) or not len(frames.centres):
+        return np.full(len(frames.centres), -1)
     most = min(_CANDIDATES, len(among.centres))
-    distances, rows = KDTree(among.centres).query(asked.centres, most, distance_upper_bound=tolerance)
+    distances, rows = KDTree(among.centres).query(frames.centres, most, distance_upper_bound=tolerance)
     distances, rows = distances.reshape(-1, most), rows.reshape(-1, most)
     there = np.isfinite(distances)
     rows = np.where(there, rows, 0)
-    own, others = asked.linear[:, None].astype(np.float64), among.linear[rows].astype(np.float64)
+    own, others = frames.linear[:, None].astype(np.float64), among.linear[rows].astype(np.float64)
     size = np.abs(own).max(axis=(2, 3))
     # Compare regions first, as they do not depend on the turn; frames if several features have one region.
     shapes = own @ own.swapaxes(2, 3), others @ others.swapaxes(2, 3)

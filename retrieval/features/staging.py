@@ -132,7 +132,7 @@ class Staging:
     def _staged(self, key: str) -> Staged:
         rows = load_array(self._geometry(key), mmap=True)
         if not self.descriptors(key).is_file():
-            raise CairnError(f"{self.descriptors(key)} is missing.")
+            raise CairnError("{path} is missing.", path=self.descriptors(key))
         remarks = Remarks.of_numbers(rows[0, 2:_FACTS].tolist())
         return Staged(len(rows) - 1, int(rows[0, 0]), int(rows[0, 1]), remarks=remarks)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from index.docstrings import documented
 from index.errors import CairnError
+from index.messages import said
 from index.text import loose_name, shown
 from retrieval.regions.detectors.registry import FOREIGN
 
@@ -30,7 +31,7 @@ TURNED = (ORIENTED, AFFINE)
 """Of these the turn in the plane is known, too."""
 
 
-_NEEDED = "its collection is of features of another program: give those of this photo with --features"
+_NEEDED = said("its collection is of features of another program: give those of this photo with --features")
 
 
 class Unfit(CairnError):

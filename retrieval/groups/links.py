@@ -97,14 +97,14 @@ def link_photos(
                 links[link.pair] = max(link, links.get(link.pair, link), key=lambda one: (one.inliers, -one.query))
 
     with _kept(collection, min_inliers) if keep else nullcontext() as kept:
-        asked = set()
+        queried = set()
         for number, found in kept.read() if kept is not None else ():
-            asked.add(number)
+            queried.add(number)
             add(found)
-        wanted = [number for number in numbers if number not in asked]
+        wanted = [number for number in numbers if number not in queried]
         first = len(numbers) - len(wanted) + 1
-        asked_with = asker(wanted) if asker is not None else ask_photos(collection, wanted, workers=workers)
-        for done, (number, found) in enumerate(asked_with, start=first):
+        answers = asker(wanted) if asker is not None else ask_photos(collection, wanted, workers=workers)
+        for done, (number, found) in enumerate(answers, start=first):
             if kept is not None:
                 kept.add(number, [link for link in found if link.inliers >= min_inliers])
             add(found)
@@ -138,15 +138,15 @@ def ask_shards(collection: Collection, numbers: Sequence[int], shards: Shards) -
     features = shards.epoch.index.images
     for start in range(0, len(numbers), AT_ONCE):
         some = list(numbers[start : start + AT_ONCE])
-        with joins.ask([indexed_view(image) for image in features.features_of(some)]) as asked:
+        with joins.ask([indexed_view(image) for image in features.features_of(some)]) as search:
             others = [
                 best_others(number, Scores(best.numbers, best.table[0]), depth)
-                for number, best in zip(some, asked.best(depth + 1), strict=True)
+                for number, best in zip(some, search.best(depth + 1), strict=True)
             ]
             links: list[list[Link]] = [[] for _ in some]
             for first in range(0, depth, _LOOK):
                 wanted = [rest[first : first + _LOOK] for rest in others]
-                for one, seen in enumerate(asked.verify(wanted)):
+                for one, seen in enumerate(search.verify(wanted)):
                     found = _linked(some[one], wanted[one], seen)
                     links[one] += found
                     if not found:
@@ -230,15 +230,15 @@ def decode_links(number: int, contents: bytes, only: int | None = None) -> list[
 def found_numbers(
     photos: Iterable[tuple[int, bytes]], fewest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Decode which photos some photos found with enough inliers, without the maps: `asked`, `found` and `inliers` (L,),
+    """Decode which photos some photos found with enough inliers, without maps: `queries`, `found` and `inliers` (L,),
     in stored order.
     """
     whole = [(number, contents[: len(contents) // _LINK.itemsize * _LINK.itemsize]) for number, contents in photos]
     links = np.frombuffer(b"".join(contents for _, contents in whole), _LINK)
     lengths = [len(contents) // _LINK.itemsize for _, contents in whole]
-    asked = np.repeat(np.array([number for number, _ in whole], np.int64), lengths)
+    queries = np.repeat(np.array([number for number, _ in whole], np.int64), lengths)
     enough = links["inliers"] >= fewest
-    return asked[enough], links["found"][enough].astype(np.int64), links["inliers"][enough].astype(np.int32)
+    return queries[enough], links["found"][enough].astype(np.int64), links["inliers"][enough].astype(np.int32)
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:

@@ -135,7 +135,7 @@ class _Pointing:
 
     state: object  # of the groups
     found: NDArray[np.int64]  # (L,), ascending
-    asked: NDArray[np.int64]  # (L,), for each photo found, those with most inliers first
+    queries: NDArray[np.int64]  # (L,), for each photo found, those with most inliers first
 
     @classmethod
     def of(cls, state: object, pages: Iterable[Sequence[tuple[int, bytes]]], fewest: int) -> "_Pointing":
@@ -148,7 +148,7 @@ class _Pointing:
     def to(self, number: int) -> list[int]:
         """The photos that found a photo, at most as many as are used."""
         first, last = np.searchsorted(self.found, [number, number + 1])
-        pointing: list[int] = self.asked[first : min(last, first + _PHOTOS)].tolist()
+        pointing: list[int] = self.queries[first : min(last, first + _PHOTOS)].tolist()
         return pointing
 
 

@@ -218,7 +218,7 @@ def _read(path: str, sha256: str | None, cache: Path) -> NDArray[np.float32]:
     jpeg = thumbnail(Path(path), sha256, SIZES[-1], cache)
     grey: NDArray[Any] | None = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
     if grey is None:
-        raise CairnError(f"The thumbnail of {path} cannot be read.")
+        raise CairnError("The thumbnail of {path} cannot be read.", path=path)
     return grey.astype(np.float32)
 
 

@@ -61,16 +61,16 @@ def read_changes(
         if not change.address or change.address in wanted or change.address in gone:
             continue
         is_own = change.stream in names
-        is_told = since is not None and change.time == since  # by the last run
+        is_reported = since is not None and change.time == since  # by the last run
         if change.kind == "Delete" or (change.kind == "Remove" and is_own):
-            gone[change.address] = None if is_told else Message("its library has withdrawn it, its pages stay")
+            gone[change.address] = None if is_reported else Message("its library has withdrawn it, its pages stay")
         elif only_gone:
             continue
         elif change.kind in ("Create", "Update") or (change.kind == "Add" and is_own):
             wanted[change.address] = None
         elif change.kind == "Move" and change.moved_to:
             why = Message("it has moved to {address}, its pages stay", address=change.moved_to)
-            gone[change.address] = None if is_told else why
+            gone[change.address] = None if is_reported else why
             if change.moved_to not in gone:
                 wanted[change.moved_to] = None
                 if moved is not None:

@@ -322,11 +322,8 @@ class Fetcher:
         with self._lock:
             if idle := self._idle.get(target[:3]):
                 return idle.pop(), True
-        return self._connected(target), False
-
-    def _connected(self, target: PageAddress) -> PlainConnection:
         kind = SecureConnection if target.scheme == "https" else PlainConnection
-        return kind(target, self._check(target), self.policy.connect_seconds, self.policy.seconds)
+        return kind(target, self._check(target), self.policy.connect_seconds, self.policy.seconds), False
 
     def _check(self, target: PageAddress) -> list[str]:
         """Return the allowed addresses of a host; raises RefusedError if it has none."""

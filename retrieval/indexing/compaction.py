@@ -8,18 +8,20 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import DISK_FULL, CairnError, DatabaseError, LaterVersion, Unreadable
 from index.progress import Progress, silent
+from index.reports import Report
 from index.segments.description import FORMAT, SIGNATURE
 from index.segments.segment import ImageFeatures, Segment
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.changes import Rewritten, replace_segments
 from retrieval.catalogue.database import primary_code
-from retrieval.catalogue.photos import known_contents, rows_of
+from retrieval.catalogue.photos import count_indexed, known_contents, rows_of
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.catalogue.segment_rows import orphans_in, segments_and_tombstones, segments_in
 from retrieval.collection.augmentation import empty_augmentation, is_augmented, merge_loans, open_augmentation
@@ -52,19 +54,18 @@ class CompactOptions:
 
 
 @dataclass(frozen=True)
-class CompactReport:
-    """Result of a compaction."""
+class Compacted(Report):
+    """Result of `Collection.compact`."""
 
-    segments: tuple[int, int]  # before and after
-    removed: int  # tombstones that were deleted
-    bytes: tuple[int, int]  # of the segments, before and after
-    thumbnails: int  # thumbnails of removed photos that were deleted from the cache
-    seconds: float
+    images: Annotated[int, "Photos of the collection."]
+    removed: Annotated[int, "Removed photos whose space was freed."]
+    segments: Annotated[dict[str, int], "Number of segments, before and after."]
+    bytes: Annotated[dict[str, int], "Their size, before and after."]
+    thumbnails: Annotated[int, "Thumbnails that were removed."]
+    seconds: Annotated[float, "Time."]
 
 
-def compact(
-    collection: Collection, options: CompactOptions | None = None, progress: Progress = silent
-) -> CompactReport:
+def compact(collection: Collection, options: CompactOptions | None = None, progress: Progress = silent) -> Compacted:
     """Merge a collection's segments, without removed photos. Search results stay the same, to the last bit (for
     segments of format 1 only words and scores: their geometry is rounded to coarser steps). Segments are replaced one
     after the other: this needs little disk space, can be interrupted, and searches go on meanwhile. Intermediate files
@@ -92,12 +93,13 @@ def compact(
         thumbnails = forget_thumbnails(collection.folder / CACHE, known)
         forget_tiles(collection.folder / CACHE, known)
     after = collection.catalogue.read(segments_in)
-    return CompactReport(
-        segments=(len(rows), len(after)),
+    return Compacted(
+        images=collection.catalogue.read(count_indexed),
         removed=gone,
-        bytes=(sum(row.bytes for row in rows), sum(row.bytes for row in after)),
+        segments={"before": len(rows), "after": len(after)},
+        bytes={"before": sum(row.bytes for row in rows), "after": sum(row.bytes for row in after)},
         thumbnails=thumbnails,
-        seconds=time.perf_counter() - start,
+        seconds=round(time.perf_counter() - start, 3),
     )
 
 

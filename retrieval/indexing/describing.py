@@ -1,9 +1,10 @@
 """Give the photos of a collection global descriptors: from a file, or by an extension that describes new ones too."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.parallel import Workers, run
 from index.progress import Progress, silent
+from index.reports import Report
 from index.text import shown
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.photo_lookup import PhotoLookup
-from retrieval.catalogue.photos import places_of_photos, rows_of
+from retrieval.catalogue.photos import count_indexed, places_of_photos, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
@@ -29,29 +31,27 @@ STEP = "describe"
 _AT_ONCE = 1_000  # photos that are described until they are written down
 
 
-@dataclass
-class DescribedPhotos:
-    """What came of describing photos as a whole."""
+@dataclass(frozen=True)
+class DescribedGlobally(Report):
+    """Result of `Collection.add_global_descriptors`."""
 
-    described: int = 0  # photos of this run
-    photos: int = 0  # that have a row now
-    failed: list[dict[str, str]] = field(default_factory=list)  # name and reason
-    unknown: list[str] = field(default_factory=list)  # names of a file that no photo, or more than one, has
+    images: Annotated[int, "Photos that the collection holds."]
+    described: Annotated[int, "Photos that were described now."]
+    photos: Annotated[int, "Photos that have a global descriptor now."]
+    failed: Annotated[list[dict[str, str]], "Name and reason of photos that could not be described."]
+    unknown: Annotated[list[str], "Names of a file that no photo has, or several."]
 
 
 def describe_photos(
     collection: Collection, source: str, workers: Workers = 1, progress: Progress = silent
-) -> DescribedPhotos:
+) -> DescribedGlobally:
     """Give photos global descriptors from a file, whose rows replace all others, or by an extension, by its name or
     place; it describes those that it has not described. A run that is stopped is gone on with by the next.
     """
-    report = DescribedPhotos()
     with collection.locked(), changed(collection):
         if source.endswith(ENDINGS):
-            _take(collection, Path(source), report)
-        else:
-            _compute(collection, source, workers, report, progress)
-    return report
+            return _take(collection, Path(source))
+        return _compute(collection, source, workers, progress)
 
 
 def describe_new(collection: Collection, workers: Workers, progress: Progress = silent) -> list[str]:
@@ -93,16 +93,17 @@ def compact_global(collection: Collection) -> None:
         keep_global(collection, kept.kept(there))
 
 
-def _take(collection: Collection, path: Path, report: DescribedPhotos) -> None:
+def _take(collection: Collection, path: Path) -> DescribedGlobally:
     names, rows = read_matrix(path)
     lookup = PhotoLookup(collection.catalogue.read(places_of_photos, 0))
     found: dict[int, int] = {}
+    unknown = []
     for place, name in enumerate(names):
         number = lookup.find(name)
         if isinstance(number, int):
             found[number] = place
         else:
-            report.unknown.append(name)
+            unknown.append(name)
     if not found:
         raise CairnError(
             "None of the {count} names in {path}, such as {name}, is that of a photo of {folder}.",
@@ -113,10 +114,11 @@ def _take(collection: Collection, path: Path, report: DescribedPhotos) -> None:
         )
     made = _none(rows.shape[1], path.stem).merged(found, rows[list(found.values())])
     keep_global(collection, made)
-    report.described = report.photos = len(found)
+    images = collection.catalogue.read(count_indexed)
+    return DescribedGlobally(images, described=len(found), photos=len(found), failed=[], unknown=unknown)
 
 
-def _compute(collection: Collection, name: str, workers: Workers, report: DescribedPhotos, progress: Progress) -> None:
+def _compute(collection: Collection, name: str, workers: Workers, progress: Progress) -> DescribedGlobally:
     extension = find_global(name)
     made = extension.load()
     there = collection.catalogue.read(numbers_of)
@@ -126,12 +128,13 @@ def _compute(collection: Collection, name: str, workers: Workers, report: Descri
     else:
         kept = kept.kept(there)
     todo = np.setdiff1d(there, kept.numbers).tolist()
+    described, failed = 0, []
     for start in range(0, len(todo), _AT_ONCE):
         rows = collection.catalogue.read(rows_of, todo[start : start + _AT_ONCE])
         numbers, vectors = [], []
         for place, (row, one) in enumerate(_rows(extension.place, rows, collection.options.image, workers), start + 1):
             if isinstance(one, str):
-                report.failed.append({"name": row.name or "", "reason": one})
+                failed.append({"name": row.name or "", "reason": one})
             else:
                 numbers.append(row.number)
                 vectors.append(one)
@@ -139,8 +142,9 @@ def _compute(collection: Collection, name: str, workers: Workers, report: Descri
         if numbers:
             kept = kept.merged(numbers, np.array(vectors))
             keep_global(collection, kept)
-            report.described += len(numbers)
-    report.photos = len(kept.numbers)
+            described += len(numbers)
+    images = collection.catalogue.read(count_indexed)
+    return DescribedGlobally(images, described, len(kept.numbers), failed, unknown=[])
 
 
 def _rows(

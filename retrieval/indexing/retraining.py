@@ -5,9 +5,9 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,13 @@ from index.hamming.kinds import full_name, parse_signature
 from index.hamming.sources import make_source
 from index.messages import Message, said
 from index.progress import Progress, Timed, silent
+from index.reports import Report, rounded
 from index.segments.segment import ImageFeatures, Segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.changes import Rewritten, quantisation_errors, replace_segments
 from retrieval.catalogue.failures import Failure, keep_failures
-from retrieval.catalogue.photos import all_indexed
+from retrieval.catalogue.photos import all_indexed, count_indexed
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import segments_and_tombstones
 from retrieval.catalogue.settings import reserve_numbers
@@ -61,18 +62,18 @@ SUCCESSOR = {"faiss": "ivf"}
 """Replaces the default search of earlier versions."""
 
 
-@dataclass
-class RetrainReport(Timed):
-    """Result of retraining."""
+@dataclass(frozen=True)
+class Retrained(Report):
+    """Result of `Collection.retrain`."""
 
-    words: tuple[int, int] = (0, 0)  # before and after
-    error: tuple[float, float] = (0.0, 0.0)  # mean squared distance of all features to their words, before and after
-    images: int = 0
-    forgotten: bool = False  # whether borrowed features of the earlier vocabulary were deleted
-    dropped: list[dict[str, str]] = field(default_factory=list)  # name and reason of dropped photos
-    seconds: dict[str, float] = field(
-        default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "total": 0.0}
-    )
+    images: Annotated[int, "Photos of the collection."]
+    words: Annotated[dict[str, int], "Visual words, before and after."]
+    quantisation_error: Annotated[
+        dict[str, float], "Mean squared distance of features to their words, before and after."
+    ]
+    dropped: Annotated[list[dict[str, str]], "Name and reason of dropped photos."]
+    augmentation_emptied: Annotated[bool, "Whether borrowed features were deleted: group again to renew them."]
+    seconds: Annotated[dict[str, float], "Time of the steps."]
 
 
 def retrain(
@@ -81,26 +82,34 @@ def retrain(
     *,
     workers: int = 1,
     progress: Progress = silent,
-) -> RetrainReport:
+) -> Retrained:
     """Train a new vocabulary on the current photos of a collection, and reassign the words of all features. Descriptors
     are those stored in the collection; without them, or if the descriptor changes, they are extracted from the photos.
     Searches go on with the old vocabulary until one transaction switches to the new one. An interrupted run is resumed
     by another with the same options.
     """
     options = options or RetrainOptions()
-    report = RetrainReport()
-    with report.timed("total"), collection.locked(), changed(collection):
+    start = time.perf_counter()
+    with collection.locked(), changed(collection):
         remove_leftovers(collection)
         collection.forget()
-        _Retraining(collection, options, workers, progress, report).run()
+        retraining = _Retraining(collection, options, workers, progress)
+        retraining.run()
         remove_leftovers(collection)
-        report.forgotten = is_augmented(collection.folder)
+        is_emptied = is_augmented(collection.folder)
         # If another process computes borrowed features now, they are left: with the earlier vocabulary they are
         # ignored.
         with suppress(CollectionLocked), lock_links(collection.folder):
             empty_augmentation(collection.folder)
         shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
-    return report
+    return Retrained(
+        images=collection.catalogue.read(count_indexed),
+        words=dict(zip(("before", "after"), retraining.words, strict=True)),
+        quantisation_error={"before": round(retraining.error[0], 6), "after": round(retraining.error[1], 6)},
+        dropped=retraining.dropped,
+        augmentation_emptied=is_emptied,
+        seconds=rounded(retraining.seconds | {"total": time.perf_counter() - start}),
+    )
 
 
 def reassign(
@@ -112,26 +121,30 @@ def reassign(
     staged nor can be extracted again.
     """
     shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
-    retraining = _Retraining(collection, RetrainOptions(), workers, silent, RetrainReport(), following)
+    retraining = _Retraining(collection, RetrainOptions(), workers, silent, following)
     retraining.run(vocabulary, staged)
     shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
 
 
-class _Retraining:
+class _Retraining(Timed):
+    # Before and after: visual words, and the mean squared distance of all features to their words.
+    words: tuple[int, int]
+    error: tuple[float, float]
+    dropped: list[dict[str, str]]  # name and reason of photos
+
     def __init__(
         self,
         collection: Collection,
         options: RetrainOptions,
         workers: int,
         tell: Progress,
-        report: RetrainReport,
         following: int = 0,
     ) -> None:
         self.collection = collection
         self.options = options
         self.workers = workers
         self.tell = tell
-        self.report = report
+        self.seconds = {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0}
         self.following = following
         self.folder = collection.folder / RETRAINING
         self.rows, self.removed = collection.catalogue.read(segments_and_tombstones)
@@ -147,7 +160,6 @@ class _Retraining:
         self.signature = parse_signature(options.signature) if options.signature else collection.signature
         self.images = {row.number: row for row in collection.catalogue.read(all_indexed)}
         self.done = 0
-        self.report.images = len(self.images)
 
     def run(self, vocabulary: Vocabulary | None = None, staged: Path | None = None) -> None:
         """Retrain, or take a vocabulary that was trained elsewhere, and features that were staged there."""
@@ -179,7 +191,7 @@ class _Retraining:
             )
         self.unreadable = self._find_unreadable()
         self._refuse_unreadable()
-        with self.report.timed("vocabulary"):
+        with self.timed("vocabulary"):
             vocabulary = self._vocabulary()
         self._refuse_unreadable()
         errors = []
@@ -309,7 +321,7 @@ class _Retraining:
                 photos.append((number, Path(row.path), self._key(number)))
             else:
                 self.unreadable[number] = Message(said("the file has changed since it was indexed: run cairn index"))
-        with self.report.timed("extract"):
+        with self.timed("extract"):
             staged = list(stage_all(self.staging, [(path, key) for _, path, key in photos], self.workers))
         good = []
         for (number, _, key), one in zip(photos, staged, strict=True):
@@ -350,7 +362,7 @@ class _Retraining:
             features.append(ImageFeatures(words, column | sign(source, rows, words), self._elongation(number)))
             self.done += 1
             self.tell("index", self.done, len(self.images))
-        self.report.seconds["assign"] += time.perf_counter() - start
+        self.seconds["assign"] += time.perf_counter() - start
         if images:
             save_array(errors, np.array(found))
             made_with = {"vocabulary": vocabulary.fingerprint, "descriptor": self.extractor.fingerprint}
@@ -420,12 +432,12 @@ class _Retraining:
             )
             failures = [Failure(self.images[number].path, str(reason)) for number, reason in self.unreadable.items()]
             keep_failures(session, failures)
-        self.report.dropped = [
+        self.dropped = [
             {"name": self.images[number].name or "", "reason": str(reason)}
             for number, reason in self.unreadable.items()
         ]
-        self.report.words = (words, vocabulary.words)
-        self.report.error = (before, catalogue.read(quantisation_errors, 0)[1][1])
+        self.words = (words, vocabulary.words)
+        self.error = (before, catalogue.read(quantisation_errors, 0)[1][1])
 
 
 def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[str, bytes]]:

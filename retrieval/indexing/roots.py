@@ -2,10 +2,13 @@
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from index.errors import CairnError
 from index.progress import Progress, silent
+from index.reports import Report
 from index.text import check_path, printable, readable
 from retrieval.catalogue.changes import PhotoMove, move_photos, rename_photos
 from retrieval.catalogue.photos import rows_of
@@ -16,17 +19,33 @@ from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.listing import count_by_root, is_away
 
 
-def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
-    """List the folders that photos were indexed from, in order: path, number of photos, and whether it exists and is
-    not empty, as its drive may not be connected.
-    """
-    return [(folder, photos, not is_away(folder)) for folder, photos in count_by_root(collection.catalogue.places())]
+@dataclass(frozen=True)
+class Root(Report):
+    """A folder that photos were indexed with."""
+
+    folder: Annotated[str, "Its path."]
+    photos: Annotated[int, "Photos of the collection in it."]
+    there: Annotated[bool, "False if it is missing or empty: its drive may not be connected."]
 
 
-def move_root(collection: Collection, old: Path, new: Path, progress: Progress = silent) -> tuple[list[str], list[str]]:
+@dataclass(frozen=True)
+class MovedRoot(Report):
+    """Result of `Collection.move_root`."""
+
+    moved: Annotated[list[str], "Names of photos found in the new folder."]
+    left: Annotated[list[str], "Names of photos that are not there, or have changed: their paths are not updated."]
+
+
+def list_roots(collection: Collection) -> list[Root]:
+    """List the folders that photos were indexed from, in order."""
+    counts = count_by_root(collection.catalogue.places())
+    return [Root(folder, photos, not is_away(folder)) for folder, photos in counts]
+
+
+def move_root(collection: Collection, old: Path, new: Path, progress: Progress = silent) -> MovedRoot:
     """Record that the photos below a folder, or one above or below it, are in another folder now, with the same
     subfolders. A file of the recorded size and time is taken for the photo; any other file is read, and must have the
-    same content. Returns names of photos found there, and of the others, which do not change.
+    same content. Other photos do not change.
     """
     before, after = Path(os.path.realpath(old)), Path(os.path.realpath(new))
     if not after.is_dir():
@@ -52,7 +71,7 @@ def move_root(collection: Collection, old: Path, new: Path, progress: Progress =
         )
     with changed(collection):
         collection.catalogue.write(move_photos, moves)
-    return moved, missing
+    return MovedRoot(moved, missing)
 
 
 def name_from(collection: Collection, folder: Path) -> dict[str, str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from index.arrays import hash_file, publish_folder, save_json
+from index.attributes import some_of
 from index.errors import DISK_FULL, CairnError
 from index.progress import Progress, silent
 from index.segments.description import META, read_description, verify_segment
@@ -47,7 +48,7 @@ from retrieval.collection.seal import Seal, sound_seal, write_seal
 from retrieval.collection.sealing import hash_catalogue
 from retrieval.collection.segments import is_there
 from retrieval.collection.snapshot import copy_database, write_snapshot
-from retrieval.integrity.backup_files import BackupFiles, BackupReport, is_plain_file, make_folder, remove
+from retrieval.integrity.backup_files import BackedUp, BackupFiles, is_plain_file, make_folder, remove
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.earlier_backup import EarlierBackup, look_at_backup, mark_backup, refuse_nested
 from retrieval.integrity.rebuild_server import copy_tables
@@ -68,7 +69,7 @@ class _CopiedState:
     images: int
 
 
-def back_up(collection: Collection, target: Path, *, link: bool = False, progress: Progress = silent) -> BackupReport:
+def back_up(collection: Collection, target: Path, *, link: bool = False, progress: Progress = silent) -> BackedUp:
     """Copy a collection to a folder, or update the copy there; then verify all of it. The backup is of
     one moment, whatever other processes change meanwhile. It has the catalogue as an SQLite file, wherever the
     collection has it. Thumbnails, jobs, and intermediate files of interrupted runs are left out.
@@ -88,8 +89,7 @@ def back_up(collection: Collection, target: Path, *, link: bool = False, progres
             f"The disk of {target} is full: free some space and run the same command again; an earlier backup there is "
             "still intact."
         ) from error
-    report.seconds = time.perf_counter() - start
-    return report
+    return replace(report, seconds=round(time.perf_counter() - start, 3))
 
 
 class _Backup:
@@ -99,9 +99,8 @@ class _Backup:
         self.collection, self.source, self.target = collection, collection.folder, target
         self.identity, self.progress = identity, progress
         self.files = BackupFiles(collection.folder, target, link, progress)
-        self.report = self.files.report
 
-    def run(self) -> BackupReport:
+    def run(self) -> BackedUp:
         for path in self.target.iterdir():
             if UNFINISHED.fullmatch(path.name):
                 remove(path)
@@ -118,13 +117,13 @@ class _Backup:
                 self._commit(state, earlier)
             finally:
                 remove(state.file.parent)
-            self.report.check = check_collection(self.target, progress=self.progress)
-            damaged = {_part(one.file) for one in self.report.check.damaged}
+            check = check_collection(self.target, progress=self.progress)
+            damaged = {_part(one.file) for one in check.damaged}
             if not damaged:
                 self._remove_rest(state)
                 break
-        self.report.images = state.images
-        return self.report
+        found = some_of(check, "ok", "damaged", "notes", "seconds") | self.files.counts
+        return BackedUp(images=state.images, **found)
 
     def _copy_all(self, earlier: EarlierBackup) -> _CopiedState:
         """Copy the catalogue next to the earlier one, and all that never changes once it is written."""
@@ -203,8 +202,8 @@ class _Backup:
         uploads = [path for path in uploaded if not self.files.has(path)]
         kept = [self.target / SEGMENTS / row.folder for row in state.segments if row not in rows]
         kept += [place] if has_vocabulary else []
-        self.report.kept = sum(len(list(one.iterdir())) for one in kept if one.name not in self.files.copied)
-        self.report.kept += len(uploaded) - len(uploads)
+        self.files.counts["kept"] = sum(len(list(one.iterdir())) for one in kept if one.name not in self.files.copied)
+        self.files.counts["kept"] += len(uploaded) - len(uploads)
         size = sum(row.bytes for row in rows) + sum(map(size_of, uploads))
         self.files.begin(size if has_vocabulary else size + sum(map(size_of, vocabulary)))
         (self.target / SEGMENTS).mkdir(exist_ok=True)

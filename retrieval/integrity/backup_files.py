@@ -5,30 +5,34 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from index.arrays import flush_to_disk, hash_file, publish_folder, temporary_path
 from index.errors import CairnError
 from index.progress import Progress
-from retrieval.integrity.report import CheckReport, megabytes, size_of
+from index.reports import Report
+from retrieval.integrity.report import Damage, megabytes, size_of
 
 STEP = "backup"
 
 _BLOCK = 1 << 26  # bytes
 
 
-@dataclass
-class BackupReport:
-    """Result of a backup."""
+@dataclass(frozen=True)
+class BackedUp(Report):
+    """Result of `Collection.backup`."""
 
-    copied: int = 0  # files
-    bytes: int = 0  # of them
-    kept: int = 0  # files that an earlier run has copied
-    removed: int = 0  # files and folders that the collection no longer has
-    images: int = 0
-    check: CheckReport = field(default_factory=CheckReport)  # of the backup
-    seconds: float = 0.0
+    ok: Annotated[bool, "Whether the whole backup is undamaged."]
+    images: Annotated[int, "Photos in the backup."]
+    copied: Annotated[int, "Files that were copied or linked."]
+    bytes: Annotated[int, "Bytes that were copied."]
+    kept: Annotated[int, "Files that the backup already had."]
+    removed: Annotated[int, "Files and folders removed from the backup, as the collection no longer has them."]
+    damaged: Annotated[tuple[Damage, ...], "Damaged files of the backup."]
+    notes: Annotated[list[str], "Notes other than damage."]
+    seconds: Annotated[float, "Time."]
 
 
 class BackupFiles:
@@ -36,7 +40,7 @@ class BackupFiles:
 
     def __init__(self, source: Path, target: Path, link: bool, progress: Progress) -> None:
         self.source, self.target = source, target
-        self.report = BackupReport()
+        self.counts = dict.fromkeys(("copied", "bytes", "kept", "removed"), 0)
         self.copied: set[str] = set()  # segments and vocabularies, by their names
         self._link_folders = link
         self._progress = progress
@@ -74,7 +78,7 @@ class BackupFiles:
     def replace(self, path: Path) -> None:
         """Copy a file, unless the backup has it, and replace the earlier one."""
         if self.has(path):
-            self.report.kept += 1
+            self.counts["kept"] += 1
             return
         place = self.place(path)
         with contextlib.ExitStack() as leaving:
@@ -110,13 +114,13 @@ class BackupFiles:
         _copy_contents(path, copy, self._tell)
         with contextlib.suppress(OSError):  # not every file system supports these
             shutil.copystat(path, copy)
-        self.report.copied += 1
-        self.report.bytes += copy.stat().st_size
+        self.counts["copied"] += 1
+        self.counts["bytes"] += copy.stat().st_size
 
     def remove(self, path: Path) -> None:
         """Remove what the collection no longer has."""
         remove(path)
-        self.report.removed += 1
+        self.counts["removed"] += 1
 
     def _link(self, path: Path, link: Path) -> None:
         _refuse_irregular(path)
@@ -132,7 +136,7 @@ class BackupFiles:
                 value=error.strerror,
             ) from error
         self._tell(size_of(link))
-        self.report.copied += 1
+        self.counts["copied"] += 1
 
     def _tell(self, size: int) -> None:
         self._done += size

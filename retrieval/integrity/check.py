@@ -7,7 +7,6 @@ processes may write meanwhile.
 
 import contextlib
 import re
-import time
 from pathlib import Path
 
 from index.errors import CairnError, LaterVersion
@@ -44,9 +43,7 @@ from retrieval.integrity.check_catalogue import check_server, check_snapshot, ch
 from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
 from retrieval.integrity.rebuild_server import what_is_lost
-from retrieval.integrity.report import CheckReport, DamagedFile, Findings, size_of
-
-__all__ = ["CATALOGUE", "CheckReport", "DamagedFile", "check_collection"]
+from retrieval.integrity.report import Check, Findings, size_of
 
 CATALOGUE = "catalogue"
 """What a catalogue is called that is no file of the collection."""
@@ -54,9 +51,8 @@ CATALOGUE = "catalogue"
 _SET_ASIDE = re.compile(rf"{re.escape(FILE)}\.damaged-\d+(-wal)?")
 
 
-def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress = silent) -> CheckReport:
+def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress = silent) -> Check:
     """Read and verify every file of a collection, with the catalogue at an address, or its SQLite file."""
-    start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):
         raise CairnError(
             "There is no collection at {folder}: create one with {cairn index|cairn.create}.", folder=folder
@@ -67,10 +63,7 @@ def check_collection(folder: Path, *, catalogue: str | None = None, progress: Pr
         check.run()
     finally:
         check.close()
-    check.findings.end()
-    report = check.findings.report
-    report.seconds = time.perf_counter() - start
-    return report
+    return check.findings.end()
 
 
 class _Check:
@@ -98,7 +91,7 @@ class _Check:
             wrong = check_segments(self.findings, self.database, fingerprints)
             if wrong is not None:
                 self._damaged_catalogue(wrong)
-        if self.catalogue is not None and self.findings.report.ok and not self.catalogue.read(words_are_right):
+        if self.catalogue is not None and not self.findings.damaged and not self.catalogue.read(words_are_right):
             self.findings.damage(WORDS, "The words that photos are found by are not those that are said of them.")
         check_caches(self.findings, self.address)
         self._note_others(vocabulary)
@@ -148,7 +141,7 @@ class _Check:
             if finding.seal_is_lost:
                 self.findings.damage(SEAL, "The checksums of the collection are missing.")
             elif finding.note is not None:
-                self.findings.note(f"{SEAL} {finding.note}")
+                self.findings.notes.append(f"{SEAL} {finding.note}")
         if finding.damage is not None:
             self._damaged_catalogue(finding.damage)
             self.close()
@@ -229,23 +222,23 @@ class _Check:
                 continue
             if name in (STAGING, RETRAINING):
                 command = "index" if name == STAGING else "retrain"
-                self.findings.note(
+                self.findings.notes.append(
                     f"{name} is {left}; the same cairn {command} again goes on with it, and cairn compact removes it."
                 )
             elif name == IMPROVING:
-                self.findings.note(f"{name} is {left}; the same cairn improve again goes on with it.")
+                self.findings.notes.append(f"{name} is {left}; the same cairn improve again goes on with it.")
             elif UNFINISHED.fullmatch(name) or is_vocabulary(name):
-                self.findings.note(f"{name} is {left}; cairn index removes it.")
+                self.findings.notes.append(f"{name} is {left}; cairn index removes it.")
             elif name == EARLIER_LINKS:
-                self.findings.note(f"{name} was written by an earlier version; cairn group removes it.")
+                self.findings.notes.append(f"{name} was written by an earlier version; cairn group removes it.")
             elif name in EARLIER_JOBS:
-                self.findings.note(
+                self.findings.notes.append(
                     f"{name} is a list of work of an earlier version, which nothing reads; it may be deleted."
                 )
             elif _SET_ASIDE.fullmatch(name):
-                self.findings.note(f"{name} is a damaged catalogue that was set aside; it may be deleted.")
+                self.findings.notes.append(f"{name} is a damaged catalogue that was set aside; it may be deleted.")
             else:
-                self.findings.note(f"{name} is not one of the collection's files.")
+                self.findings.notes.append(f"{name} is not one of the collection's files.")
         if self.catalogue is not None:
             orphans = []
             with contextlib.suppress(ForeignValue):  # reported
@@ -255,4 +248,4 @@ class _Check:
                 what = f"{left}; cairn index removes it"
                 if foreign:
                     what = "not one of the collection's: it holds photos that the catalogue has never had"
-                self.findings.note(f"{SEGMENTS}/{orphan.name} is {what}.")
+                self.findings.notes.append(f"{SEGMENTS}/{orphan.name} is {what}.")

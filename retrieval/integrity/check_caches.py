@@ -36,7 +36,7 @@ def _check_statistics(findings: Findings, address: str | None) -> None:
     # It may have been replaced meanwhile.
     if read_statistics(path) is None and read_statistics(path) is None and path.is_file():
         what = "The statistics of the postings are not what was written."
-    elif findings.report.ok and _are_wrong(findings, address):
+    elif not findings.damaged and _are_wrong(findings, address):
         what = "The statistics were computed while postings were damaged."
     if what is not None:
         findings.damage(STATISTICS, what, f"Run cairn repair {findings.folder}, which makes them again.")
@@ -61,7 +61,7 @@ def _check_augmentation(findings: Findings) -> None:
     for file in state.damaged:
         findings.damage(file, "What photos borrow of others is not what was written.", remedy)
     for name in state.others:
-        findings.note(f"{AUGMENTATION}/{name} is left by a killed process, or in use; cairn group removes it.")
+        findings.notes.append(f"{AUGMENTATION}/{name} is left by a killed process, or in use; cairn group removes it.")
 
 
 def _check_global(findings: Findings) -> None:
@@ -98,7 +98,7 @@ def _check_groups(findings: Findings) -> None:
             f"Run cairn group {findings.folder}, which makes them.",
         )
     elif whole is None:
-        findings.note(f"{GROUPS} has no checksum, as an earlier version wrote it: cairn group writes one.")
+        findings.notes.append(f"{GROUPS} has no checksum, as an earlier version wrote it: cairn group writes one.")
 
 
 def _check_thumbnails(findings: Findings) -> None:
@@ -135,6 +135,6 @@ def _check_thumbnails(findings: Findings) -> None:
             f"Run cairn repair {findings.folder}, which deletes it; it is made again when it is shown.",
         )
     if unchecked:
-        findings.note(f"{unchecked} thumbnails have no checksum, as an earlier version made them.")
+        findings.notes.append(f"{unchecked} thumbnails have no checksum, as an earlier version made them.")
     if others:
-        findings.note(f"{others} files in {CACHE} are none of the collection's.")
+        findings.notes.append(f"{others} files in {CACHE} are none of the collection's.")

@@ -103,7 +103,7 @@ def _check_vocabulary(findings: Findings, seal: Seal | None, name: str) -> str |
         return fingerprint
     if folder.is_dir():
         for other in sorted({f"{name}/{path.name}" for path in folder.iterdir()} - seal.files.keys()):
-            findings.note(f"{other} is not one of the collection's files.")
-    if any(one.file.startswith(f"{name}/") for one in findings.report.damaged):
+            findings.notes.append(f"{other} is not one of the collection's files.")
+    if any(one.file.startswith(f"{name}/") for one in findings.damaged):
         return None
     return str(load_json(folder / META_FILE)["fingerprint"])

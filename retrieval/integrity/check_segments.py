@@ -107,4 +107,4 @@ def _damaged_files(findings: Findings, folder: Path, meta: str | None) -> Iterat
             return  # it was sound a moment ago, and has been merged with others since
         for path in entries:
             if path.name not in known:
-                findings.note(f"{name}/{path.name} is not one of the collection's files.")
+                findings.notes.append(f"{name}/{path.name} is not one of the collection's files.")

@@ -4,8 +4,9 @@ import hashlib
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from index.errors import CairnError
 from index.files.names import is_plain_name
 from index.neighbours import DESCRIPTION_FILE, EARLIER_INDEX_FILE, INDEX_FILE
 from index.progress import Progress, silent
+from index.reports import Report
 from index.search_backends import search_backend
 from index.segments.description import NOTES, verify_segment
 from index.segments.repair import restore_segment
@@ -48,29 +50,26 @@ from retrieval.collection.segments import is_there
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.indexing.described import use_features_again
-from retrieval.integrity.check import CATALOGUE, CheckReport, DamagedFile, check_collection
+from retrieval.integrity.check import CATALOGUE, check_collection
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
 from retrieval.integrity.rebuild_catalogue import rebuild_catalogue
 from retrieval.integrity.rebuild_segments import Rewriting, rewrite_notes, rewrite_segments
 from retrieval.integrity.rebuild_server import rebuild_server_catalogue
+from retrieval.integrity.report import Check, Damage
 from retrieval.photos.listing import CACHE
 
 
-@dataclass
-class RepairReport:
-    """Result of a repair."""
+@dataclass(frozen=True)
+class Repaired(Report):
+    """Result of `repair`."""
 
-    repaired: list[dict[str, str]] = field(default_factory=list)  # file, and how
-    lost: list[dict[str, str]] = field(default_factory=list)  # photos that left the collection: name, path and reason
-    lapses: list[str] = field(default_factory=list)  # other losses of the catalogue, in sentences
-    damaged: list[DamagedFile] = field(default_factory=list)  # remaining damage
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def ok(self) -> bool:
-        """Whether all is sound now, and nothing was lost."""
-        return not self.damaged and not self.lost and not self.lapses
+    ok: Annotated[bool, "Whether everything is sound now, and nothing was lost."]
+    repaired: Annotated[list[dict[str, str]], "File, and method of repair."]
+    lost: Annotated[list[dict[str, str]], "Photos lost from the collection: name, path and reason."]
+    lapses: Annotated[list[str], "Other losses, in sentences."]
+    damaged: Annotated[tuple[Damage, ...], "Remaining damage."]
+    notes: Annotated[list[str], "Notes other than damage."]
+    seconds: Annotated[float, "Time."]
 
 
 def repair_collection(
@@ -82,7 +81,7 @@ def repair_collection(
     workers: int = 1,
     catalogue: str | None = None,
     progress: Progress = silent,
-) -> RepairReport:
+) -> Repaired:
     """Rebuild damaged parts of a collection, as far as possible: options, descriptor and small files of the vocabulary
     from copies, its index from its centres, a catalogue from its snapshot or its readable rows and the notes of
     segments, and damaged segments from their photos. Another run resumes a repair that was killed.
@@ -94,14 +93,13 @@ def repair_collection(
     missing = [path for path in photos if not path.exists()]
     if missing:
         raise CairnError(f"There is no file or folder {str(missing[0])!r}; check the name.")
-    report = RepairReport()
     found = check_collection(folder, catalogue=catalogue, progress=progress)
     with lock_folder(folder):
-        _Repair(folder, catalogue, report, features).run(found, photos, drop_missing, workers, progress)
-    left = check_collection(folder, catalogue=catalogue, progress=progress)
-    report.damaged = left.damaged
-    report.seconds = time.perf_counter() - start
-    return report
+        repair = _Repair(folder, catalogue, features)
+        repair.run(found, photos, drop_missing, workers, progress)
+    damaged = check_collection(folder, catalogue=catalogue, progress=progress).damaged
+    ok, seconds = not (damaged or repair.lost or repair.lapses), round(time.perf_counter() - start, 3)
+    return Repaired(ok, repair.repaired, repair.lost, repair.lapses, damaged, repair.notes, seconds)
 
 
 _MADE_AGAIN = {
@@ -112,16 +110,17 @@ _MADE_AGAIN = {
 
 
 class _Repair:
-    def __init__(self, folder: Path, address: str | None, report: RepairReport, features: Path | None) -> None:
+    def __init__(self, folder: Path, address: str | None, features: Path | None) -> None:
         self.folder = folder
         self.address = address
-        self.report = report
         self.features = features
         self.seal: Seal | None = None
+        self.repaired: list[dict[str, str]] = []
+        self.lost: list[dict[str, str]] = []
+        self.lapses: list[str] = []
+        self.notes: list[str] = []
 
-    def run(
-        self, found: CheckReport, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress
-    ) -> None:
+    def run(self, found: Check, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress) -> None:
         """Repair the findings in order, as later steps need earlier ones."""
         self.seal = sound_seal(self.folder / SEAL)
         segments = self.folder / SEGMENTS
@@ -132,12 +131,12 @@ class _Repair:
         segments.mkdir(exist_ok=True)
         self._repair_caches(found)
         if self.address is None and any(one.file.startswith(FILE) for one in found.damaged):
-            how, notes, self.report.lapses = rebuild_catalogue(self.folder, self.seal)
-            self.report.notes += notes
+            how, notes, self.lapses = rebuild_catalogue(self.folder, self.seal)
+            self.notes += notes
             self._done(FILE, how)
         elif self.address is not None and any(one.file == CATALOGUE for one in found.damaged):
-            how, notes, self.report.lapses = rebuild_server_catalogue(self.folder, self.address, self.seal)
-            self.report.notes += notes
+            how, notes, self.lapses = rebuild_server_catalogue(self.folder, self.address, self.seal)
+            self.notes += notes
             self._done(CATALOGUE, how)
         self._restore_copies()
         self._restore_descriptor()
@@ -153,24 +152,24 @@ class _Repair:
             try:
                 self._rewrite_segments(collection, found, photos, drop_missing, workers, progress)
             except CairnError as error:
-                if self.report.repaired:
+                if self.repaired:
                     self._seal(collection, found)
                     raise CairnError(
-                        " ".join([str(error), "What else was damaged is repaired.", *self.report.lapses])
+                        " ".join([str(error), "What else was damaged is repaired.", *self.lapses])
                     ) from error
                 raise
             self._seal(collection, found)
 
     def _done(self, file: str, how: str) -> None:
-        self.report.repaired.append({"file": file, "how": how})
+        self.repaired.append({"file": file, "how": how})
 
-    def _repair_caches(self, found: CheckReport) -> None:
+    def _repair_caches(self, found: Check) -> None:
         if any(one.file.startswith(f"{AUGMENTATION}/") for one in found.damaged):
             try:
                 with lock_links(self.folder):
                     empty_augmentation(self.folder)
             except CollectionLocked as error:
-                self.report.notes.append(f"What photos borrow is left as it is. {error}")
+                self.notes.append(f"What photos borrow is left as it is. {error}")
             else:
                 self._done(AUGMENTATION, "emptied: cairn group lets photos borrow again")
         for one in found.damaged:
@@ -240,7 +239,7 @@ class _Repair:
                 shutil.copyfile(folder / name, temporary / name)
             Vocabulary.load(temporary)  # its fingerprint verifies the centres
         except (CairnError, TypeError, ValueError, KeyError) as error:
-            self.report.notes.append(
+            self.notes.append(
                 f"The vocabulary cannot be restored ({error}): cairn retrain {self.folder} makes a new one."
             )
             shutil.rmtree(temporary, ignore_errors=True)
@@ -255,7 +254,7 @@ class _Repair:
     def _rewrite_segments(
         self,
         collection: Collection,
-        found: CheckReport,
+        found: Check,
         photos: Sequence[Path],
         drop_missing: bool,
         workers: int,
@@ -278,7 +277,7 @@ class _Repair:
         try:
             collection.check_vocabulary()
         except CairnError as error:
-            self.report.notes.append(f"The segments wait for the vocabulary and the descriptor: {error}")
+            self.notes.append(f"The segments wait for the vocabulary and the descriptor: {error}")
             return
         if self.features is not None:
             use_features_again(collection, self.features)
@@ -288,8 +287,8 @@ class _Repair:
         for name in done.segments:
             self._done(f"{SEGMENTS}/{name}", "its photos were extracted again")
         if done.moved:
-            self.report.notes.append(f"{done.moved} photos were found elsewhere, and are known there now.")
-        self.report.lost += done.lost
+            self.notes.append(f"{done.moved} photos were found elsewhere, and are known there now.")
+        self.lost += done.lost
 
     def _restore_files(self, collection: Collection, row: SegmentRow, images: Sequence[SegmentImage]) -> bool:
         """Make the damaged files of a segment again from its others; False if that is not enough."""
@@ -316,10 +315,10 @@ class _Repair:
             return True
         return not bad
 
-    def _seal(self, collection: Collection, found: CheckReport) -> None:
+    def _seal(self, collection: Collection, found: Check) -> None:
         """Seal repaired files, but not those still damaged."""
         remove_leftovers(collection)
-        if any(one["file"].endswith(INDEX_FILE) for one in self.report.repaired):
+        if any(one["file"].endswith(INDEX_FILE) for one in self.repaired):
             # A rebuilt index may differ in a bit, and is valid all the same.
             (self.folder / SEAL).unlink(missing_ok=True)
         # They may have been computed from postings that were damaged.

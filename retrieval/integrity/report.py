@@ -1,11 +1,14 @@
 """Findings of a check of a collection."""
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import walk
 from pathlib import Path
+from typing import Annotated
 
 from index.progress import Progress, silent
+from index.reports import Report
 
 STEP = "check"
 
@@ -13,28 +16,24 @@ _MEGABYTE = 1e6
 
 
 @dataclass(frozen=True)
-class DamagedFile:
-    """A damaged file or folder."""
+class Damage(Report):
+    """A file that is damaged."""
 
-    file: str  # path in the collection, with slashes
-    what: str  # the damage
-    remedy: str  # what to do, with the command for it
+    file: Annotated[str, "Path in the collection."]
+    what: Annotated[str, "The damage, in a sentence."]
+    remedy: Annotated[str, "What to do about it, in a sentence."]
 
 
-@dataclass
-class CheckReport:
-    """Result of a check."""
+@dataclass(frozen=True)
+class Check(Report):
+    """Result of `Collection.check`."""
 
-    files: int = 0  # that were read
-    bytes: int = 0
-    damaged: list[DamagedFile] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # notes other than damage
-    seconds: float = 0.0
-
-    @property
-    def ok(self) -> bool:
-        """Whether all is sound."""
-        return not self.damaged
+    ok: Annotated[bool, "Whether everything is undamaged."]
+    files: Annotated[int, "Files that were read."]
+    bytes: Annotated[int, "Bytes that were read."]
+    damaged: Annotated[tuple[Damage, ...], "Damaged files."]
+    notes: Annotated[list[str], "Notes other than damage."]
+    seconds: Annotated[float, "Time."]
 
 
 class Findings:
@@ -42,37 +41,37 @@ class Findings:
 
     def __init__(self, folder: Path, progress: Progress = silent) -> None:
         self.folder = folder
-        self.report = CheckReport()
+        self.damaged: list[Damage] = []
+        self.notes: list[str] = []
         self._progress = progress
         self._total = sum(map(size_of, files_below(folder)))
-        self._read = 0
+        self._began, self._read = time.perf_counter(), 0
+        self._files = self._bytes = 0  # that were read
 
     def damage(self, file: str, what: str, remedy: str | None = None) -> None:
         """Report a damaged file, once; repairing is the remedy if no other is given."""
         if not self.is_damaged(file):
-            self.report.damaged.append(DamagedFile(file, what, remedy or f"Run cairn repair {self.folder}."))
+            self.damaged.append(Damage(file, what, remedy or f"Run cairn repair {self.folder}."))
 
     def is_damaged(self, *files: str) -> bool:
         """Whether damage was reported of one of some files."""
-        return any(one.file in files for one in self.report.damaged)
-
-    def note(self, text: str) -> None:
-        """Add a note other than damage."""
-        self.report.notes.append(text)
+        return any(one.file in files for one in self.damaged)
 
     def was_read(self, files: int, size: int) -> None:
         """Count files that were read to their end."""
-        self.report.files += files
-        self.report.bytes += size
+        self._files += files
+        self._bytes += size
 
     def tell(self, size: int) -> None:
         """Report progress in bytes."""
         self._read += size
         self._progress(STEP, min(megabytes(self._read), megabytes(self._total)), megabytes(self._total))
 
-    def end(self) -> None:
-        """Report completed progress."""
+    def end(self) -> Check:
+        """Report completed progress; return the findings."""
         self._progress(STEP, megabytes(self._total), megabytes(self._total))
+        seconds = round(time.perf_counter() - self._began, 3)
+        return Check(not self.damaged, self._files, self._bytes, tuple(self.damaged), self.notes, seconds)
 
 
 def files_below(folder: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ import signal
 import sys
 
 from index.parallel import end_with_parent
-from retrieval.library.progress import asked_for
+from retrieval.library.progress import progress_descriptor
 
 NICE = 15
 """Priority of jobs below other processes, so that pages and searches stay fast."""
@@ -24,7 +24,7 @@ def main() -> None:
     """Run the command that the arguments name."""
     end_with_parent(int(sys.argv[1]))
     _wake_with_parent()
-    asked_for()
+    progress_descriptor()
     # A server that a script has begun in the background ignores Ctrl-C, and its children would too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(os, "nice"):

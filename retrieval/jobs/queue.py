@@ -141,9 +141,11 @@ class Queue:
         arguments = work.model_dump_json()
         with self._change():
             for row in self._store.rows(collection):
-                if (row.state, row.kind, row.told) == (QUEUED, work.kind, arguments):
+                if (row.state, row.kind, row.arguments) == (QUEUED, work.kind, arguments):
                     return self._job(row)
-            number = self._store.add(kind=work.kind, collection=collection, told=arguments, state=QUEUED, added=_now())
+            number = self._store.add(
+                kind=work.kind, collection=collection, arguments=arguments, state=QUEUED, added=_now()
+            )
             return self.job(number)
 
     def jobs(self, collection: str | None = None, ended: int | None = None) -> list[QueuedJob]:
@@ -231,7 +233,7 @@ class Queue:
 
     def _job(self, row: JobRow) -> QueuedJob:
         try:
-            work = read(row.kind, row.told)
+            work = read(row.kind, row.arguments)
         except CairnError:
             work = None
         job = QueuedJob(
@@ -350,7 +352,7 @@ class Queue:
         if not self._store.change(number, [QUEUED], state=RUNNING, started=_now(), error=None, result=None):
             return  # another server has cancelled it since, or lets it wait
         try:
-            work = read(row.kind, row.told)
+            work = read(row.kind, row.arguments)
             catalogue = self.catalogue_of(row.collection)
             command = work.command(self.find(row.collection), self.roots, catalogue, self.hosts)
             child = Child(command, self._tell, work.parts)

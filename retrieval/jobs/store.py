@@ -47,7 +47,7 @@ _JOBS = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("collection", sa.Text, nullable=False, index=True),  # its name in the queue
-    sa.Column("told", sa.Text, nullable=False),  # JSON: its arguments, by its kind
+    sa.Column("told", sa.Text, key="arguments", nullable=False),  # JSON, by its kind
     sa.Column("state", sa.Text, nullable=False, index=True),
     sa.Column("result", sa.Text),  # JSON
     sa.Column("error", sa.Text),  # JSON: a message; a sentence in files of earlier versions
@@ -62,10 +62,10 @@ _OPEN = sa.func.coalesce(_JOBS.c.state, "").not_in(ENDED)  # whatever the state 
 def _read_text(column: sa.Column[Any]) -> sa.Label[Any]:
     """A column if it is a text of limited size, NULL otherwise."""
     size = sa.func.length(sa.cast(column, sa.LargeBinary))
-    return sa.case((sa.and_(sa.func.typeof(column) == "text", size <= LARGEST), column)).label(column.name)
+    return sa.case((sa.and_(sa.func.typeof(column) == "text", size <= LARGEST), column)).label(column.key)
 
 
-_READ = (_JOBS.c.id, *(_read_text(column) for column in _JOBS.c if column.name != "id"))
+_READ = (_JOBS.c.id, *(_read_text(column) for column in _JOBS.c if column.key != "id"))
 
 _REFUSED = "The list of jobs {file} cannot be used ({reason}): check the disk, its free space and its permissions."
 
@@ -77,7 +77,7 @@ class JobRow:
     id: int
     kind: str
     collection: str
-    told: str
+    arguments: str
     state: str
     result: dict[str, Any] | None
     error: Message | None
@@ -141,26 +141,21 @@ class Store:
     def change(self, number: int, states: Iterable[str], **values: Any) -> bool:
         """Change a job if it is in one of some states; return whether it was."""
         changed = sa.update(_JOBS).where(_JOBS.c.id == number, _JOBS.c.state.in_(list(states)))
-        with self._transaction() as connection:
-            return connection.execute(changed.values(_written(values))).rowcount > 0
+        return self._write(changed.values(_written(values)))
 
     def fail(self, number: int, error: Message, ended: str) -> None:
         """Have a job that has not ended fail, whatever its state is."""
         changed = sa.update(_JOBS).where(_JOBS.c.id == number, _OPEN)
-        with self._transaction() as connection:
-            connection.execute(changed.values(_written({"state": FAILED, "error": error, "ended": ended})))
+        self._write(changed.values(_written({"state": FAILED, "error": error, "ended": ended})))
 
     def queue_again(self, but: Iterable[int]) -> None:
         """Queue jobs of ended processes again: all running ones except some."""
         changed = sa.update(_JOBS).where(_JOBS.c.state == RUNNING, _JOBS.c.id.not_in(list(but)))
-        with self._transaction() as connection:
-            connection.execute(changed.values(state=QUEUED))
+        self._write(changed.values(state=QUEUED))
 
     def delete(self, number: int) -> bool:
         """Delete an ended job; return whether it existed."""
-        gone = sa.delete(_JOBS).where(_JOBS.c.id == number, _JOBS.c.state.in_(ENDED))
-        with self._transaction() as connection:
-            return connection.execute(gone).rowcount > 0
+        return self._write(sa.delete(_JOBS).where(_JOBS.c.id == number, _JOBS.c.state.in_(ENDED)))
 
     def set_aside(self) -> None:
         """Rename a damaged or foreign file, and continue with an empty list."""
@@ -187,6 +182,11 @@ class Store:
                 return act(connection)
         except sa.exc.DBAPIError:
             return nothing
+
+    def _write(self, change: sa.Update | sa.Delete) -> bool:
+        """Change rows; return whether there were any."""
+        with self._transaction() as connection:
+            return connection.execute(change).rowcount > 0
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
@@ -248,7 +248,7 @@ def _written(values: Mapping[str, Any]) -> dict[str, Any]:
 def _read_row(row: Mapping[Any, Any]) -> JobRow:
     values = dict(row)
     is_sound = values["id"] > 0 and values["state"] in STATES
-    for name in ("kind", "collection", "told", "state", "added"):
+    for name in ("kind", "collection", "arguments", "state", "added"):
         is_sound = is_sound and values[name] is not None
         values[name] = values[name] or ""
     values["result"] = read_result(values["result"] or "")

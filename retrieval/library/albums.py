@@ -7,8 +7,7 @@ from sqlalchemy.orm import Session
 
 from index.docstrings import completed
 from index.errors import CairnError
-from retrieval.catalogue.curation.albums import StoredAlbum as AlbumFacts
-from retrieval.catalogue.curation.albums import named, numbers_in_album
+from retrieval.catalogue.curation.albums import AlbumFacts, named, numbers_in_album
 from retrieval.curation import albums, sharing
 from retrieval.library.opened import OpenCollection
 from retrieval.library.paragraphs import SHARED

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from index.attributes import some_of
 from index.docstrings import documented
 from index.errors import CairnError
+from retrieval.library.photos import PageNumber
 from retrieval.metadata.pages import split_page
 from retrieval.search.homography import homography, may_fix
 from retrieval.search.outlines import found_region
@@ -83,11 +84,7 @@ class Result:
     region: Annotated[
         list[list[float]] | None, "Corners (x, y) of the query's box, or of all of it, in the photo, clipped to it."
     ] = field(hash=False)
-    page: Annotated[
-        int | None,
-        "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has "
-        "the name of the file.",
-    ] = None
+    page: PageNumber = None
     mirrored: Annotated[bool, "Whether it shows the mirror image of the query."] = False
     full: Annotated[bool, "Whether all features of the query were looked up at that turn, as they are upright."] = True
 
@@ -359,28 +356,32 @@ def query_photo(query_image: "QueryImage", query: "Query") -> QueryPhoto:
 def _result(
     place: int, which: int, query: "Query", hit: "Hit", row: "ImageRow", image: "ImageFeatures | None"
 ) -> Result:
-    matrix = homography(hit, query, row, image)
-    file, page = split_page(row.path)
     return Result(
         rank=place,
-        name=row.name or "",
         title=row.title,
-        path=str(file),
         score=round(hit.score, 6),
-        inliers=hit.verification.inliers,
-        probability=hit.probability,
-        found=hit.found,
-        homography=matrix,
-        number=row.number,
-        width=row.width,
-        height=row.height,
         query_index=which,
-        turn=round(query.views[hit.view].turn, 6),
-        region=found_region(query, matrix, row.width, row.height),
-        page=page,
         mirrored=query.mirrored,
         full=query.is_full_at(hit.view),
+        **facts_of_hit(query, hit, row, image),
     )
+
+
+def facts_of_hit(query: "Query", hit: "Hit", row: "ImageRow", image: "ImageFeatures | None") -> dict[str, Any]:
+    """Attributes that a `Result` and a `Match` have."""
+    matrix = homography(hit, query, row, image)
+    file, page = split_page(row.path)
+    return {
+        **some_of(row, "number", "width", "height"),
+        **some_of(hit, "probability", "found"),
+        "name": row.name or "",
+        "path": str(file),
+        "page": page,
+        "inliers": hit.verification.inliers,
+        "homography": matrix,
+        "region": found_region(query, matrix, row.width, row.height),
+        "turn": round(query.views[hit.view].turn, 6),
+    }
 
 
 def _rounded(box: Box | None) -> list[float] | None:

@@ -12,6 +12,7 @@ from index.docstrings import completed
 from index.options.arguments import takes_options
 from index.options.declaration import chosen
 from index.parallel import processes
+from index.reports import rounded
 from retrieval.collection.summary import count_collection, describe_collection
 from retrieval.iiif.options import FetchOptions
 from retrieval.indexing.add_options import AddOptions
@@ -21,12 +22,14 @@ from retrieval.library.links import PhotoLinks
 from retrieval.library.opened import Paths, paths_of
 from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import INDEXING, Telling, telling
-from retrieval.library.reports import Added, Imported, Info, Refreshed, Sidecars, rounded
+from retrieval.library.reports import Added, Imported, Info
 from retrieval.library.saved_searches import SearchDecisions
 from retrieval.library.upkeep import Upkeep
 
 # Modules for images and searching are imported lazily, as `cairn info` does not need them.
 if TYPE_CHECKING:
+    from retrieval.catalogue.curation.sidecars import Sidecars
+    from retrieval.catalogue.metadata_refresh import Refreshed
     from retrieval.indexing.report import IndexReport
     from retrieval.library.given import InCollection
     from retrieval.library.pairs import PhotoFeatures
@@ -187,7 +190,7 @@ class Collection(PhotoLinks, PhotoDecisions, AlbumDecisions, SearchDecisions, Up
         found = {**report.columns, "warnings": [str(one) for one in report.columns["warnings"]]}
         return Imported(**{**vars(report), "columns": found, "notes": [str(one) for one in report.notes]})
 
-    def refresh_metadata(self, *, progress: Telling = None) -> Refreshed:
+    def refresh_metadata(self, *, progress: Telling = None) -> "Refreshed":
         """Read the metadata of the photos' files again; imported values stay.
 
         Parameters
@@ -198,10 +201,9 @@ class Collection(PhotoLinks, PhotoDecisions, AlbumDecisions, SearchDecisions, Up
 
         titles = {"read": "Reading (photos)"}
         with self._writing(), telling(progress, titles) as tell:
-            report = refresh_metadata(self.opened.catalogue, tell)
-        return Refreshed(**shared_by(Refreshed, report))
+            return refresh_metadata(self.opened.catalogue, tell)
 
-    def write_sidecars(self, *, progress: Telling = None) -> Sidecars:
+    def write_sidecars(self, *, progress: Telling = None) -> "Sidecars":
         """Write imported or entered metadata of photos, and their albums, into XMP sidecars next to them.
 
         Other programs read titles, captions, tags, dates, places and ratings there; an album is the hierarchical
@@ -214,8 +216,7 @@ class Collection(PhotoLinks, PhotoDecisions, AlbumDecisions, SearchDecisions, Up
         from retrieval.catalogue.curation.sidecars import write_sidecars
 
         with self._lock, telling(progress, {"write": "Writing (photos)"}) as tell:
-            report = write_sidecars(self.opened.catalogue, tell, self.opened.below)
-        return Sidecars(**vars(report))
+            return write_sidecars(self.opened.catalogue, tell, self.opened.below)
 
 
 def _paths_and_addresses(paths: Paths) -> tuple[list[Path], list[str]]:

@@ -10,9 +10,9 @@ from index.docstrings import completed
 from retrieval.catalogue.curation.hidden import hidden_among, hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, take_back
 from retrieval.curation import editing
+from retrieval.curation.editing import Edited
 from retrieval.library.opened import OpenCollection
 from retrieval.library.paragraphs import SHARED
-from retrieval.library.reports import Edited
 
 # Modules for images and searching are imported lazily, as `cairn info` does not need them.
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class PhotoDecisions(OpenCollection):
         add, remove = ((one,) if isinstance(one, str) else tuple(one) for one in (add_tags, remove_tags))
         edit = editing.Edit(title, caption, taken, add, remove, rating, favourite)
         numbers = self._numbers(photos)
-        done = self._write(lambda session: editing.edit_photos(session, numbers, edit))
-        return Edited(len(done.before), done.kept, {number: dict(values) for number, values in done.before.items()})
+        edited: Edited = self._write(lambda session: editing.edit_photos(session, numbers, edit))
+        return edited
 
     def undo(self, edited: Edited) -> int:
         """Undo an edit.

@@ -16,7 +16,7 @@ from typing import Any
 
 from index.cluster.storage import object_cache
 from index.parallel import cores
-from retrieval.library.reports import Report
+from index.reports import Report
 from retrieval.photos.listing import CACHE
 
 DISTRIBUTIONS = {

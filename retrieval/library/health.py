@@ -3,21 +3,22 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from index.attributes import shared_by
 from index.docstrings import completed
 from index.parallel import processes
 from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import Telling, telling
-from retrieval.library.reports import BackedUp, Check, Damage, Repaired
 
 if TYPE_CHECKING:
     from retrieval.collection.collection import Collection as Opened
+    from retrieval.integrity.backup_files import BackedUp
+    from retrieval.integrity.repair import Repaired
+    from retrieval.integrity.report import Check
 
 
 @completed(SHARED)
-def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> Check:
+def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> "Check":
     """Verify every file of a collection, even if it cannot be opened; changes nothing.
 
     Parameters
@@ -36,8 +37,7 @@ def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progr
     from retrieval.integrity.check import check_collection
 
     with telling(progress, {"check": "Reading (MB)"}) as tell:
-        report = check_collection(Path(folder), catalogue=catalogue, progress=tell)
-    return Check(**_fields_of(Check, report))
+        return check_collection(Path(folder), catalogue=catalogue, progress=tell)
 
 
 @completed(SHARED)
@@ -50,7 +50,7 @@ def repair(
     workers: int = 0,
     catalogue: str | None = None,
     progress: Telling = None,
-) -> Repaired:
+) -> "Repaired":
     """Rebuild parts that `check` reports as damaged.
 
     Parameters
@@ -75,7 +75,7 @@ def repair(
     from retrieval.integrity.repair import repair_collection
 
     with telling(progress, {"check": "Reading (MB)", "extract": "Features (photos)"}) as tell:
-        report = repair_collection(
+        return repair_collection(
             Path(folder),
             photos=[Path(one) for one in photos],
             drop_missing=drop_missing,
@@ -84,23 +84,13 @@ def repair(
             catalogue=catalogue,
             progress=tell,
         )
-    return Repaired(**_fields_of(Repaired, report))
 
 
 def back_up(
     opened: "Opened", target: str | os.PathLike[str], *, link: bool = False, progress: Telling = None
-) -> BackedUp:
+) -> "BackedUp":
     """Copy an open collection to a folder, as `Collection.backup` says."""
     from retrieval.integrity.backup import back_up as make
 
     with telling(progress, {"backup": "Copying (MB)", "check": "Reading (MB)"}) as tell:
-        report = make(opened, Path(target), link=link, progress=tell)
-    return BackedUp(
-        **_fields_of(BackedUp, report.check) | shared_by(BackedUp, report) | {"seconds": round(report.seconds, 3)}
-    )
-
-
-def _fields_of(kind: type, report: Any) -> dict[str, Any]:
-    """Convert a report to the public form."""
-    damaged = tuple(Damage(one.file, one.what, one.remedy) for one in report.damaged)
-    return shared_by(kind, report) | {"damaged": damaged, "seconds": round(report.seconds, 3)}
+        return make(opened, Path(target), link=link, progress=tell)

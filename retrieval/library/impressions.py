@@ -318,7 +318,9 @@ def compare_aligned(found: AlignedPhotos, tolerance: float | None = None, progre
 
     def compare(below: int, above: int) -> tuple[AlignedImpression, AlignedImpression, ImpressionResidual]:
         if below == above or not {below, above} <= set(range(len(aligned))):
-            raise CairnError(f"There are no impressions {below} and {above} to lay over each other.")
+            raise CairnError(
+                "There are no impressions {below} and {above} to lay over each other.", below=below, above=above
+            )
         one, other = aligned[below], aligned[above]
         if 0 not in (below, above):
             other = _registered(one, other)

@@ -13,10 +13,8 @@ from index.docstrings import documented
 from index.text import likely
 from retrieval.features.encoding import CENTRE_ERROR, decode_geometry
 from retrieval.features.kept import nearest_frames, places_of
-from retrieval.library.answers import QueryPhoto, Shown, _Drawn, query_photo
-from retrieval.metadata.pages import split_page
-from retrieval.search.homography import homography
-from retrieval.search.outlines import found_region
+from retrieval.library.answers import QueryPhoto, Shown, _Drawn, facts_of_hit, query_photo
+from retrieval.library.photos import PageNumber
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,11 +60,7 @@ class Match(_Drawn):
     photo_ellipses: Annotated[NDArray[np.float32], "(N, 5)", "Matched regions of the photo, likewise."] = field(
         repr=False
     )
-    page: Annotated[
-        int | None,
-        "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has "
-        "the name of the file.",
-    ] = None
+    page: PageNumber = None
     indices: Annotated[
         NDArray[np.int32],
         "(N, 2)",
@@ -157,26 +151,13 @@ def make_match(searcher: "Searcher", query_image: "QueryImage", query: "Query", 
     image = searcher.index.images.features(hit.number)
     matches = hit.verification.matches
     frames = decode_geometry(image.columns, matches[:, 1])
-    matrix = homography(hit, query, row, image)
-    file, page = split_page(row.path)
     match = Match(
         query=query_photo(query_image, query),
-        name=row.name or "",
-        path=str(file),
-        number=row.number,
-        width=row.width,
-        height=row.height,
         score=hit.score,
-        inliers=hit.verification.inliers,
-        probability=hit.probability,
-        found=hit.found,
-        homography=matrix,
-        region=found_region(query, matrix, row.width, row.height),
-        turn=round(query.views[hit.view].turn, 6),
         query_ellipses=query.ellipses(hit.view, matches[:, 0]),
         photo_ellipses=frames.ellipses(max(row.width or 1, row.height or 1)),
-        page=page,
         indices=_indices(searcher, query_image, query.views[hit.view].frames, matches, image),
+        **facts_of_hit(query, hit, row, image),
     )
     vars(match)["_shown"] = Shown(searcher, [(query, hit, row)], query, [query_image])
     return match

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from index.reports import Report
 from index.text import csv_text
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.saved import StoredSearch, finds_of
@@ -13,7 +14,6 @@ from retrieval.catalogue.photos import numbers_of_names
 from retrieval.collection.collection import Collection
 from retrieval.groups.tables import write_table
 from retrieval.library.photos import Photo, cache_of, photos_there
-from retrieval.library.reports import Report
 from retrieval.metadata.columns import ITEM, MANIFEST, PAGE, PLACES
 from retrieval.metadata.pages import stem_of
 

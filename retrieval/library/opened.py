@@ -178,15 +178,6 @@ class OpenCollection:
             "{folder} changes faster than it can be searched: try again.", folder=self.folder
         ) from cause
 
-    @contextmanager
-    def _other_features(self) -> Iterator[None]:
-        """Restore the extractor afterwards: paths of features of another program are valid for one call."""
-        before = self.opened.known_extractor
-        try:
-            yield
-        finally:
-            self.opened.restore_extractor(before)
-
 
 def name_of(photo: object) -> str | None:
     """The name of a photo of a collection; None for other arguments."""

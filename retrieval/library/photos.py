@@ -18,6 +18,11 @@ from retrieval.metadata.pages import page_path, split_page
 
 PhotoRow = ImageRow
 """A photo as the catalogue has it."""
+PageNumber = Annotated[
+    int | None,
+    "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has the name of the "
+    "file.",
+]
 
 _PAGE = 500  # photos that are read at a time
 _LOOKS = 5  # attempts to find a photo while others are removed
@@ -51,11 +56,7 @@ class Photo(_ThumbnailSource, Metadata, _IndexedFacts):
         default_factory=dict, hash=False
     )
     date_added: Annotated[str | None, "When it was added to the collection: ISO 8601, UTC."] = None
-    page: Annotated[
-        int | None,
-        "Page of a multi-page file, from 1, or time in a film, milliseconds; None for the page that has "
-        "the name of the file.",
-    ] = None
+    page: PageNumber = None
 
     @property
     def folder(self) -> str:

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from index.attributes import some_of
 from index.docstrings import documented
 from index.errors import CairnError
+from index.reports import Report
 from retrieval.catalogue.metadata_store import values_by_number
 from retrieval.catalogue.schema import FROM_FILE, Setting
 from retrieval.catalogue.settings import keep_setting, setting_of
@@ -33,7 +34,6 @@ from retrieval.impressions.frames import AlignedImpression, Frame
 from retrieval.impressions.pictures import draw_lines
 from retrieval.library.impressions import AlignedPhotos, Impression, save_files
 from retrieval.library.motifs import table_text
-from retrieval.library.reports import Report
 
 CLOCK_COLUMNS = (
     "place",

@@ -77,7 +77,7 @@ def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
 
     If another program reads the progress, it is written only for that program, whether `quiet` or not.
     """
-    descriptor = asked_for()
+    descriptor = progress_descriptor()
     if descriptor is not None:
         records = ProgressWriter(titles, descriptor)
         try:
@@ -103,26 +103,26 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._told: deque[tuple[float, int]] = deque()  # when, and how far: of the recent past
+        self._reports: deque[tuple[float, int]] = deque()  # when, and how far: of the recent past
 
     def tell(self, done: int) -> None:
         """Record the progress of the step."""
         now = self._clock()
-        if self._told and done < self._told[-1][1]:  # it has begun again
-            self._told.clear()
-        if len(self._told) > 1 and now - self._told[-2][0] < RECENT / 100:
-            self._told.pop()
-        self._told.append((now, done))
-        while len(self._told) > 1 and now - self._told[1][0] > RECENT:
-            self._told.popleft()
+        if self._reports and done < self._reports[-1][1]:  # it has begun again
+            self._reports.clear()
+        if len(self._reports) > 1 and now - self._reports[-2][0] < RECENT / 100:
+            self._reports.pop()
+        self._reports.append((now, done))
+        while len(self._reports) > 1 and now - self._reports[1][0] > RECENT:
+            self._reports.popleft()
 
     def rate(self) -> float:
         """Amount done per second; 0.0 if not known yet."""
-        if not self._told:
+        if not self._reports:
             return 0.0
-        began, first = self._told[0]
+        began, first = self._reports[0]
         passed = self._clock() - began
-        return (self._told[-1][1] - first) / passed if passed > 0 else 0.0
+        return (self._reports[-1][1] - first) / passed if passed > 0 else 0.0
 
     def describe(self, left: int, unit: str) -> str:
         """Describe the rate and the remaining time; empty if not known yet."""
@@ -250,7 +250,7 @@ class ProgressWriter:
 
 
 @cache
-def asked_for() -> int | None:
+def progress_descriptor() -> int | None:
     """The file descriptor that another program reads progress from, or None.
 
     The variable is taken out of the environment: processes that this one starts have other files under that number.

@@ -97,7 +97,7 @@ class PhotoQueries(OpenCollection):
         with self._lock:
             if features is None:
                 return self._steadily(search)
-            with self._other_features():
+            with self.opened.other_features():
                 self._use_features(Path(features), len(queries))
                 return self._steadily(search)
 

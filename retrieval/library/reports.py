@@ -1,22 +1,9 @@
 """Reports of work on a collection: small objects with the values that commands print with --json."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from index.docstrings import documented
-
-
-class Report:
-    """A report whose attributes are printed by a command."""
-
-    def __init_subclass__(cls) -> None:
-        documented(cls)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes, as the command prints them with --json."""
-        found: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # every report is a dataclass
-        return found | {"damaged": list(found["damaged"])} if "damaged" in found else found
+from index.reports import Report
 
 
 @dataclass(frozen=True)
@@ -123,109 +110,6 @@ class Removed(Report):
 
 
 @dataclass(frozen=True)
-class Root(Report):
-    """A folder that photos were indexed with."""
-
-    folder: Annotated[str, "Its path."]
-    photos: Annotated[int, "Photos of the collection in it."]
-    there: Annotated[bool, "False if it is missing or empty: its drive may not be connected."]
-
-
-@dataclass(frozen=True)
-class MovedRoot(Report):
-    """Result of `Collection.move_root`."""
-
-    moved: Annotated[list[str], "Names of photos found in the new folder."]
-    left: Annotated[list[str], "Names of photos that are not there, or have changed: their paths are not updated."]
-
-
-@dataclass(frozen=True)
-class Compacted(Report):
-    """Result of `Collection.compact`."""
-
-    images: Annotated[int, "Photos of the collection."]
-    removed: Annotated[int, "Removed photos whose space was freed."]
-    segments: Annotated[dict[str, int], "Number of segments, before and after."]
-    bytes: Annotated[dict[str, int], "Their size, before and after."]
-    thumbnails: Annotated[int, "Thumbnails that were removed."]
-    seconds: Annotated[float, "Time."]
-
-
-@dataclass(frozen=True)
-class Retrained(Report):
-    """Result of `Collection.retrain`."""
-
-    images: Annotated[int, "Photos of the collection."]
-    words: Annotated[dict[str, int], "Visual words, before and after."]
-    quantisation_error: Annotated[
-        dict[str, float], "Mean squared distance of features to their words, before and after."
-    ]
-    dropped: Annotated[list[dict[str, str]], "Name and reason of dropped photos."]
-    augmentation_emptied: Annotated[bool, "Whether borrowed features were deleted: group again to renew them."]
-    seconds: Annotated[dict[str, float], "Time of the steps."]
-
-
-@dataclass(frozen=True)
-class DescribedGlobally(Report):
-    """Result of `Collection.add_global_descriptors`."""
-
-    images: Annotated[int, "Photos that the collection holds."]
-    described: Annotated[int, "Photos that were described now."]
-    photos: Annotated[int, "Photos that have a global descriptor now."]
-    failed: Annotated[list[dict[str, str]], "Name and reason of photos that could not be described."]
-    unknown: Annotated[list[str], "Names of a file that no photo has, or several."]
-
-
-@dataclass(frozen=True)
-class Damage(Report):
-    """A file that is damaged."""
-
-    file: Annotated[str, "Path in the collection."]
-    what: Annotated[str, "The damage, in a sentence."]
-    remedy: Annotated[str, "What to do about it, in a sentence."]
-
-
-@dataclass(frozen=True)
-class Check(Report):
-    """Result of `Collection.check`."""
-
-    ok: Annotated[bool, "Whether everything is undamaged."]
-    files: Annotated[int, "Files that were read."]
-    bytes: Annotated[int, "Bytes that were read."]
-    damaged: Annotated[tuple[Damage, ...], "Damaged files."]
-    notes: Annotated[list[str], "Notes other than damage."]
-    seconds: Annotated[float, "Time."]
-
-
-@dataclass(frozen=True)
-class BackedUp(Report):
-    """Result of `Collection.backup`."""
-
-    ok: Annotated[bool, "Whether the whole backup is undamaged."]
-    images: Annotated[int, "Photos in the backup."]
-    copied: Annotated[int, "Files that were copied or linked."]
-    bytes: Annotated[int, "Bytes that were copied."]
-    kept: Annotated[int, "Files that the backup already had."]
-    removed: Annotated[int, "Files and folders removed from the backup, as the collection no longer has them."]
-    damaged: Annotated[tuple[Damage, ...], "Damaged files of the backup."]
-    notes: Annotated[list[str], "Notes other than damage."]
-    seconds: Annotated[float, "Time."]
-
-
-@dataclass(frozen=True)
-class Repaired(Report):
-    """Result of `repair`."""
-
-    ok: Annotated[bool, "Whether everything is sound now, and nothing was lost."]
-    repaired: Annotated[list[dict[str, str]], "File, and method of repair."]
-    lost: Annotated[list[dict[str, str]], "Photos lost from the collection: name, path and reason."]
-    lapses: Annotated[list[str], "Other losses, in sentences."]
-    damaged: Annotated[tuple[Damage, ...], "Remaining damage."]
-    notes: Annotated[list[str], "Notes other than damage."]
-    seconds: Annotated[float, "Time."]
-
-
-@dataclass(frozen=True)
 class Imported(Report):
     """Result of `Collection.import_metadata`."""
 
@@ -236,36 +120,6 @@ class Imported(Report):
     warnings: Annotated[list[dict[str, str | int]], "Line and reason of cells that were not imported."]
     notes: Annotated[list[str], "Notes on the table, a sentence each."]
     columns: Annotated[dict[str, Any], "Meanings of the columns: photo, understood, kept, warnings."]
-
-
-@dataclass(frozen=True)
-class Refreshed(Report):
-    """Result of `Collection.refresh_metadata`."""
-
-    read: Annotated[int, "Photos."]
-    missing: Annotated[int, "Photos whose files are missing or may not be read: they keep their metadata."]
-    told: Annotated[int, "Photos whose files have any metadata."]
-
-
-@dataclass(frozen=True)
-class Sidecars(Report):
-    """Result of `Collection.write_sidecars`."""
-
-    written: Annotated[int, "New or changed sidecars."]
-    unchanged: Annotated[int, "Photos whose sidecars were up to date."]
-    missing: Annotated[int, "Photos whose files are missing."]
-    failed: Annotated[list[dict[str, str]], "Path of each photo whose sidecar could not be written, and the reason."]
-
-
-@dataclass(frozen=True)
-class Edited(Report):
-    """Result of `Collection.edit`."""
-
-    changed: Annotated[int, "Changed photos."]
-    kept: Annotated[int, "Photos that keep a tag to be removed, as it is in their files."]
-    before: Annotated[
-        dict[int, dict[str, tuple[str, ...]]], "Earlier values, by number and field, for `Collection.undo`."
-    ]
 
 
 @dataclass(frozen=True)
@@ -318,8 +172,3 @@ class AskedSearch(Report):
     asked: Annotated[int, "Number of photos added since the last run, or of all photos if it was run on all."]
     found: Annotated[list[str], "Names of the photos found, the best first."]
     problem: Annotated[str | None, "Why it could not be run; the next run repeats it with the same photos."]
-
-
-def rounded(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of steps, to the millisecond."""
-    return {step: round(value, 3) for step, value in seconds.items()}

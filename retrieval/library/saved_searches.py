@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
+from index.attributes import shared_by
 from index.docstrings import completed
 from index.errors import CairnError
 from index.options.arguments import takes_options
@@ -280,9 +281,7 @@ def _named(session: Session, search: int | str) -> saved.StoredSearch:
 
 
 def _saved(one: saved.StoredSearch) -> SavedSearch:
-    return SavedSearch(
-        one.id, one.name, dict(one.query), one.favourite, one.standing, one.tag, one.created, one.found, one.new
-    )
+    return SavedSearch(**shared_by(SavedSearch, one))
 
 
 def _sent(collection: Opened, query_image: "QueryImage") -> "SentPhoto":

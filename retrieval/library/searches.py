@@ -166,7 +166,7 @@ class Searches:
         try:
             ranking = searcher.search(query.views, np.array([row.number])).hits
             if not len(ranking):
-                raise NotHere(f"No worker holds the photo {row.number} now: ask again in a moment.")
+                raise NotHere("No worker holds the photo {number} now: ask again in a moment.", number=row.number)
             hit = ranking[0]
             if turn is not None:
                 turns = np.array([view.turn for view in query.views])

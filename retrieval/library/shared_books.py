@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations, permutations
 from typing import Annotated
 
+from index.reports import Report
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.curation.saved import Find, StoredSearch, finds_of, saved_searches
 from retrieval.catalogue.link_store import links_in
@@ -14,7 +15,6 @@ from retrieval.groups.groups import NotGrouped, read_groups
 from retrieval.groups.links import components, found_numbers
 from retrieval.library.motifs import UNRELATED, PageFacts, book_pages
 from retrieval.library.photos import cache_of, photos_there
-from retrieval.library.reports import Report
 from retrieval.search.probability import FOUND
 
 _Matches = dict[tuple[int, int], list[int]]  # photos that match, and the ids of the searches that found both

@@ -147,7 +147,7 @@ def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.int
     if numbers is None:
         options = replace(options, verification=replace(options.verification, depth=MOST))
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
-        query_images = _asked(collection, search, Path(scratch))
+        query_images = _query_images(collection, search, Path(scratch))
         answer = searches.search(
             query_images,
             options,
@@ -163,7 +163,7 @@ def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.int
     ]
 
 
-def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[QueryImage]:
+def _query_images(collection: Collection, search: StoredSearch, scratch: Path) -> list[QueryImage]:
     """The photos of a saved search, the one from elsewhere as a file in a folder."""
     query_images = []
     for one in search.query.get("queries", []):

@@ -19,20 +19,16 @@ from retrieval.library.health import back_up, check
 from retrieval.library.opened import OpenCollection, Paths, name_of, paths_of
 from retrieval.library.paragraphs import SHARED
 from retrieval.library.progress import INDEXING, Telling, telling
-from retrieval.library.reports import (
-    BackedUp,
-    Check,
-    Compacted,
-    DescribedGlobally,
-    MovedRoot,
-    Removed,
-    Retrained,
-    Root,
-    rounded,
-)
+from retrieval.library.reports import Removed
 
 # Modules for images and searching are imported lazily, as `cairn info` does not need them.
 if TYPE_CHECKING:
+    from retrieval.indexing.compaction import Compacted
+    from retrieval.indexing.describing import DescribedGlobally
+    from retrieval.indexing.retraining import Retrained
+    from retrieval.indexing.roots import MovedRoot, Root
+    from retrieval.integrity.backup_files import BackedUp
+    from retrieval.integrity.report import Check
     from retrieval.library.given import InCollection
 
 
@@ -97,15 +93,15 @@ class Upkeep(OpenCollection):
             )
             return Removed(removed, for_good, dry_run, self.opened.catalogue.read(count_indexed))
 
-    def roots(self) -> list[Root]:
+    def roots(self) -> "list[Root]":
         """List the folders that photos were indexed with, in order."""
         from retrieval.indexing.roots import list_roots
 
-        return [Root(*one) for one in list_roots(self.opened)]
+        return list_roots(self.opened)
 
     def move_root(
         self, old: str | os.PathLike[str], new: str | os.PathLike[str], *, progress: Telling = None
-    ) -> MovedRoot:
+    ) -> "MovedRoot":
         """Record that a folder of photos was moved; files of other sizes or times are read and compared.
 
         Parameters
@@ -122,7 +118,7 @@ class Upkeep(OpenCollection):
         from retrieval.indexing.roots import move_root
 
         with self._lock, telling(progress, {"look": "Looking for photos"}) as tell:
-            return MovedRoot(*move_root(self.opened, Path(old), Path(new), tell))
+            return move_root(self.opened, Path(old), Path(new), tell)
 
     def name_from(self, folder: str | os.PathLike[str]) -> dict[str, str]:
         """Name the photos below a folder by their paths relative to it, as if it had been indexed first.
@@ -147,7 +143,7 @@ class Upkeep(OpenCollection):
         with self._lock:
             return name_from(self.opened, Path(folder))
 
-    def backup(self, target: str | os.PathLike[str], *, link: bool = False, progress: Telling = None) -> BackedUp:
+    def backup(self, target: str | os.PathLike[str], *, link: bool = False, progress: Telling = None) -> "BackedUp":
         """Copy the collection to another folder, or update a copy there, and verify the whole copy.
 
         Other processes may change the collection meanwhile: the copy is of one moment. It is a collection itself, whose
@@ -171,7 +167,7 @@ class Upkeep(OpenCollection):
         with self._lock:
             return back_up(self.opened, target, link=link, progress=progress)
 
-    def compact(self, *, progress: Telling = None) -> Compacted:
+    def compact(self, *, progress: Telling = None) -> "Compacted":
         """Merge small segments, and free the space of removed photos.
 
         Parameters
@@ -183,16 +179,7 @@ class Upkeep(OpenCollection):
         from retrieval.indexing.compaction import compact
 
         with self._lock, telling(progress, {"compact": "Compacting (features)"}) as tell:
-            report = compact(self.opened, progress=tell)
-            images = self.opened.catalogue.read(count_indexed)
-        return Compacted(
-            images=images,
-            removed=report.removed,
-            segments={"before": report.segments[0], "after": report.segments[1]},
-            bytes={"before": report.bytes[0], "after": report.bytes[1]},
-            thumbnails=report.thumbnails,
-            seconds=round(report.seconds, 3),
-        )
+            return compact(self.opened, progress=tell)
 
     @takes_options(RetrainOptions)
     def retrain(
@@ -202,7 +189,7 @@ class Upkeep(OpenCollection):
         workers: int = 0,
         progress: Telling = None,
         **options: Any,
-    ) -> Retrained:
+    ) -> "Retrained":
         """Train a new vocabulary on the current photos of the collection; searches go on meanwhile.
 
         Parameters
@@ -220,22 +207,13 @@ class Upkeep(OpenCollection):
         from retrieval.indexing.retraining import retrain
 
         how = build(RetrainOptions, options)
-        with self._lock, self._other_features() if features is not None else nullcontext():
+        with self._lock, self.opened.other_features() if features is not None else nullcontext():
             if features is not None:
                 use_features_again(self.opened, Path(features))
             with telling(progress, INDEXING) as tell:
-                report = retrain(self.opened, how, workers=processes(workers), progress=tell)
-            images = self.opened.catalogue.read(count_indexed)
-        return Retrained(
-            images=images,
-            words={"before": report.words[0], "after": report.words[1]},
-            quantisation_error={"before": round(report.error[0], 6), "after": round(report.error[1], 6)},
-            dropped=report.dropped,
-            augmentation_emptied=report.forgotten,
-            seconds=rounded(report.seconds),
-        )
+                return retrain(self.opened, how, workers=processes(workers), progress=tell)
 
-    def check(self, *, progress: Telling = None) -> Check:
+    def check(self, *, progress: Telling = None) -> "Check":
         """Verify every file of the collection, and report damage; changes nothing.
 
         Parameters
@@ -248,7 +226,7 @@ class Upkeep(OpenCollection):
             address = catalogue.address.render_as_string(hide_password=False)
         return check(self.folder, catalogue=address, progress=progress)
 
-    def add_global_descriptors(self, source: Any, *, workers: int = 0, progress: Telling = None) -> DescribedGlobally:
+    def add_global_descriptors(self, source: Any, *, workers: int = 0, progress: Telling = None) -> "DescribedGlobally":
         """Add global descriptors to photos: one vector per photo, of what it looks like as a whole.
 
         ``search(..., global_descriptors="fused")`` then uses them.
@@ -271,8 +249,7 @@ class Upkeep(OpenCollection):
 
         with self._lock, telling(progress, INDEXING) as tell:
             place = os.fspath(source) if isinstance(source, os.PathLike) else named(KIND, source)
-            report = describe_photos(self.opened, place, processes(workers), tell)
-            return DescribedGlobally(images=self.opened.catalogue.read(count_indexed), **vars(report))
+            return describe_photos(self.opened, place, processes(workers), tell)
 
     def remove_global_descriptors(self) -> None:
         """Remove the global descriptors that `add_global_descriptors` gave.

@@ -117,7 +117,9 @@ def verification_of(
         raise
     except Exception as error:  # an extension may raise anything
         reason = shown(one_line(error), 200)
-        raise CairnError(f"The verifier {type(verifier).__name__} failed: {reason}.") from error
+        raise CairnError(
+            "The verifier {name} failed: {reason}.", name=type(verifier).__name__, reason=reason
+        ) from error
     sizes = len(query.points), len(photo.points)
     if inliers.ndim != 2 or inliers.shape[1] != 2 or inliers.dtype.kind not in "iu" or inliers.min() < 0:
         raise _refused(verifier, f"inliers are (M, 2) numbers of features, and not {inliers.dtype} {inliers.shape}")
@@ -137,4 +139,6 @@ def verification_of(
 
 
 def _refused(verifier: Verifier, reason: str) -> CairnError:
-    return CairnError(f"What the verifier {type(verifier).__name__} gives cannot be used: {reason}.")
+    return CairnError(
+        "What the verifier {name} gives cannot be used: {reason}.", name=type(verifier).__name__, reason=reason
+    )

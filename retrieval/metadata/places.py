@@ -37,11 +37,14 @@ class Near:
     def __post_init__(self) -> None:
         if not (abs(self.latitude) <= 90 and abs(self.longitude) <= 180):
             raise CairnError(
-                f"{self.latitude:g} {self.longitude:g} is not a place: give degrees north (-90 to 90) and degrees east "
-                "(-180 to 180)."
+                "{latitude} {longitude} is not a place: give degrees north (-90 to 90) and degrees east (-180 to 180).",
+                latitude=f"{self.latitude:g}",
+                longitude=f"{self.longitude:g}",
             )
         if not 0 < self.kilometres < math.inf:
-            raise CairnError(f"A distance must be more than 0 kilometres, not {self.kilometres:g}.")
+            raise CairnError(
+                "A distance must be more than 0 kilometres, not {kilometres}.", kilometres=f"{self.kilometres:g}"
+            )
 
     @property
     def latitudes(self) -> tuple[float, float]:

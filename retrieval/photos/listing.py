@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from index.errors import CairnError
+from index.messages import Message
 from retrieval.metadata.pages import FILMS, file_of, is_film
 from retrieval.photos.passing import PassedOver, Passing
 from retrieval.photos.reasons import system_reason
@@ -69,9 +70,11 @@ def list_photos(
         try:
             is_folder = stat.S_ISDIR(start.stat().st_mode)
         except FileNotFoundError:
-            raise CairnError(f"There is no file or folder {str(start)!r}; check the name.") from None
+            raise CairnError("There is no file or folder {path}; check the name.", path=repr(str(start))) from None
         except (OSError, ValueError) as error:
-            raise CairnError(f"{str(start)!r} cannot be read: {system_reason(error)}.") from None
+            raise CairnError(
+                "{path} cannot be read: {reason}.", path=repr(str(start)), reason=Message(system_reason(error))
+            ) from None
         root = start if is_folder else start.parent
         real_root = Path(os.path.realpath(root))
         for path in _walk(start, passed_over, below, passing) if is_folder else (start,):

@@ -105,7 +105,11 @@ def _read(path: Path, size: int, max_pixels: int) -> NDArray[np.uint8]:
     try:
         return read_colour(path, ImageOptions(max_side=size, max_pixels=max_pixels))
     except CairnError as error:
-        raise CairnError(f"{path.name} cannot be shown: {error}. Restore it, or index its folder again.") from error
+        raise CairnError(
+            "{name} cannot be shown: {reason}. Restore it, or index its folder again.",
+            name=path.name,
+            reason=error.message,
+        ) from error
 
 
 def refuse_other_content(path: Path, sha256: str | None) -> bool:
@@ -119,8 +123,8 @@ def refuse_other_content(path: Path, sha256: str | None) -> bool:
         return False
     if digest != sha256:
         raise CairnError(
-            f"{path.name} cannot be shown: its file has changed since it was indexed. Restore it, or index its folder "
-            "again."
+            "{name} cannot be shown: its file has changed since it was indexed. Restore it, or index its folder again.",
+            name=path.name,
         )
     return True
 

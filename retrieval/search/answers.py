@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.messages import Message, said
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import has_rejections, rejected_for
@@ -28,7 +29,7 @@ from retrieval.search.photos import NotHere
 from retrieval.search.query import Box, PhotoUnusable, Query, QuerySource, extract_query, recall_described, recall_query
 from retrieval.search.searcher import RankedAnswer, Searcher
 
-IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
+IF_MOVED = said("if it was moved, run cairn index with the folder where it is now, and it is recognised by its content")
 """What mends that a photo's file is not where it was, to end a sentence with."""
 
 
@@ -67,7 +68,9 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Qu
         row = photo_called(collection.catalogue, photo)
     if row is not None:
         return ask_with_photo(row, photo, box)
-    raise PhotoNotFound(f"There is no photo {photo!r}: it is neither a file nor a name in the collection.")
+    raise PhotoNotFound(
+        "There is no photo {name}: it is neither a file nor a name in the collection.", name=repr(photo)
+    )
 
 
 def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> QueryImage:
@@ -95,8 +98,11 @@ def mirrored_of(images: Sequence[QueryImage]) -> list[QueryImage]:
     for one in images:
         if one.is_away:
             raise PhotoUnusable(
-                f"The photo {one.name!r} is in the collection, but its file {one.path} is no longer there, and a "
-                f"search for its mirror image needs it: {IF_MOVED}."
+                "The photo {name} is in the collection, but its file {path} is no longer there, and a search for its "
+                "mirror image needs it: {if_moved}.",
+                name=repr(one.name),
+                path=one.path,
+                if_moved=Message(IF_MOVED),
             )
     return [replace(one, mirrored=True) for one in images]
 
@@ -118,8 +124,11 @@ def photo_file(row: ImageRow) -> Path | None:
         pass
     except OSError as error:
         raise PhotoUnusable(
-            f"The photo {row.name!r} is in the collection, but its file {row.path} cannot be read ({error.strerror}): "
-            "check its rights and its drive."
+            "The photo {name} is in the collection, but its file {path} cannot be read ({reason}): check its rights "
+            "and its drive.",
+            name=repr(row.name),
+            path=row.path,
+            reason=error.strerror,
         ) from error
     return None
 
@@ -136,37 +145,39 @@ def search_photo(
     return AnsweredQuery(query, answer, extract)
 
 
-def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None = None) -> Query:
+def make_query(searcher: Searcher, query_image: QueryImage, image: ImageOptions | None = None) -> Query:
     """Make a query from indexed features if they suffice, else from its file, read by `image` or by the options of the
     collection; with its global descriptor, if the search needs it.
     """
     image = image or searcher.collection.options.image
     if searcher.options.global_descriptors == NO_GLOBAL:
-        return _local_query(searcher, asked, image)
-    row = _global_row(searcher.collection, asked, image)  # first: it says sooner that it cannot be had
-    return replace(_local_query(searcher, asked, image), global_row=row)
+        return _local_query(searcher, query_image, image)
+    row = _global_row(searcher.collection, query_image, image)  # first: it says sooner that it cannot be had
+    return replace(_local_query(searcher, query_image, image), global_row=row)
 
 
-def _local_query(searcher: Searcher, asked: QueryImage, image: ImageOptions) -> Query:
-    if asked.is_away and asked.row is not None:
-        return _stored_query(searcher, asked, asked.row)
+def _local_query(searcher: Searcher, query_image: QueryImage, image: ImageOptions) -> Query:
+    if query_image.is_away and query_image.row is not None:
+        return _stored_query(searcher, query_image, query_image.row)
     collection, options = searcher.collection, searcher.options
-    source = QuerySource(collection.extractor, image, asked.path, asked.box, mirrored=asked.mirrored)
+    source = QuerySource(collection.extractor, image, query_image.path, query_image.box, mirrored=query_image.mirrored)
     # If the collection limits features per photo, a box has too few of them indexed.
-    is_indexed = asked.box is None or not collection.options.features.regions.max_features
+    is_indexed = query_image.box is None or not collection.options.features.regions.max_features
     is_indexed |= collection.extractor.reads_files  # features cannot be extracted from its pixels
-    if asked.row is not None and is_indexed and not asked.mirrored:
+    if query_image.row is not None and is_indexed and not query_image.mirrored:
         photos = searcher.index.images
         by_words = options.soft == 1 and not searcher.engine.needs_descriptors
         with contextlib.suppress(NotHere):  # then use its file
             if by_words:
-                query = recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
-                if asked.box is None or len(query.views[0].words) or collection.options.features.ignore is None:
+                query = recall_query(
+                    collection, query_image.row, source, options.turns, signed=options.signed, photos=photos
+                )
+                if query_image.box is None or len(query.views[0].words) or collection.options.features.ignore is None:
                     return query
             if collection.extractor.is_foreign and collection.options.keep_descriptors:
-                features = collection.index.images.features(asked.row.number)
+                features = collection.index.images.features(query_image.row.number)
                 return recall_described(
-                    collection, asked.row, source, features, soft=options.soft, signed=options.signed
+                    collection, query_image.row, source, features, soft=options.soft, signed=options.signed
                 )
     return extract_query(
         collection,
@@ -178,13 +189,13 @@ def _local_query(searcher: Searcher, asked: QueryImage, image: ImageOptions) -> 
     )
 
 
-def _global_row(collection: Collection, asked: QueryImage, image: ImageOptions) -> NDArray[np.float32]:
+def _global_row(collection: Collection, query_image: QueryImage, image: ImageOptions) -> NDArray[np.float32]:
     """The global descriptor (D,) of a query: stored, or computed from its file."""
     kept = collection.global_rows
     if kept is None:
         raise CairnError("{folder} has no global descriptors: add some with {cairn global}.", folder=collection.folder)
-    if asked.row is not None and asked.box is None and not asked.mirrored:
-        row = kept.row_of(asked.row.number)
+    if query_image.row is not None and query_image.box is None and not query_image.mirrored:
+        row = kept.row_of(query_image.row.number)
         if row is not None:
             return row
     if kept.place is None:
@@ -192,20 +203,22 @@ def _global_row(collection: Collection, asked: QueryImage, image: ImageOptions) 
             "The global descriptors of {folder} come from a file, which has none of {name}: search for a whole photo "
             "that it has, or leave out {--global-descriptors}.",
             folder=collection.folder,
-            name=f"a part of {asked.name}" if asked.box is not None else asked.name,
+            name=Message(said("a part of {name}"), name=query_image.name)
+            if query_image.box is not None
+            else query_image.name,
         )
-    if asked.is_away:
-        raise _unusable(asked, "its file is not there")
+    if query_image.is_away:
+        raise _unusable(query_image, Message(said("its file is not there")))
     extension = load_global(kept)
     try:
-        return described(extension, asked.path, image, asked.box, mirrored=asked.mirrored)
+        return described(extension, query_image.path, image, query_image.box, mirrored=query_image.mirrored)
     except CairnError as error:
-        raise _unusable(asked, str(error)) from error
+        raise _unusable(query_image, error.message) from error
 
 
-def _unusable(asked: QueryImage, reason: str) -> PhotoUnusable:
-    unusable = PhotoUnusable(f"The query {asked.name!r} cannot be used: {reason}.")
-    unusable.path = asked.path
+def _unusable(query_image: QueryImage, reason: Message) -> PhotoUnusable:
+    unusable = PhotoUnusable("The query {name} cannot be used: {reason}.", name=repr(query_image.name), reason=reason)
+    unusable.path = query_image.path
     return unusable
 
 
@@ -224,8 +237,11 @@ def _stored_query(searcher: Searcher, image: QueryImage, row: ImageRow) -> Query
         query = recall_described(collection, row, source, features, soft=options.soft, signed=options.signed)
     else:
         raise PhotoUnusable(
-            f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there: {IF_MOVED}. "
-            "This search needs more than what is stored of it."
+            "The photo {name} is in the collection, but its file {path} is no longer there: {if_moved}. This search "
+            "needs more than what is stored of it.",
+            name=repr(row.name),
+            path=row.path,
+            if_moved=Message(IF_MOVED),
         )
     return replace(query, views=[query.views[0]], source=None)
 

@@ -45,7 +45,7 @@ def photos_like(collection: Collection, text: str, wanted: PhotoFilter, top: int
     except ExtensionMissing:
         raise
     except CairnError as error:
-        raise CairnError(f"No photos can be found by words: {str(error).removesuffix('.')}.") from error
+        raise CairnError("No photos can be found by words: {reason}.", reason=error.message) from error
     numbers = collection.catalogue.read(numbers_of, wanted)
     likeness = kept.likeness(row, numbers)
     best = np.argsort(-likeness, kind="stable")[:top]

@@ -192,8 +192,9 @@ class SearchOptions:
             find_verifier(self.verifier)
         if self.global_descriptors not in (NO_GLOBAL, SHORTLIST, FUSED, ALONE):
             raise CairnError(
-                f"global_descriptors is {NO_GLOBAL}, {SHORTLIST}, {FUSED} or {ALONE}, and not "
-                f"{self.global_descriptors!r}."
+                "{--global-descriptors} is {known}, and not {name}.",
+                known=one_of([NO_GLOBAL, SHORTLIST, FUSED, ALONE]),
+                name=repr(self.global_descriptors),
             )
         verifies = self.engine not in (BEST, UNVERIFIED) or (self.expand, self.verifier) != ("none", "own")
         if self.global_descriptors == ALONE and verifies:
@@ -202,10 +203,14 @@ class SearchOptions:
             )
         expands = self.engine == BEST or find_engine(self.engine).expands
         if self.expand not in EXPANSIONS:
-            raise CairnError(f"There is no expansion {self.expand!r}; choose one of {', '.join(EXPANSIONS)}.")
+            raise CairnError(
+                "There is no expansion {name}; choose one of {known}.",
+                name=repr(self.expand),
+                known=", ".join(EXPANSIONS),
+            )
         if self.expand != "none" and not expands:
             able = one_of([one.name for one in ENGINES.values() if one.expands])
-            raise CairnError(f"Expansion works on visual words: choose the engine {able} with it.")
+            raise CairnError("Expansion works on visual words: choose the engine {able} with it.", able=able)
 
 
 LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)

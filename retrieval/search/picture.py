@@ -59,8 +59,8 @@ def draw_matches(
     """
     options = options or PictureOptions()
     pairs = [
-        _pair(_Tile.of_query(asked, options.tile), index, asked, hit, row, place + 1, options)
-        for place, (asked, hit, row) in enumerate(found[: options.pairs])
+        _pair(_Tile.of_query(matched, options.tile), index, matched, hit, row, place + 1, options)
+        for place, (matched, hit, row) in enumerate(found[: options.pairs])
     ]
     if not pairs:
         pairs = [_caption(_Tile.of_query(query, options.tile).pixels, "no match", options)]
@@ -80,7 +80,9 @@ def draw_matches(
     try:
         path.write_bytes(data.tobytes() if done else b"")
     except OSError as error:
-        raise CairnError(f"The picture {path} cannot be written ({error.strerror}).") from error
+        raise CairnError(
+            "The picture {path} cannot be written ({reason}).", path=path, reason=error.strerror
+        ) from error
 
 
 @dataclass(frozen=True)

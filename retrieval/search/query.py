@@ -132,7 +132,9 @@ class QuerySource:
             try:
                 photo = self.extractor.read(self.path, self._image)
             except CairnError as error:
-                unusable = PhotoUnusable(f"The query {self.path.name!r} cannot be used: {error}.")
+                unusable = PhotoUnusable(
+                    "The query {name} cannot be used: {reason}.", name=repr(self.path.name), reason=error.message
+                )
                 unusable.path = self.path
                 raise unusable from error
             clipped = clip_box(self.box, photo.width, photo.height) if self.box is not None else None
@@ -381,6 +383,9 @@ def clip_box(box: Box, width: int, height: int) -> Box:
     left, top, right, bottom = max(x0, 0.0), max(y0, 0.0), min(x1, width - 1.0), min(y1, height - 1.0)
     if left > right or top > bottom:
         raise CairnError(
-            f"The box {x0:g} {y0:g} {x1:g} {y1:g} lies outside the photo, which is {width} by {height} pixels."
+            "The box {box} lies outside the photo, which is {width} by {height} pixels.",
+            box=f"{x0:g} {y0:g} {x1:g} {y1:g}",
+            width=width,
+            height=height,
         )
     return left, top, right, bottom

@@ -159,7 +159,7 @@ def _groups(shards: Shards, numbers: Sequence[int]) -> dict[str, list[int]]:
     groups, missing = shards.by_owner(numbers)
     if missing:
         raise NotHere(
-            f"The photo {numbers[missing[0]]} is in a shard of the collection that no worker holds now: ask again in "
-            "a moment."
+            "The photo {number} is in a shard of the collection that no worker holds now: ask again in a moment.",
+            number=numbers[missing[0]],
         )
     return groups

@@ -74,11 +74,11 @@ class Epoch:
 
     def owners_of(self, numbers: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
         """Numbers of the shards of some photos; raises KeyError if one is not in the collection."""
-        every, asked = self.index.image_numbers, np.asarray(numbers, np.int64)
-        at = np.minimum(np.searchsorted(every, asked), max(len(every) - 1, 0))
-        missing = every[at] != asked if len(every) else np.ones(len(asked), bool)
+        every, wanted = self.index.image_numbers, np.asarray(numbers, np.int64)
+        at = np.minimum(np.searchsorted(every, wanted), max(len(every) - 1, 0))
+        missing = every[at] != wanted if len(every) else np.ones(len(wanted), bool)
         if missing.any():
-            raise KeyError(int(asked[missing.argmax()]))
+            raise KeyError(int(wanted[missing.argmax()]))
         owners: NDArray[np.int64] = self.owners[at]
         return owners
 

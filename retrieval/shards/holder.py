@@ -220,7 +220,9 @@ class Holder:
         try:
             made = (path / "meta.json").stat()
         except OSError:
-            raise CairnError(f"{path} cannot be read: see whether the folder is there on this machine.") from None
+            raise CairnError(
+                "{path} cannot be read: see whether the folder is there on this machine.", path=path
+            ) from None
         # A collection that was remade has folders of the same names.
         key = (str(path), f"{made.st_mtime_ns} {made.st_ino}", basics.vocabulary, basics.descriptor)
         segment = self._segments.get(key)

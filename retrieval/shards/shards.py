@@ -232,6 +232,8 @@ def _refusal(refused: Mapping[str, Exception]) -> CairnError:
     """The error that says why a shard has no holder."""
     for member, error in refused.items():
         if isinstance(error, CairnError):  # a file is missing, maybe as segments were merged
-            return CollectionChanged(f"The worker {member} cannot open its shards: {error}")
+            return CollectionChanged(
+                "The worker {member} cannot open its shards: {reason}.", member=member, reason=error.message
+            )
         raise error
     return ClusterError("No worker of the cluster holds a shard of the collection: start some, and ask again.")

@@ -4,9 +4,11 @@ import contextlib
 import hashlib
 import os
 import secrets
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from index.arrays import save_bytes
+from index.errors import CairnError
 
 TOKEN = "cairn_"
 """Begins every token, so that one in a public place is recognised."""
@@ -21,6 +23,18 @@ def new_token() -> tuple[str, str]:
 def hash_token(token: str) -> str:
     """The stored hash of a token."""
     return f"sha256${hashlib.sha256(token.encode()).hexdigest()}"
+
+
+def last_day(days: int | None, expires: str | None) -> date | None:
+    """The last day (UTC) on which something is valid: after some days, or one that is named; None without either."""
+    if days is not None and expires is not None:
+        raise CairnError("Give {--expires} or {--days}, and not both.")
+    if days is not None:
+        return datetime.now(UTC).date() + timedelta(days)
+    try:
+        return None if expires is None else date.fromisoformat(expires)
+    except ValueError:
+        raise CairnError("{expires} is not a day such as 2027-01-31.", expires=repr(expires)) from None
 
 
 def write_private(path: Path, contents: bytes) -> None:

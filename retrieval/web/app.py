@@ -13,10 +13,11 @@ from retrieval.web import problems
 from retrieval.web.access.network import surround
 from retrieval.web.curation_models import NewSearch
 from retrieval.web.documenting import complete
-from retrieval.web.models import MatchRequest, Problem, SearchRequest
+from retrieval.web.models import Problem
 from retrieval.web.routes.every import ROUTERS
 from retrieval.web.routes.pages import Static
 from retrieval.web.routes.tables import HowToImport
+from retrieval.web.search_models import MatchRequest, SearchRequest
 from retrieval.web.service import ServeOptions, Service
 from retrieval.web.uploads import add_models
 

@@ -6,7 +6,8 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from index.text import one_of
 from retrieval.library.motifs import CATEGORIES
-from retrieval.web.models import KIND_HELP, MAX_QUERIES, Box, HowToSearch, Kind, Number, Photo
+from retrieval.web.models import KIND_HELP, Kind, Number, Photo
+from retrieval.web.search_models import MAX_QUERIES, Box, HowToSearch
 
 MOST = 10_000
 """Most photos in one decision."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError, Unreachable
+from index.messages import Message
 from index.options.declaration import said_elsewhere
 from index.progress import silent
 from retrieval.collection.collection import Collection, CollectionChanged
@@ -42,8 +43,7 @@ from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.global_ranking import photos_like
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
-from retrieval.web.discretion import without_paths
-from retrieval.web.pool.workers import Answer, Refused
+from retrieval.web.pool.workers import Answer, Refused, WorkerJobs
 from retrieval.web.presentation import canvas_address
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def photo_row(collection: Collection, number: int) -> PhotoRow:
         raise Refused("There is no photo {number} in this collection.", "missing", number=number) from None
 
 
-class SearchJobs:
+class SearchJobs(WorkerJobs):
     """Searches one collection, which stays open between jobs and is reopened if it has changed."""
 
     def __init__(self, place: ServedCollection) -> None:
@@ -194,28 +194,19 @@ class SearchJobs:
 
     def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Align a photo with another one, and return the differences and four pictures."""
-        from retrieval.impressions.frames import NotComparable
         from retrieval.library.impressions import align_photos, compare_aligned
 
         _refuse_other_files(searches.collection, request)
         options = self._options(request)
-        row, image = (
-            photo_row(searches.collection, request["photo"]),
-            self._ask(searches.collection, request["queries"][0]),
-        )
+        row = photo_row(searches.collection, request["photo"])
+        image = self._ask(searches.collection, request["queries"][0])
         most = searches.collection.options.image.max_pixels
-        try:
-            aligned = compare_aligned(
-                align_photos(
-                    image,
-                    [row],
-                    lambda other: searches.match(image, other, options, request["turn"], request.get("full", True)),
-                    most_pixels=most,
-                    checked=True,
-                )
-            )
-        except NotComparable as error:
-            raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
+
+        def match(other: PhotoRow) -> Match:
+            return searches.match(image, other, options, request["turn"], request.get("full", True))
+
+        with _comparing():
+            aligned = compare_aligned(align_photos(image, [row], match, most_pixels=most, checked=True))
         shown = (aligned.photos[0].pixels, aligned.photos[1].pixels, aligned.overlay(1), aligned.residual(1))
         pictures = zip(("reference", "photo", "overlay", "residual"), shown, strict=True)
         summary = aligned.to_dict()
@@ -227,7 +218,6 @@ class SearchJobs:
 
     def _print_clock(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Read the print clock of impressions, and draw what was measured on each; or return its table."""
-        from retrieval.impressions.frames import NotComparable
         from retrieval.library.impressions import align_photos, rows_beside
         from retrieval.library.print_clock import clock_key, dates_of, decisions_of, kept_decisions, read_clock
 
@@ -237,15 +227,9 @@ class SearchJobs:
         everyone = [row for row in (image.row, *rows) if row is not None]
         mark = (query, options, [(row.number, row.sha256, row.name) for row in everyone])
         if self._aligned is None or self._aligned[0] != mark:
-            try:
-                found = align_photos(
-                    image,
-                    rows,
-                    lambda row: searches.match(image, row, options),
-                    most_pixels=collection.options.image.max_pixels,
-                )
-            except NotComparable as error:
-                raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
+            most = collection.options.image.max_pixels
+            with _comparing():
+                found = align_photos(image, rows, lambda row: searches.match(image, row, options), most_pixels=most)
             self._aligned = mark, found
         found = self._aligned[1]
         stored = collection.catalogue.read(kept_decisions, clock_key(query["photo"], query["box"]))
@@ -303,7 +287,7 @@ class SearchJobs:
         try:
             return ask_with_photo(row, row.name or "", box)
         except CairnError as error:
-            raise Refused(without_paths(str(error), [(row.path, "")]), "gone") from None
+            raise Refused(_without_place(error.message, row.path), "gone") from None
 
     def _picture(self, searches: Searches, request: dict[str, Any]) -> bytes:
         from retrieval.search.picture import PictureOptions
@@ -341,6 +325,17 @@ def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:
 
 
 @contextlib.contextmanager
+def _comparing() -> Iterator[None]:
+    """Refuse photos that do not agree enough to be compared."""
+    from retrieval.impressions.frames import NotComparable
+
+    try:
+        yield
+    except NotComparable as error:
+        raise Refused("These photos cannot be overlaid: what they show does not agree.") from error
+
+
+@contextlib.contextmanager
 def _refusing(images: Sequence[QueryImage]) -> Iterator[None]:
     """Replace the path in an error about an upload by the upload's own name."""
     try:
@@ -352,21 +347,11 @@ def _refusing(images: Sequence[QueryImage]) -> Iterator[None]:
         raise
 
 
-class PictureJobs:
+class PictureJobs(WorkerJobs):
     """Decodes photos and encodes them as JPEG, so that only the pixels of a file are sent."""
 
     def __init__(self) -> None:
         prepare_decoding()  # for all forks of this process
-
-    def is_outdated(self) -> bool:
-        """Nothing is open between jobs."""
-        return False
-
-    def renew(self) -> None:
-        """Nothing is open between jobs."""
-
-    def let_go(self) -> None:
-        """Nothing is open between jobs."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
         """Do one of the jobs `thumbnail`, `image`, `part`, `sheet` (of photos), `preview` (an upload)."""
@@ -396,9 +381,8 @@ class PictureJobs:
                     "gone",
                     name=repr(name),
                 ) from None
-            reason = str(error).rstrip(".")
             raise Refused(
-                "The photo {name} cannot be shown: {reason}.", "gone", name=repr(name), reason=reason
+                "The photo {name} cannot be shown: {reason}.", "gone", name=repr(name), reason=error.message
             ) from None
         return {"width": width, "height": height}, encode_jpeg(pixels, QUALITY)
 
@@ -414,6 +398,11 @@ def _sheet(request: dict[str, Any]) -> bytes:
             picture = thumbnail(path, photo["sha256"], SIZES[-1], cache, request["max_pixels"])
         pictures.append((picture, photo["caption"]))
     return contact_sheet(pictures, request["form"])
+
+
+def _without_place(message: Message, path: str) -> Message:
+    """Leave a path out of a message."""
+    return Message(message.text, **{key: "" if str(one) == path else one for key, one in message.values.items()})
 
 
 def _unusable(name: str, reason: CairnError) -> Refused:

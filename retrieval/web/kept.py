@@ -42,14 +42,14 @@ class AnswerCache:
         self._revision = -1
         self._answers: OrderedDict[Any, SentAnswer] = OrderedDict()
 
-    def answer(self, revision: int, asked: Any, make: Callable[[], dict[str, Any]]) -> SentAnswer:
+    def answer(self, revision: int, key: Any, make: Callable[[], dict[str, Any]]) -> SentAnswer:
         """Return the cached answer to a request, or make and cache it. Two threads with the same request both make it:
         neither waits for a slow one with another request.
         """
         with self._lock:
-            if revision == self._revision and asked in self._answers:
-                self._answers.move_to_end(asked)
-                return self._answers[asked]
+            if revision == self._revision and key in self._answers:
+                self._answers.move_to_end(key)
+                return self._answers[key]
         answer = SentAnswer.of(make())
         with self._lock:
             if revision < self._revision:
@@ -57,7 +57,7 @@ class AnswerCache:
             if revision > self._revision:
                 self._revision = revision
                 self._answers.clear()
-            self._answers[asked] = answer
+            self._answers[key] = answer
             while sum(len(one.plain) + len(one.zipped) for one in self._answers.values()) > self._most:
                 self._answers.popitem(last=False)
         return answer

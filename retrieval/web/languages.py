@@ -10,8 +10,6 @@ from functools import cache
 from html import escape, unescape
 from pathlib import Path
 
-from index.messages import Message, on_command_line
-
 FOLDER = Path(__file__).resolve().parent / "static" / "languages"
 ENGLISH = "en"
 COOKIE = "cairn-language"
@@ -100,11 +98,6 @@ def translate(text: str, language: str) -> str:
 def spoken(text: str, **values: object) -> dict[str, list[str]]:
     """A text in every language of the pages, as the Presentation API has it."""
     return {code: [translate(text, code).format(**values)] for code in languages()}
-
-
-def in_language(message: Message, language: str) -> str:
-    """Translate a message; without a translation it stays English."""
-    return message.sentence(on_command_line, lambda text: translate(text, language))
 
 
 @cache

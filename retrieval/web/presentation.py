@@ -55,7 +55,7 @@ class Presentation:
         if canvases:
             resource["thumbnail"] = canvases[0]["thumbnail"]
         if len(photos) == 1:
-            resource |= _told(photos[0])
+            resource |= _descriptive_properties(photos[0])
         if self.access is not None:
             resource["services"] = [self.access]
         return {**resource, "items": canvases}
@@ -132,7 +132,7 @@ class Presentation:
             "width": photo.width or width,
             "height": photo.height or height,
             "thumbnail": [self._thumbnail(photo.number)],
-            **_told(photo),
+            **_descriptive_properties(photo),
             "items": [{"id": f"{canvas}/page", "type": "AnnotationPage", "items": [{**painting, "target": canvas}]}],
             **({} if notes is None else {"annotations": [notes]}),
         }
@@ -152,7 +152,7 @@ def plain(*texts: str) -> Resource:
     return {"none": list(texts)}
 
 
-def _told(photo: Photo) -> Resource:
+def _descriptive_properties(photo: Photo) -> Resource:
     """What is known of a photo, as metadata or in the properties that the Presentation API has for it."""
     pairs = []
     for row in FIELDS.values():

@@ -15,10 +15,11 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from index.errors import DISK_FULL, CairnError, DatabaseError, kind_of
-from index.messages import Message, said
+from index.messages import Message, Naming, on_command_line, said
 from retrieval.web.discretion import without_paths
-from retrieval.web.languages import ENGLISH, in_language, translate_html
+from retrieval.web.languages import ENGLISH, translate_html
 from retrieval.web.pool.job_process import DAMAGED, Refused
+from retrieval.web.reasons import in_language
 from retrieval.web.rendering import language_of
 
 BUSY_SECONDS = 2  # after which a client may try again
@@ -35,12 +36,19 @@ _KNOWN = {
 
 
 class ProblemError(Exception):
-    """A request failed, with an HTTP status; the client may try again after `retry` seconds."""
+    """A request failed, with an HTTP status; the client may try again after `retry` seconds. `naming`: of options."""
 
-    def __init__(self, status: int, text: str | Message, retry: int | None = None, **values: object) -> None:
+    def __init__(
+        self,
+        status: int,
+        text: str | Message,
+        retry: int | None = None,
+        naming: Naming = on_command_line,
+        **values: object,
+    ) -> None:
         self.message = Message.of(text, **values)
         super().__init__(self.message)
-        self.status, self.retry = status, retry
+        self.status, self.retry, self.naming = status, retry, naming
 
 
 @contextmanager
@@ -83,7 +91,13 @@ def validation_sentence(errors: Sequence[Any]) -> str:
     return f"The field {field} is wrong: {reason}." if field else f"The request is wrong: {reason}."
 
 
-def problem(request: Request, status: int, message: str | Message, headers: dict[str, str] | None = None) -> Response:
+def problem(
+    request: Request,
+    status: int,
+    message: str | Message,
+    headers: dict[str, str] | None = None,
+    naming: Naming = on_command_line,
+) -> Response:
     """The answer to a failed request, without paths: JSON, or a small page for a browser. JSON has the sentence in
     English, ``detail``, and its translation into the visitor's language, ``said``, if there is one.
     """
@@ -91,7 +105,7 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
     places = service.places if service is not None else ()
     message, language = Message.of(message), language_of(request)
     sentence, translated = (
-        without_paths(" ".join(in_language(message, one).split()), places) for one in (ENGLISH, language)
+        without_paths(" ".join(in_language(message, one, naming).split()), places) for one in (ENGLISH, language)
     )
     headers = {"Cache-Control": "no-store"} | dict(headers or {})  # the cause may be gone in a moment
     if status == 503:
@@ -128,7 +142,7 @@ def install(app: FastAPI) -> None:
         if error.status != 507 and is_full(error):
             return full(request)
         headers = None if error.retry is None else {"Retry-After": str(error.retry)}
-        return problem(request, error.status, error.message, headers)
+        return problem(request, error.status, error.message, headers, error.naming)
 
     @app.exception_handler(CairnError)
     async def _cairn(request: Request, error: CairnError) -> Response:

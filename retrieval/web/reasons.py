@@ -6,7 +6,7 @@ Commands and catalogues keep English.
 import re
 from typing import Any
 
-from index.messages import said
+from index.messages import Message, Naming, on_command_line, said
 from retrieval.web.languages import fill_in, translate
 
 _IN_BRACKETS = re.compile(r"(?P<reason>.*?) (?P<detail>\(.*\))", re.DOTALL)
@@ -80,6 +80,8 @@ REASONS = (
     said("the file cannot be read"),
     said("the file does not exist"),
     said("the file ends early, and fine details may be missing"),
+    said("the file has 1 page, and no page {wanted}"),
+    said("the file has {pages} pages, and no page {wanted}"),
     said("the file is damaged"),
     said("the file is empty"),
     said("the file is in more than {parts} parts, which is far more than a photo of its length has"),
@@ -95,6 +97,17 @@ REASONS = (
     said("the photo is {width}x{height} pixels, which is more than the limit of {most} pixels"),
     said("the text stored in the file unpacks to far more than a photo's does"),
     said("there is not enough memory to decode it"),
+    said("line {line} is about the same photo"),
+    said("no photo is called so"),
+    said("the row has {cells} cells, and the first line {header}"),
+    said("the row names no photo"),
+    said("the value is cut off after {longest} characters"),
+    said("{cell} is no date; kept as text under {column}"),
+    said("{cell} is no place in degrees north and east; kept as text under {column}"),
+    said("{cell} is not a number of stars, 1 to {most}; kept as text under {column}"),
+    said("{cell} is not clear: write {day} if the day is first, {month} if the month is; kept as text under {column}"),
+    said("{cell} is not yes or no; kept as text under {column}"),
+    said("{count} photos are called so"),
     said("1 more page of the file left out"),
     said("{pages} more pages of the file left out"),
 )
@@ -108,6 +121,16 @@ def reason_in(text: str, language: str) -> str:
     if translated == plain and (parts := _IN_BRACKETS.fullmatch(plain)):
         return f"{translate(parts['reason'], language)} {parts['detail']}"
     return translated
+
+
+def in_language(message: Message, language: str, naming: Naming = on_command_line) -> str:
+    """Translate a message, and the reasons in it; without a translation it stays English."""
+
+    def say(text: str) -> str:
+        translated = translate(text, language)
+        return reason_in(text, language) if translated == text and not text.endswith(".") else translated
+
+    return message.sentence(naming, say)
 
 
 def say_reasons(entries: list[dict[str, Any]], language: str, key: str = "reason") -> list[dict[str, Any]]:

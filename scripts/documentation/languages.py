@@ -30,6 +30,7 @@ from retrieval.web.routes.pages import engine_choices, expansion_choices
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "retrieval" / "web" / "static" / "js"
 SPEAKING = (
+    "index",
     "retrieval/web",
     "retrieval/jobs",
     "retrieval/curation",
@@ -48,12 +49,33 @@ SPEAKING = (
     "retrieval/library/print_clock.py",
     "retrieval/library/standing.py",
     "retrieval/library/text_alone.py",
-    "retrieval/catalogue/curation",
+    "retrieval/catalogue",
+    "retrieval/descriptors",
+    "retrieval/features",
+    "retrieval/foreign/contract.py",
+    "retrieval/matching",
     "retrieval/metadata",
+    "retrieval/photos",
+    "retrieval/regions",
+    "retrieval/search",
+    "retrieval/shards",
+    "learning/library/improving.py",
 )
 """Packages and modules whose errors visitors read, except `SILENT`."""
 
 SILENT = (
+    "index/extras.py",
+    "index/flann_search.py",
+    "index/hamming/kinds.py",
+    "index/inverted_lists.py",
+    "index/opencv.py",
+    "index/options/declaration.py",
+    "index/word_weights.py",
+    "retrieval/catalogue/tables/exporting.py",
+    "retrieval/descriptors/blocks/descriptor.py",
+    "retrieval/descriptors/codes.py",
+    "retrieval/features/extraction.py",
+    "retrieval/features/options.py",
     "retrieval/groups/pairs.py",
     "retrieval/indexing/described.py",
     "retrieval/indexing/describing.py",
@@ -71,7 +93,9 @@ SILENT = (
 
 ERRORS = (
     *("Error", "Refused", "Message", "NotFound", "NoName", "TooManySearches", "NotMoved"),
-    *("CollectionChanged", "CollectionLocked", "NotGrouped"),
+    *("CollectionChanged", "CollectionLocked", "NotGrouped", "ForeignObject", "NotComparable"),
+    *("Damaged", "LaterVersion", "Unreachable", "Unreadable", "NotHere", "PhotoUnusable", "ExtensionMissing"),
+    *("VersionsDiffer", "WorkerDied"),
 )
 """Suffixes of the names of functions and classes of refusals."""
 

@@ -172,7 +172,7 @@ def main() -> None:
             done = compact(collection)
             after = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         print(
-            f"compact: {done.seconds:.1f} s, {done.segments[0]} segments to {done.segments[1]}, "
+            f"compact: {done.seconds:.1f} s, {done.segments['before']} segments to {done.segments['after']}, "
             f"{before / 1e6:.1f} MB to {after / 1e6:.1f} MB"
         )
         searches, _ = search_for(folder, arguments.seconds / 2)

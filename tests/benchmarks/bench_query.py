@@ -32,7 +32,7 @@ from retrieval.photos.thumbnails import encode_jpeg
 from retrieval.search.query import Box, QuerySource
 from retrieval.search.views import DescribedView
 from retrieval.web.jobs import SearchJobs, ServedCollection
-from retrieval.web.models import QueryPhoto, SearchRequest
+from retrieval.web.search_models import QueryPhoto, SearchRequest
 
 QUALITY = 90  # of the JPEG files that are uploaded
 SHARES = (50, 95)

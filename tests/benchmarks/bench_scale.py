@@ -285,7 +285,7 @@ from pathlib import Path
 from index.parallel import one_thread
 from retrieval.library.compiled import compile_all
 from retrieval.web.jobs import SearchJobs, ServedCollection
-from retrieval.web.models import QueryPhoto, SearchRequest
+from retrieval.web.search_models import QueryPhoto, SearchRequest
 
 compile_all()  # loads them, as the libraries above are loaded
 

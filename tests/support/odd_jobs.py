@@ -12,23 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
-from retrieval.web.pool.workers import Answer, Refused
+from retrieval.web.pool.workers import Answer, Refused, WorkerJobs
 
 
-class OddJobs:
+class OddJobs(WorkerJobs):
     """Does what the job says; also stands for `SearchJobs`, where the number of the photo decides."""
 
     def __init__(self, *_: Any) -> None:
         self.done = 0
-
-    def is_outdated(self) -> bool:
-        return False
-
-    def renew(self) -> None:
-        pass
-
-    def let_go(self) -> None:
-        pass
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
         if job == "search":

@@ -182,7 +182,7 @@ class Life(RuleBasedStateMachine):
         assert folders == {row.folder for row in self.collection.catalogue.read(segments_in)}
         assert all(segment.verify() == [] for segment in self.collection.segments)
         again = compact(self.collection, CompactOptions(features=features))
-        assert (again.segments[0], again.removed) == (len(folders), 0)
+        assert (again.segments["before"], again.removed) == (len(folders), 0)
         assert folders == {path.name for path in (self.collection.folder / "segments").iterdir()}
         self.check()
 
@@ -418,13 +418,13 @@ def test_real_photos_come_and_go(
             index_photos(fresh, [photos], AddOptions(vocabulary=collection.vocabulary_folder))
             expected = _rankings(fresh, queries)
         assert _rankings(collection, queries) == expected
-        assert compact(collection).segments == (4, 1)
+        assert compact(collection).segments == {"before": 4, "after": 1}
         assert _rankings(collection, queries) == expected
         # With the seed and the photos the same, so is a new vocabulary, whatever came before.
         retrain(collection, RetrainOptions(words=80))
         fingerprint = collection.vocabulary.fingerprint
         assert len(collection.index.image_numbers) == 5
-        assert retrain(collection, RetrainOptions(words=80)).words == (80, 80)
+        assert retrain(collection, RetrainOptions(words=80)).words == {"before": 80, "after": 80}
         assert collection.vocabulary.fingerprint == fingerprint
 
 

@@ -26,7 +26,7 @@ from learning.similarity.options import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.search.options import SearchOptions
-from retrieval.web.models import HowToMatch, HowToSearch
+from retrieval.web.search_models import HowToMatch, HowToSearch
 from tests.conftest import Ran
 from tests.support.command_tree import command_tree
 

@@ -16,8 +16,8 @@ import cairn as library
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.web.jobs import SearchJobs, ServedCollection
-from retrieval.web.models import QueryPhoto, SearchRequest
 from retrieval.web.pool.workers import Refused
+from retrieval.web.search_models import QueryPhoto, SearchRequest
 from tests.conftest import Ran
 from tests.support.paths import ROOT
 

@@ -142,7 +142,7 @@ def test_elongations_stay_with_their_photos(made: Path, folder: Path, tmp_path: 
         expected = dict.fromkeys(elongations(collection), 1.0) | {"panorama.jpg": ELONGATION}
         assert elongations(collection) == expected
         assert sorted((one.folder / f"{ELONGATIONS}.npy").exists() for one in collection.segments) == [False, True]
-        assert compact(collection).segments == (2, 1)
+        assert compact(collection).segments == {"before": 2, "after": 1}
         assert elongations(collection) == expected
     with Collection.open(place) as collection:
         retrain(collection, RetrainOptions(words=200))

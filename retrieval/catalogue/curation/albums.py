@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import sqlalchemy as sa
+from pydantic import Field
 from sqlalchemy.orm import Session
 
 from retrieval.catalogue.browsing import rows_there
@@ -14,17 +15,18 @@ from retrieval.catalogue.schema import BULK, INDEXED, AlbumPhotoRow, AlbumRow, H
 
 
 @dataclass(frozen=True)
-class StoredAlbum:
-    """An album, as displayed."""
+class AlbumFacts:
+    """An album."""
 
-    album: int  # unique and permanent
+    album: Annotated[int, Field(description="Its id, which no other album gets.")]
     name: str
-    created: str  # ISO 8601, UTC
-    cover: int | None  # number of the cover photo; the first by default; None: the album is empty
-    photos: int
+    created: Annotated[str, Field(description="ISO 8601, UTC.")]
+    # The first by default; None: the album is empty.
+    cover: Annotated[int | None, Field(description="Number of the photo that stands for it.")]
+    photos: Annotated[int, Field(description="How many it has.")]
 
 
-def albums_in(session: Session, only: Sequence[int] | None = None) -> list[StoredAlbum]:
+def albums_in(session: Session, only: Sequence[int] | None = None) -> list[AlbumFacts]:
     """All albums, the newest first; or some, by their ids."""
     there = sa.select(AlbumPhotoRow.album, AlbumPhotoRow.number, AlbumPhotoRow.position)
     there = there.join(ImageRow, ImageRow.number == AlbumPhotoRow.number).where(*_is_shown())
@@ -50,7 +52,7 @@ def albums_in(session: Session, only: Sequence[int] | None = None) -> list[Store
     if only is not None:
         query = query.where(AlbumRow.id.in_(only))
     return [
-        StoredAlbum(album, name, created, first if cover is None else cover, int(photos or 0))
+        AlbumFacts(album, name, created, first if cover is None else cover, int(photos or 0))
         for album, name, created, photos, first, cover in session.execute(query)
     ]
 

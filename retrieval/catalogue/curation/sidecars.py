@@ -1,14 +1,17 @@
 """Write metadata that people entered into XMP sidecars next to the photos, for other programs."""
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.progress import Progress, silent
+from index.reports import Report
 from index.text import printable
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import chunks
@@ -25,22 +28,20 @@ _OUTSIDE = "it is in no folder that photos may be taken from, so nothing is writ
 _AT_ONCE = 500  # photos whose rows are read together
 
 
-@dataclass
-class SidecarReport:
-    """Result of writing sidecars."""
+@dataclass(frozen=True)
+class Sidecars(Report):
+    """Result of `Collection.write_sidecars`."""
 
-    written: int = 0  # new or changed sidecars
-    unchanged: int = 0  # photos whose sidecars are up to date
-    missing: int = 0  # photos whose files are missing
-    failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
+    written: Annotated[int, "New or changed sidecars."]
+    unchanged: Annotated[int, "Photos whose sidecars were up to date."]
+    missing: Annotated[int, "Photos whose files are missing."]
+    failed: Annotated[list[dict[str, str]], "Path of each photo whose sidecar could not be written, and the reason."]
 
 
-def write_sidecars(
-    catalogue: Catalogue, progress: Progress = silent, below: Sequence[Path] | None = None
-) -> SidecarReport:
+def write_sidecars(catalogue: Catalogue, progress: Progress = silent, below: Sequence[Path] | None = None) -> Sidecars:
     """Write entered metadata and albums of photos into their sidecars, below some folders wherever links lead."""
     photos = catalogue.read(count_indexed)
-    report, done = SidecarReport(), 0
+    counts, failed, done = Counter[str](), [], 0
     places = catalogue.places()
     while some := list(itertools.islice(places, _AT_ONCE)):
         numbers = [number for number, _, _ in some]
@@ -52,28 +53,25 @@ def write_sidecars(
             photo = Path(path)
             if number not in decided and number not in albums and not sidecars_of(photo)[0].exists():
                 continue
-            if below is not None and not stays_below(photo.parent, below):
-                report.failed.append({"path": printable(path), "reason": _OUTSIDE})
-                continue
-            _write(photo, known[number], decided.get(number, ()), albums.get(number, ()), report)
+            try:
+                if below is not None and not stays_below(photo.parent, below):
+                    raise NoSidecar(_OUTSIDE)
+                counts[_write(photo, known[number], decided.get(number, ()), albums.get(number, ()))] += 1
+            except NoSidecar as error:
+                failed.append({"path": printable(path), "reason": str(error)})
         done += len(some)
         progress("write", done, max(done, photos))
-    return report
+    return Sidecars(counts["written"], counts["unchanged"], counts["missing"], failed)
 
 
-def _write(photo: Path, known: Metadata, decided: Sequence[str], albums: Sequence[str], report: SidecarReport) -> None:
+def _write(photo: Path, known: Metadata, decided: Sequence[str], albums: Sequence[str]) -> str:
+    """Write the sidecar of a photo; return the attribute of `Sidecars` that counts it."""
     try:
         if not file_of(photo).is_file():
-            report.missing += 1
-        elif write_sidecar(photo, known, decided, albums):
-            report.written += 1
-        else:
-            report.unchanged += 1
-    except NoSidecar as error:
-        report.failed.append({"path": printable(str(photo)), "reason": str(error)})
+            return "missing"
+        return "written" if write_sidecar(photo, known, decided, albums) else "unchanged"
     except OSError as error:
-        reason = f"its sidecar cannot be written ({error.strerror or error})"
-        report.failed.append({"path": printable(str(photo)), "reason": reason})
+        raise NoSidecar(f"its sidecar cannot be written ({error.strerror or error})") from None
 
 
 def _decided(session: Session, numbers: Sequence[int]) -> dict[int, list[str]]:

@@ -71,8 +71,12 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
         if version is None:
             raise
         raise CairnError(
-            f"{database} was written by an earlier version of Cairn (format {version}) and cannot be brought to format "
-            f"{FORMAT} ({error.cause}): open it once where it is writable."
+            "{database} was written by an earlier version of Cairn (format {version}) and cannot be brought to format "
+            "{format} ({reason}): open it once where it is writable.",
+            database=str(database),
+            version=version,
+            format=FORMAT,
+            reason=error.cause,
         ) from error
 
 
@@ -86,14 +90,26 @@ def format_of(database: Database, session: Session) -> int | None:
         text = setting_of(session, FORMAT_KEY)
     # SQLite stores values of any type in any column.
     if not isinstance(text, str) or not re.fullmatch("[1-9][0-9]{0,8}", text):
-        raise CairnError(f"{database} holds the tables of another program: choose another place for the collection.")
+        raise CairnError(
+            "{database} holds the tables of another program: choose another place for the collection.",
+            database=str(database),
+        )
     version = int(text)
     if version > FORMAT:
-        raise LaterVersion(f"{database} was written by a later version of Cairn (format {version}): update Cairn.")
+        raise LaterVersion(
+            "{database} was written by a later version of Cairn (format {version}): update Cairn.",
+            database=str(database),
+            version=version,
+        )
     revisions = list(session.scalars(sa.select(REVISIONS.c.version_num))) if REVISIONS.name in tables else []
     if revisions != [revision_of(version)] and (revisions or version > 1):
         names = ", ".join(repr(str(name)[:40]) for name in revisions[:5]) or "none"
-        raise CairnError(f"{database} has format {version} but a revision that is not of it ({names}): update Cairn.")
+        raise CairnError(
+            "{database} has format {version} but a revision that is not of it ({names}): update Cairn.",
+            database=str(database),
+            version=version,
+            names=names,
+        )
     return version
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from index.errors import LaterVersion
+from index.messages import Message
 from retrieval.catalogue.schema import FORMAT, FORMAT_KEY, REVISIONS, Base, Setting
 from retrieval.catalogue.sqlite.full_text import ENTRIES
 
@@ -25,7 +26,7 @@ _AUTOMATIC = "sqlite_autoindex_"  # indexes that SQLite makes, without SQL
 _Entry = tuple[object, object, object, object]  # a row of sqlite_schema: type, name, table and SQL
 
 
-def foreign_object(connection: sqlite3.Connection, name: object) -> str | None:
+def foreign_object(connection: sqlite3.Connection, name: object) -> Message | None:
     """Return a sentence on the first foreign schema object in an SQLite file that has tables of Cairn, or None.
 
     Call it before any other query, so that nothing in the file is ever evaluated. Raises LaterVersion if there is such
@@ -41,9 +42,13 @@ def foreign_object(connection: sqlite3.Connection, name: object) -> str | None:
         query = f"SELECT value FROM {Setting.__tablename__} WHERE key = ?"
         (text,) = connection.execute(query, [FORMAT_KEY]).fetchone() or ("",)
         if re.fullmatch("[1-9][0-9]{0,8}", str(text)) and int(text) > FORMAT:
-            raise LaterVersion(f"{name} was written by a later version of Cairn (format {text}): update Cairn.")
+            raise LaterVersion(
+                "{database} was written by a later version of Cairn (format {version}): update Cairn.",
+                database=name,
+                version=text,
+            )
     kind, called = (" ".join(str(part).split())[:60] for part in foreign[:2])
-    return f"It holds the {kind} {called!r}, which Cairn has not made."
+    return Message("It holds the {what} {called}, which Cairn has not made.", what=kind, called=repr(called))
 
 
 @lru_cache(maxsize=16)

@@ -143,7 +143,12 @@ def _mapped(path: Path, names: Sequence[str], mapping: Sequence[tuple[str, str]]
     for key, header in mapping:
         place = _find(names, header)
         if place is None:
-            raise CairnError(f"{path} has no column {header!r} to map; its columns are {_listed(names)}.")
+            raise CairnError(
+                "{path} has no column {header} to map; its columns are {names}.",
+                path=path,
+                header=repr(header),
+                names=_listed(names),
+            )
         if any(place in places for places in chosen.values()):
             raise CairnError("{--map} gives the column {header} twice: keep one of them.", header=repr(header))
         if key in chosen and key != TAG:
@@ -165,7 +170,12 @@ def _photo_column(
     if wanted is not None:
         place = _find(names, wanted)
         if place is None:
-            raise CairnError(f"{path} has no column {wanted!r}; its columns are {_listed(names)}.")
+            raise CairnError(
+                "{path} has no column {header}; its columns are {names}.",
+                path=path,
+                header=repr(wanted),
+                names=_listed(names),
+            )
         if place in taken:
             raise CairnError(
                 "The column {wanted} names the photo of each row: leave it out of {--map}.", wanted=repr(wanted)
@@ -258,11 +268,17 @@ def _places(
         if len(doubtful) == 2:
             bears_out = bears_out and all(2 * surveys[place].fine >= surveys[place].filled for place in doubtful)
         if bears_out:
-            headers = " and ".join(repr(names[columns[key]]) for key in _PLACE)
-            warnings.append(f"Columns {headers} are read as latitude and longitude, as their values look like places.")
+            warnings.append(
+                Message(
+                    "Columns {latitude} and {longitude} are read as latitude and longitude, as their values look like "
+                    "places.",
+                    latitude=repr(names[columns["latitude"]]),
+                    longitude=repr(names[columns["longitude"]]),
+                )
+            )
         else:
             if len(columns) == 2:
-                headers = " and ".join(repr(names[place]) for place in doubtful)
+                headers = ", ".join(repr(names[place]) for place in doubtful)
                 warnings.append(
                     Message(
                         "{columns}: imported as text, because the values do not look like places; if they are, give "
@@ -302,7 +318,7 @@ def _suspicions(
     if not filled.issuperset(_PLACE):
         fine = [place for place in free if surveys[place].mostly(min(surveys[place].fine, surveys[place].degrees))]
         if len(fine) + len(filled.intersection(_PLACE)) > 1:
-            headers = " and ".join(repr(names[place]) for place in fine[:4])
+            headers = ", ".join(repr(names[place]) for place in fine[:4])
             warnings.append(
                 Message(
                     "{columns}: imported as text, although the values look like coordinates; if they are, give {--map} "
@@ -311,8 +327,11 @@ def _suspicions(
                 )
             )
         warnings += [
-            f"Column {names[place]!r} looks like coordinates and is kept as text: two columns are read, "
-            "latitude and longitude."
+            Message(
+                "Column {column} looks like coordinates and is kept as text: two columns are read, latitude and "
+                "longitude.",
+                column=repr(names[place]),
+            )
             for place in free
             if surveys[place].mostly(surveys[place].pairs)
         ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
-from index.messages import Message
+from index.messages import Message, said
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.metadata_store import TAG, folded_key, import_values
 from retrieval.catalogue.photo_lookup import PhotoLookup
@@ -108,12 +108,15 @@ def import_table(
             if key in row.values and folded_key(label) not in table.columns.keys:
                 known[folded_key(label)] = ()
     if replace and not matched:
-        reason = f" (line {unmatched[0]['line']}: {unmatched[0]['reason']})" if unmatched else ""
+        why: str | Message = ""
+        if unmatched:
+            first = unmatched[0]
+            why = Message(said(" (line {line}: {reason})"), line=first["line"], reason=Message(str(first["reason"])))
         raise CairnError(
             "No row of {path} names a photo of the collection{reason}: nothing was imported or removed; check its "
             "names, or give {--name-column}.",
             path=path,
-            reason=reason,
+            reason=why,
         )
     if unmatched and not matched:
         table.notes.append(
@@ -145,7 +148,9 @@ def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLoo
     table = ImportedTable(_columns(path, file.records(), options, photos))
     _read_rows(file.records(), table)
     if file.encoding == "cp1252":
-        table.notes.append(f"{path} is not UTF-8: it was read as Windows-1252. Look at its letters beyond ASCII.")
+        table.notes.append(
+            Message("{path} is not UTF-8: it was read as Windows-1252. Look at its letters beyond ASCII.", path=path)
+        )
     return table
 
 

@@ -37,9 +37,11 @@ class CsvFile:
                     return
                 except csv.Error as error:
                     raise CairnError(
-                        f"{self.path} cannot be read as a table from line {line} on: the quotes do not pair there (a "
-                        f"quote inside a quoted cell is written twice), or a cell has more than "
-                        f"{csv.field_size_limit():,} characters."
+                        "{path} cannot be read as a table from line {line} on: the quotes do not pair there (a quote "
+                        "inside a quoted cell is written twice), or a cell has more than {most} characters.",
+                        path=self.path,
+                        line=line,
+                        most=f"{csv.field_size_limit():,}",
                     ) from error
                 yield line, cells
 
@@ -60,13 +62,15 @@ def _text(path: Path, encoding: str) -> io.TextIOWrapper:
 def _open(path: Path) -> io.BufferedReader:
     try:
         if not path.is_file():
-            raise CairnError(f"There is no table {path}: give a CSV file.")
+            raise CairnError("There is no table {path}: give a CSV file.", path=path)
         if path.stat().st_size > LARGEST:
-            raise CairnError(f"{path} has more than {LARGEST >> 20} MB: split it into parts.")
+            raise CairnError("{path} has more than {most} MB: split it into parts.", path=path, most=LARGEST >> 20)
         return path.open("rb")
     except OSError as error:
         raise CairnError(
-            f"{path} cannot be read ({error.strerror or error}): check the file and its permissions."
+            "{path} cannot be read ({reason}): check the file and its permissions.",
+            path=path,
+            reason=error.strerror or str(error),
         ) from error
 
 

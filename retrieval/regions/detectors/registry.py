@@ -30,6 +30,6 @@ def find_detector(name: str) -> "Detector":
     if name not in DETECTORS and extension is None:
         extensions.refuse_missing("detector", name)
         known = ", ".join([*DETECTORS, *(one.name for one in extensions.extensions("detector"))])
-        raise CairnError(f"There is no detector {name!r}; choose one of {known}.")
+        raise CairnError("There is no detector {name}; choose one of {known}.", name=repr(name), known=known)
     detector: Detector = extension.load() if extension is not None else resolve_name(DETECTORS[name])
     return detector

@@ -14,6 +14,7 @@ from index import extensions
 from index.errors import CairnError
 from index.hamming.kinds import SignatureKind
 from index.inverted import InvertedIndex, ScoringOptions
+from index.messages import Message
 from retrieval.collection.options import CollectionOptions
 from retrieval.matching.geometries import suited
 from retrieval.matching.verification import Verification
@@ -102,7 +103,7 @@ class Engine(ABC):
         return options
 
     @classmethod
-    def refusal(cls, collection: Searchable) -> str | None:
+    def refusal(cls, collection: Searchable) -> str | Message | None:
         """Return a sentence that says what the collection lacks for the engine and what to do; None if nothing."""
         return None
 

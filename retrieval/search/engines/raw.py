@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from index.messages import Message
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.nearest import PreparedQuery, match_descriptors, prepare_query
@@ -25,12 +26,13 @@ class Raw(Engine):
         return replace(options, keep_descriptors=True)
 
     @classmethod
-    def refusal(cls, collection: Searchable) -> str | None:
+    def refusal(cls, collection: Searchable) -> Message | None:
         """Refuse a collection that keeps no descriptors: see `Engine.refusal`."""
         if collection.options.keep_descriptors:
             return None
-        return (
-            f"The engine raw needs descriptors, and {collection.folder} keeps none: index with {{--keep-descriptors}}."
+        return Message(
+            "The engine raw needs descriptors, and {folder} keeps none: index with {--keep-descriptors}.",
+            folder=collection.folder,
         )
 
     def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:

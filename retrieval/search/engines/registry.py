@@ -117,7 +117,7 @@ def find_engine(name: str) -> EngineEntry:
     if extension is None:
         extensions.refuse_missing("engine", name)
         known = ", ".join([BEST, *ENGINES, *(one.name for one in extensions.extensions("engine"))])
-        raise CairnError(f"There is no engine {name!r}; choose one of {known}.")
+        raise CairnError("There is no engine {name}; choose one of {known}.", name=repr(name), known=known)
     kind: Any = extension.load()  # a class of `Engine`, which imports this module
     about = some_of(kind, "verified", "expands", "signed", "explained_by")
     return EngineEntry(name, extension.place, kind.label or extension.name, **about)

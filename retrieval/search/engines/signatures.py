@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from index.hamming.kinds import DEFAULT, parse_signature
 from index.hamming.voting import SignedFeatures, Votes, count_votes, match, share_votes, without_common
+from index.messages import Message
 from retrieval.collection.options import CollectionOptions
 from retrieval.search.engines.contract import Searchable
 from retrieval.search.engines.matching_engine import MatchingEngine
@@ -41,13 +42,15 @@ class SignedEngine(MatchingEngine):
         return options if parse_signature(options.signature) else replace(options, signature=DEFAULT)
 
     @classmethod
-    def refusal(cls, collection: Searchable) -> str | None:
+    def refusal(cls, collection: Searchable) -> Message | None:
         """Refuse a collection whose features have no signatures: see `Engine.refusal`."""
         if collection.signature is not None:
             return None
-        return (
-            f"The engine {cls.name} needs signatures of features, and {collection.folder} has none: index with "
-            "{--signature}, or give it some by {cairn retrain --signature}."
+        return Message(
+            "The engine {engine} needs signatures of features, and {folder} has none: index with {--signature}, or "
+            "give it some by {cairn retrain --signature}.",
+            engine=cls.name,
+            folder=collection.folder,
         )
 
 

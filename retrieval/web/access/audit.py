@@ -85,7 +85,7 @@ class Audit:
         written: dict[str, Any] = {}
         scope[WRITE] = written
         body = bytearray()
-        told = False
+        is_written = False
 
         async def listening() -> Message:
             message = await receive()
@@ -94,9 +94,9 @@ class Audit:
             return message
 
         def tell(status: int) -> None:
-            nonlocal told
-            if written and not told:
-                told = True
+            nonlocal is_written
+            if written and not is_written:
+                is_written = True
                 self._file.write(_fields(scope, written, bytes(body), status))
 
         async def telling(message: Message) -> None:
@@ -116,7 +116,7 @@ def _fields(scope: Scope, written: dict[str, Any], body: bytes, status: int) -> 
     what = {name: value for name, value in written.items() if name not in ("root", "route", "event", "user", "ids")}
     what |= {name: _plain(value) for name, value in written.get("ids", {}).items()}
     if written.get("event") is None:
-        what |= _told_by(body)
+        what |= _safe_values(body)
     return {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "event": written.get("event", "write"),
@@ -130,7 +130,7 @@ def _fields(scope: Scope, written: dict[str, Any], body: bytes, status: int) -> 
     }
 
 
-def _told_by(body: bytes) -> dict[str, Any]:
+def _safe_values(body: bytes) -> dict[str, Any]:
     """The numbers and kinds in a request's JSON, without free text."""
     if len(body) > BODY_BYTES:
         return {}

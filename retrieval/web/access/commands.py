@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -113,39 +113,22 @@ def token(
     Programs send it as the header "Authorization: Bearer TOKEN". The file only stores a hash of it, so it cannot be
     printed again. An earlier token of the same name is no longer accepted.
     """
-    from retrieval.state.tokens import new_token
+    from retrieval.state.tokens import last_day, new_token
     from retrieval.web.access.passwords import PasswordEntry, check_name
 
     if name is None:
         _list_tokens(file)
         return
     check_name(name)
-    last = _last_day(expires, days)
+    last = last_day(days, expires)
+    if last is not None and last < datetime.now(UTC).date():
+        raise CairnError("{--expires} {last} has passed: give a later day.", last=last)
     if remove:
         _remove(file, name, token=True)
         return
     drawn, hashed = new_token()
     _change(file, PasswordEntry(name, role, hashed, _collections(collection), last), "token")
     print(drawn)
-
-
-def _last_day(expires: str | None, days: int | None) -> date | None:
-    today = datetime.now(UTC).date()
-    if expires is not None and days is not None:
-        raise CairnError("Give {--expires} or {--days}, and not both.")
-    if days is not None:
-        return today + timedelta(days)
-    if expires is None:
-        return None
-    try:
-        last = date.fromisoformat(expires)
-    except ValueError:
-        raise CairnError(
-            "{--expires} must be a day such as 2027-01-31, not {expires}.", expires=repr(expires)
-        ) from None
-    if last < today:
-        raise CairnError("{--expires} {last} has passed: give a later day.", last=last)
-    return last
 
 
 def _collections(named: list[str] | None) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ class Gate:
 
     def _judge_machine(self, request: Request, path: str) -> Response | None:
         """Without a password file: answer only this machine, or only its user, with all rights."""
-        if not is_this_machine(address_of(request)) or not _is_asked_directly(request.headers):
+        if not is_this_machine(address_of(request)) or not _is_sent_directly(request.headers):
             raise ProblemError(403, NO_PASSWORD)
         if self._own is not None:
             if (answer := self._own.enter(request)) is not None:
@@ -140,11 +140,11 @@ class Gate:
             entry = None  # the answer says so
         known = entry is not None
         if entry is not None:
-            by_cookie = _token(headers) is None and self._told_by_proxy(request) is None
+            by_cookie = _token(headers) is None and self._name_by_proxy(request) is None
             scope[CALLER] = Caller(entry.name, entry.role, entry.collections, signed_in=by_cookie)
             scope[CLIENT] = client_key(address_of(request), entry.name)
         if path == METRICS:
-            local = is_this_machine(address_of(request)) and _is_asked_directly(headers)
+            local = is_this_machine(address_of(request)) and _is_sent_directly(headers)
             known = _token(headers) is not None or local
             if entry is not None and entry.collections:
                 raise ProblemError(403, "The figures cover all collections, but this token is only for some.")
@@ -185,7 +185,7 @@ class Gate:
                 )
             self._sessions.use_token(entry)
             return entry
-        if (name := self._told_by_proxy(request)) is not None:
+        if (name := self._name_by_proxy(request)) is not None:
             entry = self._accounts.person(name)
             if entry is None:
                 raise ProblemError(
@@ -201,7 +201,7 @@ class Gate:
         except ProblemError:
             return False
 
-    def _told_by_proxy(self, request: Request) -> str | None:
+    def _name_by_proxy(self, request: Request) -> str | None:
         """The user name that a proxy reports; None if there is none."""
         header = self._options.user_header
         if not header or not self._options.is_proxy(request.scope.get(PEER, "")):
@@ -246,7 +246,7 @@ def _is_open(path: str) -> bool:
     return path in OPEN or path.startswith(STATIC)
 
 
-def _is_asked_directly(headers: Headers) -> bool:
+def _is_sent_directly(headers: Headers) -> bool:
     """Whether no proxy header is present: behind a proxy on this machine, every client seems to be this machine."""
     return not any(name in headers for name in _FORWARDED)
 

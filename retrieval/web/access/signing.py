@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from index.attributes import some_of
 from index.messages import said
 from retrieval.photos.apart import is_confined
 from retrieval.web.access.devices import device_of
@@ -22,8 +23,8 @@ from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, PasswordEntry
 from retrieval.web.access.rights import WRITE, caller_of, user_of
 from retrieval.web.access.sessions import FORM_SECONDS, Sessions, session_id
-from retrieval.web.languages import in_language
 from retrieval.web.problems import ProblemError
+from retrieval.web.reasons import in_language
 from retrieval.web.rendering import language_of, show_page
 
 if TYPE_CHECKING:
@@ -160,9 +161,7 @@ class Desk:
         return [
             OpenSession(
                 id=number,
-                browser=one.browser,
-                system=one.system,
-                address=one.address,
+                **some_of(one, "browser", "system", "address"),
                 begun=_iso(one.begun),
                 used=_iso(one.used),
                 current=number == here,

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from index.errors import CairnError, Damaged
 from index.messages import Message
@@ -36,14 +36,18 @@ class Refused(CairnError):
         self.kind = kind
 
 
-class WorkerJobs(Protocol):
-    """What a worker process does. It is made in one process, and copied with that process's memory into each worker."""
+class WorkerJobs:
+    """What a worker process does, by default with nothing open between jobs. It is made in one process, and copied with
+    that process's memory into each worker.
+    """
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
         """Do a job; raises `Refused` or another CairnError if that is not possible."""
+        raise NotImplementedError
 
     def is_outdated(self) -> bool:
-        """Whether what is open has changed since it was opened, or nothing is open."""
+        """Whether what is open has changed since it was opened, or could not be opened."""
+        return False
 
     def renew(self) -> None:
         """Reopen what has changed; raises CairnError if it cannot be opened."""

@@ -1,13 +1,13 @@
 """Routes of albums."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.catalogue.curation.albums import StoredAlbum
+from retrieval.catalogue.curation.albums import AlbumFacts
 from retrieval.curation import albums as curation
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
@@ -23,16 +23,6 @@ MOST = 10_000
 Numbers = Annotated[list[Number], Field(max_length=MOST, description="Numbers of photos.")]
 AlbumId = Annotated[int, Path(ge=0, le=MAX_ALBUM, description="Id of the album.")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-
-
-class AlbumFacts(BaseModel):
-    """An album."""
-
-    album: int = Field(description="Its id, which no other album gets.")
-    name: str
-    created: str = Field(description="ISO 8601, UTC.")
-    cover: int | None = Field(description="Number of the photo that stands for it.")
-    photos: int = Field(description="How many it has.")
 
 
 class Albums(BaseModel):
@@ -94,32 +84,33 @@ class ChangedPhotos(BaseModel):
     changed: list[int] = Field(description="Their numbers: those that were not there, or were.")
 
 
+@dataclass(frozen=True)
 class DeletedAlbum(AlbumFacts):
     """An album before a change."""
 
-    numbers: list[int] = Field(description="Its photos, in order: to make it again.")
+    numbers: Annotated[list[int], Field(description="Its photos, in order: to make it again.")]
 
 
 @router.get("/albums")
 def albums(request: Request) -> Albums:
     """List the albums, the newest first."""
-    return Albums(albums=[_facts(one) for one in service_of(request).collection.catalogue.read(curation.list_albums)])
+    return Albums(albums=service_of(request).collection.catalogue.read(curation.list_albums))
 
 
 @router.post("/albums", status_code=201, dependencies=WRITING)
-def make_album(request: Request, asked: NewAlbum) -> AlbumFacts:
+def make_album(request: Request, wanted: NewAlbum) -> AlbumFacts:
     """Make an album of some photos, of a group, or of none."""
-    photos = list(asked.photos)
-    if asked.group is not None:
-        photos += group_of(service_of(request), asked.group).photos
+    photos = list(wanted.photos)
+    if wanted.group is not None:
+        photos += group_of(service_of(request), wanted.group).photos
     with changing(request) as session:
-        return _facts(curation.make_album(session, asked.name, photos, asked.cover))
+        return curation.make_album(session, wanted.name, photos, wanted.cover)
 
 
 @router.get("/albums/{album}")
 def album(request: Request, album: AlbumId) -> AlbumFacts:
     """Return one album."""
-    return _facts(service_of(request).collection.catalogue.read(curation.read_album, album))
+    return service_of(request).collection.catalogue.read(curation.read_album, album)
 
 
 @router.get("/albums/{album}/photos")
@@ -142,14 +133,14 @@ async def albums_of_photo(request: Request, number: PhotoNumber) -> Albums:
     service = service_of(request)
     await service.row(number)
     albums = await run_in_threadpool(service.collection.catalogue.read, curation.albums_of_photo, number)
-    return Albums(albums=[_facts(one) for one in albums])
+    return Albums(albums=albums)
 
 
 @router.patch("/albums/{album}", dependencies=WRITING)
-def change_album(request: Request, album: AlbumId, asked: AlbumChange) -> AlbumFacts:
+def change_album(request: Request, album: AlbumId, wanted: AlbumChange) -> AlbumFacts:
     """Rename an album, choose its cover, or put it in order."""
     with changing(request) as session:
-        return _facts(curation.change_album(session, album, name=asked.name, cover=asked.cover, order=asked.order))
+        return curation.change_album(session, album, name=wanted.name, cover=wanted.cover, order=wanted.order)
 
 
 @router.delete("/albums/{album}", dependencies=WRITING)
@@ -161,40 +152,36 @@ def delete_album(request: Request, album: AlbumId) -> DeletedAlbum:
 
 
 @router.post("/albums/{album}/photos", dependencies=WRITING)
-def add_to_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
+def add_to_album(request: Request, album: AlbumId, wanted: SomePhotos) -> ChangedPhotos:
     """Add photos to the end of an album."""
     with changing(request) as session:
-        return ChangedPhotos(changed=curation.add_to_album(session, album, asked.photos))
+        return ChangedPhotos(changed=curation.add_to_album(session, album, wanted.photos))
 
 
 @router.post("/albums/{album}/remove", dependencies=WRITING)
-def remove_from_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
+def remove_from_album(request: Request, album: AlbumId, wanted: SomePhotos) -> ChangedPhotos:
     """Remove photos from an album; they stay in the collection."""
     with changing(request) as session:
-        return ChangedPhotos(changed=curation.remove_from_album(session, album, asked.photos))
+        return ChangedPhotos(changed=curation.remove_from_album(session, album, wanted.photos))
 
 
 @router.post("/albums/{album}/move", dependencies=WRITING)
-def move_in_album(request: Request, album: AlbumId, asked: Move) -> AlbumFacts:
+def move_in_album(request: Request, album: AlbumId, wanted: Move) -> AlbumFacts:
     """Move photos of an album to another place in it."""
     with changing(request) as session:
-        curation.move_in_album(session, album, asked.photos, asked.before)
-        return _facts(curation.read_album(session, album))
+        curation.move_in_album(session, album, wanted.photos, wanted.before)
+        return curation.read_album(session, album)
 
 
 @router.post("/albums/{album}/split", status_code=201, dependencies=WRITING)
-def split_album(request: Request, album: AlbumId, asked: Split) -> AlbumFacts:
+def split_album(request: Request, album: AlbumId, wanted: Split) -> AlbumFacts:
     """Move photos of an album to a new one."""
     with changing(request) as session:
-        return _facts(curation.split_album(session, album, asked.photos, asked.name))
+        return curation.split_album(session, album, wanted.photos, wanted.name)
 
 
 @router.post("/albums/{album}/merge", dependencies=WRITING)
-def merge_albums(request: Request, album: AlbumId, asked: Merge) -> AlbumFacts:
+def merge_albums(request: Request, album: AlbumId, wanted: Merge) -> AlbumFacts:
     """Add the photos of other albums to the end of this one, and delete those albums."""
     with changing(request) as session:
-        return _facts(curation.merge_albums(session, album, asked.albums))
-
-
-def _facts(one: StoredAlbum) -> AlbumFacts:
-    return AlbumFacts(**asdict(one))
+        return curation.merge_albums(session, album, wanted.albums)

@@ -29,9 +29,9 @@ from retrieval.web.curation_models import (
     Numbers,
     PutBack,
 )
-from retrieval.web.languages import in_language
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.reasons import in_language
 from retrieval.web.rendering import language_of
 from retrieval.web.service import Service, changing, describe_photos, service_of
 
@@ -81,19 +81,19 @@ def duplicates(
 
 
 @router.post("/duplicates/kept", dependencies=WRITING)
-def keep_duplicates(request: Request, asked: Numbers) -> Done:
+def keep_duplicates(request: Request, wanted: Numbers) -> Done:
     """Keep all photos of a set of near duplicates: the set is not proposed again."""
     with changing(request) as session:
-        keep_all(session, asked.photos)
-    return Done(changed=asked.photos)
+        keep_all(session, wanted.photos)
+    return Done(changed=wanted.photos)
 
 
 @router.post("/duplicates/ask", dependencies=WRITING)
-def ask_again_about_duplicates(request: Request, asked: Numbers) -> Done:
+def ask_again_about_duplicates(request: Request, wanted: Numbers) -> Done:
     """Undo the decision to keep all photos of a set of near duplicates."""
     with changing(request) as session:
-        ask_again(session, asked.photos)
-    return Done(changed=asked.photos)
+        ask_again(session, wanted.photos)
+    return Done(changed=wanted.photos)
 
 
 @router.get("/bin", dependencies=WRITING)
@@ -123,18 +123,18 @@ async def picture_of_binned(request: Request, entry: Annotated[str, InPath(max_l
 
 
 @router.post("/bin", dependencies=WRITING)
-def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
+def move_photos_to_bin(request: Request, wanted: Numbers) -> Moved:
     """Move the files of photos to the bin, and remove the photos from the collection."""
     service = service_of(request)
     folder = _bin(service)
     with refusing():
-        report = discard(service.collection.catalogue, asked.photos, folder, Path(_place(service)))
+        report = discard(service.collection.catalogue, wanted.photos, folder, Path(_place(service)))
     service.wrote()
     return _moved(request, report)
 
 
 @router.post("/bin/back", dependencies=WRITING)
-def put_photos_back(request: Request, asked: Entries) -> PutBack:
+def put_photos_back(request: Request, wanted: Entries) -> PutBack:
     """Move files from the bin back to where they were, and their photos into the collection. If the collection was
     compacted since, a job indexes them again; files from folders that this server does not take photos from stay in the
     bin.
@@ -148,7 +148,7 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
             raise FileNotMoved(outside().message)
 
     with refusing():
-        report = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder, check)
+        report = restore(service.collection.catalogue, [one for one in wanted.entries if one in mine], folder, check)
     service.wrote()
     job = None
     if report.forgotten:

@@ -81,15 +81,15 @@ class RemovedPhotos(BaseModel):
 
 
 @router.patch("", dependencies=WRITING)
-def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
+def edit_photos(request: Request, wanted: PhotoEdit) -> PhotosEdited:
     """Change titles, captions, dates, ratings, favourites and tags of photos, or undo such a change."""
     with changing(request, 422) as session:
-        if asked.restore:
-            restored = curation.restore_photos(session, {one.number: one.values for one in asked.restore})
+        if wanted.restore:
+            restored = curation.restore_photos(session, {one.number: one.values for one in wanted.restore})
             return PhotosEdited(changed=restored, kept=0, before=[])
-        tags = tuple(asked.tags_add), tuple(asked.tags_remove)
-        edit = Edit(asked.title, asked.caption, asked.taken, *tags, asked.rating, asked.favourite)
-        edited = curation.edit_photos(session, asked.photos, edit)
+        tags = tuple(wanted.tags_add), tuple(wanted.tags_remove)
+        edit = Edit(wanted.title, wanted.caption, wanted.taken, *tags, wanted.rating, wanted.favourite)
+        edited = curation.edit_photos(session, wanted.photos, edit)
     before = [
         Before(number=number, values={key: list(some) for key, some in values.items()})
         for number, values in edited.before.items()
@@ -98,13 +98,13 @@ def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
 
 
 @router.post("/summary")
-def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
+def summarise_photos(request: Request, wanted: SomePhotos) -> PhotosSummary:
     """Return the tags, titles, captions and dates of some photos."""
-    return service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
+    return service_of(request).collection.catalogue.read(curation.summarise, wanted.photos)
 
 
 @router.post("/remove", dependencies=WRITING)
-def remove_photos(request: Request, asked: Removal) -> RemovedPhotos:
+def remove_photos(request: Request, wanted: Removal) -> RemovedPhotos:
     """Remove photos from the collection; their files stay where they are."""
     with changing(request) as session:
-        return RemovedPhotos(removed=take_out(session, asked.photos, for_good=asked.for_good))
+        return RemovedPhotos(removed=take_out(session, wanted.photos, for_good=wanted.for_good))

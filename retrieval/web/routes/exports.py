@@ -24,25 +24,25 @@ KINDS = {"zip": "application/zip", "sheet": "application/pdf", "png": "image/png
     responses={200: {"content": {kind: {} for kind in KINDS.values()}}},
     response_class=Response,
 )
-async def export(request: Request, asked: ExportRequest) -> Response:
+async def export(request: Request, chosen: ExportRequest) -> Response:
     """Return the files of some photos, as they were indexed, or a contact sheet."""
     service = service_of(request)
     options = service.options.exports
-    numbers = list(dict.fromkeys(asked.photos))
-    most = options.photos if asked.form == "zip" else options.pictures
+    numbers = list(dict.fromkeys(chosen.photos))
+    most = options.photos if chosen.form == "zip" else options.pictures
     if len(numbers) > most:
         raise ProblemError(413, "At most {most} photos can be downloaded at once: select fewer.", most=most)
     rows = [await service.row(number) for number in numbers]
-    if asked.form != "zip":
+    if chosen.form != "zip":
         described = await run_in_threadpool(describe_photos, service, rows)
         photos = [
             {"path": row.path, "sha256": row.sha256 or "", "caption": one.title or one.name}
             for row, one in zip(rows, described, strict=True)
         ]
-        form = "png" if asked.form == "png" else "pdf"
+        form = "png" if chosen.form == "png" else "pdf"
         wanted = {"photos": photos, "cache": str(service.cache), "form": form}
         _, sheet = await service.decode(request, "sheet", wanted)
-        return Response(sheet, media_type=KINDS[asked.form], headers=_headers(f"contact-sheet.{form}"))
+        return Response(sheet, media_type=KINDS[chosen.form], headers=_headers(f"contact-sheet.{form}"))
     refuse_originals(options)
     if service.exporting >= options.requests:
         raise ProblemError(503, "The server is busy: try again in a moment.")

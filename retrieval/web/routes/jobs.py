@@ -26,11 +26,11 @@ from retrieval.web.access.limits import CLIENT, ConnectionSlot
 from retrieval.web.access.passwords import may_see
 from retrieval.web.access.rights import STILL, WRITING, caller_of
 from retrieval.web.discretion import failures_by_name, without_paths
-from retrieval.web.languages import in_language, translate
+from retrieval.web.languages import translate
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
-from retrieval.web.reasons import say_reasons
+from retrieval.web.reasons import in_language, say_reasons
 from retrieval.web.rendering import language_of
 from retrieval.web.routes.photos import PREVIEW_SIDE
 from retrieval.web.running import STOPPING
@@ -178,7 +178,6 @@ class Plain(BaseModel):
 
 
 Work = Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain
-Asked = Annotated[Work, Body(discriminator="kind")]
 
 
 @router.get("")
@@ -188,10 +187,10 @@ def jobs(request: Request) -> Jobs:
 
 
 @router.post("", status_code=201, dependencies=WRITING)
-def begin_job(request: Request, asked: Asked) -> Job:
+def begin_job(request: Request, work: Annotated[Work, Body(discriminator="kind")]) -> Job:
     """Queue a job; if the same job is waiting already, that one is returned."""
     service = service_of(request)
-    return describe_job(request, service, service.begin(_work(service, asked)))
+    return describe_job(request, service, service.begin(_work(service, work)))
 
 
 @router.get("/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
@@ -262,27 +261,27 @@ def forget_job(request: Request, number: JobNumber) -> Response:
     return Response(status_code=204)
 
 
-def _work(service: Service, asked: Work) -> kinds.JobKind:
+def _work(service: Service, work: Work) -> kinds.JobKind:
     """Make a job of a request; raises ProblemError if that is not possible."""
-    match asked:
+    match work:
         case Index(source="manifest"):
             with refusing(400):
-                return kinds.index_of_manifest(asked.address)
+                return kinds.index_of_manifest(work.address)
         case Index():
-            return kinds.index_of(_places(service, asked), asked.films)
+            return kinds.index_of(_places(service, work), work.films)
         case Remove(missing=True):
             return kinds.RemoveJob(missing=True)
         case Remove():
-            names = service.names(asked.photos)
+            names = service.names(work.photos)
             if not names:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
-            return kinds.RemoveJob(names=names, for_good=asked.for_good)
+            return kinds.RemoveJob(names=names, for_good=work.for_good)
         case MoveRoot():
-            old = next((folder for folder, _ in service.away() if folder_id(folder) == asked.folder), None)
+            old = next((folder for folder, _ in service.away() if folder_id(folder) == work.folder), None)
             if old is None:
                 raise ProblemError(409, "This folder is there again, or has no photos any more.")
-            return kinds.MoveJob(old=old, new=str(folder_below(service.options.roots, asked.root, asked.path)))
-    return kinds.KINDS[asked.kind](**asked.model_dump(exclude={"kind"}))
+            return kinds.MoveJob(old=old, new=str(folder_below(service.options.roots, work.root, work.path)))
+    return kinds.KINDS[work.kind](**work.model_dump(exclude={"kind"}))
 
 
 def list_jobs(request: Request) -> Jobs:

@@ -28,21 +28,21 @@ class LayoutParameters(Filters):
 
 
 @router.get("/layout", response_model=Layout, responses=NOT_CHANGED)
-def layout(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
+def layout(request: Request, parameters: Annotated[LayoutParameters, Query()]) -> Response:
     """Return the numbers and shapes of all photos that pass the filters."""
-    return answer_kept(request, browsing.layout, asked.wanted(), asked.order)
+    return answer_kept(request, browsing.layout, parameters.wanted(), parameters.order)
 
 
 @router.get("/timeline", response_model=Timeline, responses=NOT_CHANGED)
-def timeline(request: Request, asked: Annotated[Filters, Query()]) -> Response:
+def timeline(request: Request, parameters: Annotated[Filters, Query()]) -> Response:
     """Count by month the photos that pass the filters."""
-    return answer_kept(request, browsing.timeline, asked.wanted())
+    return answer_kept(request, browsing.timeline, parameters.wanted())
 
 
 @router.get("/places", response_model=Places, responses=NOT_CHANGED)
-def places(request: Request, asked: Annotated[Filters, Query()]) -> Response:
+def places(request: Request, parameters: Annotated[Filters, Query()]) -> Response:
     """Return where the photos that pass the filters were taken, if known."""
-    return answer_kept(request, browsing.places, asked.wanted())
+    return answer_kept(request, browsing.places, parameters.wanted())
 
 
 @router.get("/cameras", response_model=Cameras, responses=NOT_CHANGED)
@@ -58,18 +58,18 @@ class FacetParameters(Filters):
 
 
 @router.get("/facets", response_model=Facets, responses=NOT_CHANGED)
-def facets(request: Request, asked: Annotated[FacetParameters, Query()]) -> Response:
+def facets(request: Request, parameters: Annotated[FacetParameters, Query()]) -> Response:
     """List values of the photos that pass the filters: of fields, folders, tags, albums, years."""
-    return answer_kept(request, browsing.facets, asked.wanted(), asked.limit)
+    return answer_kept(request, browsing.facets, parameters.wanted(), parameters.limit)
 
 
-def answer_kept(request: Request, make: Callable[..., dict[str, Any]], *asked: Any) -> Response:
+def answer_kept(request: Request, make: Callable[..., dict[str, Any]], *wanted: Any) -> Response:
     """Answer from the cache, compressed if the browser takes that, and without content if the browser has it
     already.
     """
     service = service_of(request)
     catalogue = service.collection.catalogue
-    answer = service.kept.answer(catalogue.revision(), (make.__name__, *asked), partial(make, catalogue, *asked))
+    answer = service.kept.answer(catalogue.revision(), (make.__name__, *wanted), partial(make, catalogue, *wanted))
     headers = {**keep_for_a_while(answer.tag), "Vary": "Accept-Encoding"}
     if is_known(request, answer.tag):
         return Response(status_code=304, headers=headers)

@@ -6,8 +6,8 @@ from starlette.concurrency import run_in_threadpool
 
 from retrieval.groups.objects import PhotoObjects
 from retrieval.web.models import Number as PhotoNumber
-from retrieval.web.models import Point
 from retrieval.web.routes.photos import Number
+from retrieval.web.search_models import Point
 from retrieval.web.service import service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])

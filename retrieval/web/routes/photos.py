@@ -2,9 +2,12 @@
 
 import os
 import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as InPath
 from pydantic import AfterValidator, BeforeValidator, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -18,6 +21,7 @@ from retrieval.web.access.rights import caller_of, role_of, user_of
 from retrieval.web.discretion import discreet_facts
 from retrieval.web.models import MAX_NUMBER, Filters, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
+from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
 from retrieval.web.reasons import say_reasons
 from retrieval.web.rendering import SHELF, language_of
@@ -44,7 +48,7 @@ def _known_number(text: Any) -> Any:
     return text
 
 
-Number = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the photo."), BeforeValidator(_known_number)]
+Number = Annotated[int, InPath(ge=0, le=MAX_NUMBER, description="Number of the photo."), BeforeValidator(_known_number)]
 ThumbnailSize = Annotated[int, Query(json_schema_extra={"enum": list(SIZES)}), AfterValidator(_thumbnail_size)]
 JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 304: {"description": "Not changed."}}
 
@@ -90,16 +94,16 @@ class PageParameters(Filters):
 
 
 @router.get("/photos")
-def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> PhotoPage:
+def photos(request: Request, parameters: Annotated[PageParameters, Query()]) -> PhotoPage:
     """List photos by name, a page at a time, or by their numbers."""
     service = service_of(request)
-    if asked.numbers:
-        rows = browsing.some_photos(service.collection.catalogue, asked.numbers)
+    if parameters.numbers:
+        rows = browsing.some_photos(service.collection.catalogue, parameters.numbers)
         service.recent.remember(rows)
         return PhotoPage(total=len(rows), offset=0, photos=describe_photos(service, rows))
-    total, rows = service.collection.catalogue.page(asked.offset, asked.limit, wanted=asked.wanted())
+    total, rows = service.collection.catalogue.page(parameters.offset, parameters.limit, wanted=parameters.wanted())
     service.recent.remember(rows)
-    return PhotoPage(total=total, offset=asked.offset, photos=describe_photos(service, rows))
+    return PhotoPage(total=total, offset=parameters.offset, photos=describe_photos(service, rows))
 
 
 @router.get("/folders")
@@ -130,15 +134,7 @@ async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256)
     row = service.recent.recall(number)
     if row is None:
         row = await service.row(number)
-    tag = f'"{row.sha256}-{size}"'
-    if is_known(request, tag):
-        return Response(status_code=304, headers=keep_for_a_while(tag))
-    picture = kept_thumbnail(row.sha256, size, service.cache)
-    if picture is None:
-        known = row.sha256 or ""  # of no file: unknown photos are not shown
-        wanted = {"path": row.path, "name": row.name, "sha256": known, "size": size, "cache": str(service.cache)}
-        _, picture = await service.decode(request, "thumbnail", wanted)
-    return Response(picture, media_type="image/jpeg", headers=keep_for_a_while(tag))
+    return await answer_thumbnail(request, service.decode, row, size, service.cache)
 
 
 @router.get("/photos/{number}/image", responses=JPEG, response_class=Response)
@@ -193,6 +189,21 @@ async def preview(request: Request) -> Response:
         facts, picture = await service.decode(request, "preview", wanted, upload=True)
     headers = {"X-Photo-Width": str(facts["width"]), "X-Photo-Height": str(facts["height"])}
     return Response(picture, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
+
+
+async def answer_thumbnail(
+    request: Request, decode: Callable[..., Awaitable[Answer]], photo: Any, size: int, cache: Path
+) -> Response:
+    """Answer with a thumbnail of a photo (a `PhotoRow` or `CoverPhoto`), if the browser does not have it already."""
+    tag = f'"{photo.sha256}-{size}"'
+    if photo.sha256 and is_known(request, tag):
+        return Response(status_code=304, headers=keep_for_a_while(tag))
+    picture = kept_thumbnail(photo.sha256, size, cache)
+    if picture is None:
+        known = photo.sha256 or ""  # of no file: unknown photos are not shown
+        wanted = {"path": photo.path, "name": photo.name, "sha256": known, "size": size, "cache": str(cache)}
+        _, picture = await decode(request, "thumbnail", wanted)
+    return Response(picture, media_type="image/jpeg", headers=keep_for_a_while(tag))
 
 
 def is_known(request: Request, tag: str) -> bool:

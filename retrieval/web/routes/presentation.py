@@ -74,13 +74,13 @@ def iiif_collection(request: Request) -> Response:
 
 
 @router.get("/manifest.json", responses=_JSON, response_class=Response)
-def iiif_manifest(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
+def iiif_manifest(request: Request, parameters: Annotated[LayoutParameters, Query()]) -> Response:
     """Return photos that pass the filters, such as those of an album, as a Manifest of the Presentation API 3.0."""
     service = service_of(request)
-    numbers = numbers_of(service.collection.catalogue, asked.wanted(), asked.order)
+    numbers = numbers_of(service.collection.catalogue, parameters.wanted(), parameters.order)
     label = service.name
-    if asked.album is not None:
-        label = service.collection.catalogue.read(curation.read_album, asked.album).name
+    if parameters.album is not None:
+        label = service.collection.catalogue.read(curation.read_album, parameters.album).name
     manifest = _manifest(request, plain(label), numbers)
     query = f"?{request.url.query}" if request.url.query else ""
     return linked_data(request, _presentation(request).searched(manifest, f"{_root(request)}/api/iiif/words{query}"))
@@ -89,12 +89,12 @@ def iiif_manifest(request: Request, asked: Annotated[LayoutParameters, Query()])
 @router.get("/words", responses=_JSON, response_class=Response)
 def iiif_words(
     request: Request,
-    asked: Annotated[Filters, Query()],
+    parameters: Annotated[Filters, Query()],
     q: Annotated[str, Query(max_length=1000, description="Words, or beginnings of words.")] = "",
 ) -> Response:
     """Find words in titles, captions, tags and other metadata of photos: IIIF Content Search API 2.0."""
     service = service_of(request)
-    wanted = replace(asked.wanted(), words=q)
+    wanted = replace(parameters.wanted(), words=q)
     numbers = numbers_of(service.collection.catalogue, wanted, "name") if q.strip() else []
     photos = photos_there(service.collection.catalogue, numbers[:_MOST_WORDS], service.cache)
     return linked_data(request, _presentation(request).words(_here(request), photos))
@@ -133,11 +133,11 @@ async def iiif_group_tei(request: Request, group: GroupNumber, own: Own = False,
 
 
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
-async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query()]) -> Response:
+async def iiif_search(request: Request, parameters: Annotated[SearchParameters, Query()]) -> Response:
     """Return the results of a search as a Manifest of the Presentation API 3.0; the parts that match are
     annotations.
     """
-    answer = await search(request, asked)
+    answer = await search(request, parameters)
     results = [one for one in answer["results"] if one["found"] or one["probability"] >= LIKELY]
     presented, notes = _presentation(request), {}
     for one in results:
@@ -153,17 +153,19 @@ async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query
 
 @router.get("/search/annotations.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
 async def iiif_search_annotations(
-    request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False
+    request: Request, parameters: Annotated[SearchParameters, Query()], own: Own = False
 ) -> Response:
     """Return the results of a search as W3C Web Annotations, as `cairn query --annotations` writes them."""
-    page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
+    page = await search_with_photos(request, parameters, "found", {"own": own, "root": _root(request)})
     return _annotations(request, page, own)
 
 
 @router.get("/search/annotations.xml", dependencies=SEARCHING, responses=TEI, response_class=Response)
-async def iiif_search_tei(request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False) -> Response:
+async def iiif_search_tei(
+    request: Request, parameters: Annotated[SearchParameters, Query()], own: Own = False
+) -> Response:
     """Return the results of a search as TEI: zones, and links between them."""
-    page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
+    page = await search_with_photos(request, parameters, "found", {"own": own, "root": _root(request)})
     return attached(matches_text(page).encode(), TEI_TYPE, "matches.xml")
 
 

@@ -33,30 +33,30 @@ async def rejections(
 
 
 @router.post("/rejections", dependencies=WRITING)
-def call_no_match(request: Request, asked: Rejection) -> Done:
+def call_no_match(request: Request, wanted: Rejection) -> Done:
     """Reject photos as matches of a photo: its results, and groups, leave them out from now on."""
     with changing(request) as session:
-        return Done(changed=reject(session, asked.query, asked.photos))
+        return Done(changed=reject(session, wanted.query, wanted.photos))
 
 
 @router.delete("/rejections", dependencies=WRITING)
-def take_back_no_match(request: Request, asked: Annotated[Rejection, Query()]) -> Done:
+def take_back_no_match(request: Request, wanted: Annotated[Rejection, Query()]) -> Done:
     """Undo the rejection of photos as matches of a photo."""
     with changing(request) as session:
-        take_back(session, asked.query, asked.photos)
-    return Done(changed=asked.photos)
+        take_back(session, wanted.query, wanted.photos)
+    return Done(changed=wanted.photos)
 
 
 @router.post("/hidden", dependencies=WRITING)
-def hide_photos(request: Request, asked: Hiding) -> Done:
+def hide_photos(request: Request, wanted: Hiding) -> Done:
     """Hide photos: lists, results and groups leave them out unless hidden photos are requested."""
     with changing(request) as session:
-        return Done(changed=hide(session, asked.photos, asked.because))
+        return Done(changed=hide(session, wanted.photos, wanted.because))
 
 
 @router.post("/hidden/show", dependencies=WRITING)
-def show_photos(request: Request, asked: Numbers) -> Done:
+def show_photos(request: Request, wanted: Numbers) -> Done:
     """Show hidden photos again."""
     with changing(request) as session:
-        show(session, asked.photos)
-    return Done(changed=asked.photos)
+        show(session, wanted.photos)
+    return Done(changed=wanted.photos)

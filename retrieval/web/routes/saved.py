@@ -57,9 +57,9 @@ async def save_search(request: Request) -> SavedSearch:
 
 
 @router.patch("/{search}", dependencies=WRITING)
-def change_search(request: Request, search: Id, asked: SearchChange) -> SavedSearch:
+def change_search(request: Request, search: Id, wanted: SearchChange) -> SavedSearch:
     """Rename a saved search, make it a favourite or a standing one, or have its finds tagged."""
-    values = {key: value for key, value in asked.model_dump(exclude_unset=True).items() if value is not None}
+    values = {key: value for key, value in wanted.model_dump(exclude_unset=True).items() if value is not None}
     with changing(request, 422) as session:
         saved.change_search(session, search, values)
         return _describe(saved.saved_search(session, search))
@@ -134,17 +134,17 @@ def finds_tei(request: Request, search: Id, category: Category = None) -> Respon
 
 
 @router.patch("/{search}/finds", status_code=204, dependencies=WRITING)
-def categorise(request: Request, search: Id, asked: Categorised) -> None:
+def categorise(request: Request, search: Id, wanted: Categorised) -> None:
     """Put results of a saved search into a category; photos that it has not found are added."""
     with changing(request) as session:
-        saved.categorise(session, search, asked.photos, asked.category)
+        saved.categorise(session, search, wanted.photos, wanted.category)
 
 
 @router.post("/{search}/seen", status_code=204, dependencies=WRITING)
-def mark_seen(request: Request, search: Id, asked: Seen) -> None:
+def mark_seen(request: Request, search: Id, wanted: Seen) -> None:
     """Mark results of a standing search as seen."""
     with changing(request) as session:
-        saved.mark_seen(session, search, asked.photos)
+        saved.mark_seen(session, search, wanted.photos)
 
 
 def table_file(rows: Iterable[Sequence[str]], name: str) -> Response:

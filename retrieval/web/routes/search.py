@@ -10,34 +10,33 @@ from starlette.concurrency import run_in_threadpool
 from index.text import csv_text
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import WRITING
-from retrieval.web.models import (
-    ClockDecided,
-    Filters,
-    HowToExplain,
-    HowToSearch,
-    ImpressionsAnswer,
-    LikeAnswer,
-    MatchAnswer,
-    MatchRequest,
-    Number,
-    PrintClockAnswer,
-    QueryPhoto,
-    SearchAnswer,
-    SearchRequest,
-    TextAlone,
-)
+from retrieval.web.models import Filters, Number
 from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
 from retrieval.web.reasons import say_reasons
 from retrieval.web.rendering import language_of
 from retrieval.web.routes.exports import attached
 from retrieval.web.routes.saved import table_file
+from retrieval.web.search_models import (
+    ClockDecided,
+    HowToExplain,
+    HowToSearch,
+    ImpressionsAnswer,
+    LikeAnswer,
+    MatchAnswer,
+    MatchRequest,
+    PrintClockAnswer,
+    QueryPhoto,
+    SearchAnswer,
+    SearchRequest,
+    TextAlone,
+)
 from retrieval.web.service import changing, describe_photos, describe_those_there, service_of
 from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api", tags=["search"])
 
-Asked = Annotated[
+QueryText = Annotated[
     str,
     Query(
         pattern=r"^[0-9]{1,19}(:[-+0-9.eE,]{1,200})?$", description="NUMBER or NUMBER:x0,y0,x1,y1, a box in a photo."
@@ -56,7 +55,7 @@ COLUMNS = (
 class SearchParameters(HowToSearch):
     """A search for photos of the collection, as query parameters."""
 
-    q: list[Asked]
+    q: list[QueryText]
 
     def request(self) -> SearchRequest:
         """As the body of a request has it."""
@@ -79,7 +78,7 @@ class LikeParameters(Filters):
 class MatchParameters(HowToExplain):
     """A request about a match of two photos of the collection, as query parameters."""
 
-    q: Asked
+    q: QueryText
     photo: Number
 
     def request(self) -> MatchRequest:
@@ -94,9 +93,9 @@ def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
 
 
 @router.get("/search", response_model=SearchAnswer, dependencies=SEARCHING, response_model_exclude_unset=True)
-async def search(request: Request, asked: Annotated[SearchAndTextParameters, Query()]) -> Any:
+async def search(request: Request, parameters: Annotated[SearchAndTextParameters, Query()]) -> Any:
     """Search with photos of the collection, or boxes in them."""
-    return await _search(request, asked.request(), None)
+    return await _search(request, parameters.request(), None)
 
 
 @router.post(
@@ -114,33 +113,33 @@ async def search_uploads(request: Request) -> Any:
 
 
 @router.get("/like", response_model=LikeAnswer, dependencies=SEARCHING)
-async def like(request: Request, asked: Annotated[LikeParameters, Query()]) -> dict[str, Any]:
+async def like(request: Request, parameters: Annotated[LikeParameters, Query()]) -> dict[str, Any]:
     """Find photos that look like what words say, in a collection whose global descriptors describe words, too."""
     service = service_of(request)
-    answer, _ = await service.search(request, "like", asked.model_dump(mode="json"))
+    answer, _ = await service.search(request, "like", parameters.model_dump(mode="json"))
     likeness = dict(answer["found"])
     photos = await run_in_threadpool(describe_those_there, service, list(likeness))
     found = [{**one.model_dump(), "likeness": round(likeness[one.number], 4)} for one in photos]
-    return {"like": asked.like, "photos": found}
+    return {"like": parameters.like, "photos": found}
 
 
 @router.get("/match", dependencies=SEARCHING, response_model=MatchAnswer, responses=_FILES)
-async def match(request: Request, asked: Annotated[MatchParameters, Query()], format: Format = "json") -> Any:
+async def match(request: Request, parameters: Annotated[MatchParameters, Query()], format: Format = "json") -> Any:
     """Explain why a photo of the collection, or a box in one, matches another."""
-    return await _match(request, asked.request(), None, format)
+    return await _match(request, parameters.request(), None, format)
 
 
 @router.get("/impressions", dependencies=SEARCHING, response_model=ImpressionsAnswer)
-async def impressions(request: Request, asked: Annotated[MatchParameters, Query()]) -> Any:
+async def impressions(request: Request, parameters: Annotated[MatchParameters, Query()]) -> Any:
     """Align and compare impressions of a block or plate: a photo, or a box in one, and another photo."""
-    answer, _ = await _have_done(request, "impressions", {"expand": "none", **_job(asked.request(), None)})
+    answer, _ = await _have_done(request, "impressions", {"expand": "none", **_job(parameters.request(), None)})
     return answer
 
 
 @router.get("/impressions/clock", dependencies=SEARCHING, response_model=PrintClockAnswer, responses=_TABLE)
 async def print_clock(
     request: Request,
-    q: Annotated[Asked, Query(description="The reference: NUMBER or NUMBER:x0,y0,x1,y1, a box in a photo.")],
+    q: Annotated[QueryText, Query(description="The reference: NUMBER or NUMBER:x0,y0,x1,y1, a box in a photo.")],
     photo: Annotated[list[Number], Query(max_length=100, description="Impressions of one block or plate.")],
     decisions: Annotated[
         str | None,
@@ -150,14 +149,14 @@ async def print_clock(
 ) -> Any:
     """Estimate in which order impressions of a block or plate were printed, and when, by breaks or widths of lines."""
     decided = None if decisions is None else ClockDecided.model_validate_json(decisions).model_dump()
-    asked = _job(MatchRequest(queries=_parse([q]), photo=photo[0]), None)
-    job = {"expand": "none", **asked, "photos": photo, "decisions": decided, "table": format == "csv"}
+    match = _job(MatchRequest(queries=_parse([q]), photo=photo[0]), None)
+    job = {"expand": "none", **match, "photos": photo, "decisions": decided, "table": format == "csv"}
     answer, _ = await service_of(request).search(request, "print clock", job, seconds=_CLOCK_SECONDS)
     return table_file(answer["rows"], "clock.csv") if format == "csv" else answer
 
 
 @router.put("/impressions/clock", dependencies=WRITING, status_code=204)
-async def keep_clock(request: Request, q: Asked, asked: ClockDecided) -> None:
+async def keep_clock(request: Request, q: QueryText, decisions: ClockDecided) -> None:
     """Store decisions about the print clock with its reference, q."""
     (query,) = _parse([q])
     row = await service_of(request).row(query.photo or 0)
@@ -166,7 +165,7 @@ async def keep_clock(request: Request, q: Asked, asked: ClockDecided) -> None:
         from retrieval.library.print_clock import clock_key, decisions_of, keep_decisions  # they import OpenCV
 
         with changing(request, 422) as session:
-            keep_decisions(session, clock_key(row.number, query.box), decisions_of(asked.model_dump()))
+            keep_decisions(session, clock_key(row.number, query.box), decisions_of(decisions.model_dump()))
 
     await run_in_threadpool(keep)
 
@@ -200,9 +199,9 @@ def _parse(texts: list[str]) -> list[QueryPhoto]:
     return queries
 
 
-def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str, Any]:
+def _job(wanted: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str, Any]:
     """The request for workers, with the files of the uploads."""
-    job: dict[str, Any] = asked.model_dump(mode="json")
+    job: dict[str, Any] = wanted.model_dump(mode="json")
     for query in job["queries"]:
         which = query["upload"]
         if which is not None:
@@ -221,16 +220,16 @@ async def _have_done(request: Request, job: str, wanted: dict[str, Any]) -> Answ
 
 
 async def search_with_photos(
-    request: Request, asked: SearchParameters, job: str, wanted: dict[str, Any]
+    request: Request, parameters: SearchParameters, job: str, wanted: dict[str, Any]
 ) -> dict[str, Any]:
     """Have a worker do another job of a search for photos of the collection."""
-    answer, _ = await _have_done(request, job, _job(asked.request(), None) | wanted)
+    answer, _ = await _have_done(request, job, _job(parameters.request(), None) | wanted)
     return answer
 
 
-async def _search(request: Request, asked: SearchRequest, form: Uploads | None) -> dict[str, Any]:
+async def _search(request: Request, wanted: SearchRequest, form: Uploads | None) -> dict[str, Any]:
     """Have a worker search; the model leaves paths out of its answer."""
-    answer, _ = await _have_done(request, "search", _job(asked, form))
+    answer, _ = await _have_done(request, "search", _job(wanted, form))
     similarity = answer["similarity"]
     if similarity is not None:
         similarity["file"] = Path(similarity["file"]).name
@@ -239,9 +238,9 @@ async def _search(request: Request, asked: SearchRequest, form: Uploads | None) 
     return answer
 
 
-async def _match(request: Request, asked: MatchRequest, form: Uploads | None, format: str) -> Any:
+async def _match(request: Request, wanted: MatchRequest, form: Uploads | None, format: str) -> Any:
     service = service_of(request)
-    job = {"expand": "none", **_job(asked, form)}
+    job = {"expand": "none", **_job(wanted, form)}
     if format == "jpg":
         _, picture = await _have_done(request, "picture", job | {"scratch": str(service.scratch)})
         return attached(picture, "image/jpeg", "match.jpg")

@@ -78,12 +78,12 @@ def shared_albums(
 
 
 @router.post("/api/albums/{album}/shared", status_code=201, dependencies=WRITING, tags=["albums"])
-def share_album(request: Request, album: AlbumId, asked: ShareRequest) -> NewSharedAlbum:
+def share_album(request: Request, album: AlbumId, wanted: ShareRequest) -> NewSharedAlbum:
     """Make a link that shows the photos of an album, at viewing size, to everyone who has it."""
     service = service_of(request)
     with refusing():
         service.collection.catalogue.read(curation.read_album, album)
-        token, link = share(service.folder, album, last_day(asked.days), user_of(request))
+        token, link = share(service.folder, album, last_day(wanted.days), user_of(request))
     (shared,) = _facts(service, [link])
     return NewSharedAlbum(**shared.model_dump(), path=SHARED + token)
 

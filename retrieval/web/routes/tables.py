@@ -9,13 +9,16 @@ from pydantic import BaseModel, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from index.errors import CairnError, DatabaseError
-from index.messages import Message
+from index.messages import Message, said
 from retrieval.catalogue.tables.importing import ImportReport, TableOptions, import_table
 from retrieval.catalogue.tables.reading import DELIMITERS, open_csv
 from retrieval.metadata.fields import FIELDS, WORDS
 from retrieval.metadata.text import LONGEST_KEY, clean
 from retrieval.web.access.rights import WRITING
+from retrieval.web.languages import ENGLISH
 from retrieval.web.problems import ProblemError
+from retrieval.web.reasons import in_language, reason_in
+from retrieval.web.rendering import language_of
 from retrieval.web.service import service_of
 from retrieval.web.uploads import form_of
 
@@ -25,6 +28,12 @@ SAMPLE = 8  # rows that are shown
 _SHOWN = 100  # most rows without a photo, and invalid values, that are reported
 _LONGEST_CELL = 200  # characters
 _MOST_COLUMNS = 200
+_WORDS = (
+    *(said("date"), said("camera"), said("latitude"), said("longitude"), said("title"), said("tags")),
+    *(said("caption"), said("rating"), said("favourite")),
+)
+"""What sentences call the fields."""
+
 _ON_PAGE = {"--map": "the columns below", "--name-column": "the column with the photo", "--delimiter": "the separator"}
 """What the page calls options of the command line."""
 
@@ -53,6 +62,7 @@ class TableLine(BaseModel):
     line: int
     what: str = Field(description="The photo it names, or the column.")
     reason: str
+    said: str = Field(description="The reason in the visitor's language.")
 
 
 class TableReport(BaseModel):
@@ -67,6 +77,7 @@ class TableReport(BaseModel):
     unmatched: list[TableLine] = Field(description=f"The first {_SHOWN} rows that are about no photo.")
     warnings: list[TableLine] = Field(description=f"The first {_SHOWN} values that make no sense.")
     notes: list[str] = Field(description="Sentences.")
+    said: list[str] = Field(description="The notes in the visitor's language.")
 
 
 _FORM = form_of(
@@ -98,29 +109,28 @@ async def _read(request: Request, *, dry_run: bool) -> TableReport:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one table, as the field table of the form.")
         options_sent = HowToImport.model_validate_json(form.fields.get("request") or "{}")
-        return await run_in_threadpool(_report, service, form.photos[0], form.names[0], options_sent, dry_run)
+        language = language_of(request)
+        return await run_in_threadpool(_report, service, form.photos[0], form.names[0], options_sent, dry_run, language)
 
 
-def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bool) -> TableReport:
+def _report(service: Any, path: Path, name: str, wanted: HowToImport, dry_run: bool, language: str) -> TableReport:
     """Read a table, and import it unless it is only previewed."""
-    named = [header for header, means in asked.columns.items() if means == "photo"]
+    named = [header for header, means in wanted.columns.items() if means == "photo"]
     options = TableOptions(
         named[0] if named else None,
-        asked.delimiter,
-        tuple((WORDS[means], header) for header, means in asked.columns.items() if means in WORDS),
-        tuple(header for header, means in asked.columns.items() if means == "text"),
+        wanted.delimiter,
+        tuple((WORDS[means], header) for header, means in wanted.columns.items() if means in WORDS),
+        tuple(header for header, means in wanted.columns.items() if means == "text"),
     )
 
-    def said(sentence: str | Message) -> str:
-        return Message.of(sentence).sentence(lambda place: _ON_PAGE.get(place, place)).replace(str(path), name)
-
     try:
-        report = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)
-        header, *sample = itertools.islice(_cells(path, asked.delimiter), SAMPLE + 1)
+        report = import_table(service.collection.catalogue, path, options, replace=wanted.replace, dry_run=dry_run)
+        header, *sample = itertools.islice(_cells(path, wanted.delimiter), SAMPLE + 1)
     except DatabaseError:
         raise
     except CairnError as error:
-        raise ProblemError(422, said(error.message)) from None
+        raise ProblemError(422, _of_upload(error.message, path, name), naming=_on_page) from None
+    notes = [_of_upload(Message.of(one), path, name) for one in (*report.columns["warnings"], *report.notes)]
     return TableReport(
         imported=not dry_run,
         rows=report.rows,
@@ -128,16 +138,26 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
         photos=report.photos,
         columns=_columns(header, report),
         sample=sample,
-        unmatched=[
-            TableLine(line=int(one["line"]), what=str(one["name"]), reason=str(one["reason"]))
-            for one in report.unmatched[:_SHOWN]
-        ],
-        warnings=[
-            TableLine(line=int(one["line"]), what=str(one["column"]), reason=str(one["reason"]))
-            for one in report.warnings[:_SHOWN]
-        ],
-        notes=[said(one) for one in (*report.columns["warnings"], *report.notes)],
+        unmatched=[_line(one, "name", language) for one in report.unmatched[:_SHOWN]],
+        warnings=[_line(one, "column", language) for one in report.warnings[:_SHOWN]],
+        notes=[in_language(one, ENGLISH, _on_page) for one in notes],
+        said=[in_language(one, language, _on_page) for one in notes],
     )
+
+
+def _of_upload(message: Message, path: Path, name: str) -> Message:
+    """A message with the table's own name and translatable names of fields."""
+    values = {key: Message(value) if value in _WORDS else value for key, value in message.values.items()}
+    return Message(message.text, **{key: name if value == path else value for key, value in values.items()})
+
+
+def _on_page(place: str) -> str:
+    return _ON_PAGE.get(place, place)
+
+
+def _line(row: dict[str, str | int], what: str, language: str) -> TableLine:
+    reason = str(row["reason"])
+    return TableLine(line=int(row["line"]), what=str(row[what]), reason=reason, said=reason_in(reason, language))
 
 
 def _cells(path: Path, delimiter: str) -> Any:

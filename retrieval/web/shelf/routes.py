@@ -16,13 +16,13 @@ from retrieval.catalogue.browsing import CoverPhoto as KnownCover
 from retrieval.curation.choosing import folder_below
 from retrieval.features.options import FeatureOptions
 from retrieval.photos.listing import CACHE
-from retrieval.photos.thumbnails import SIZES, kept_thumbnail
+from retrieval.photos.thumbnails import SIZES
 from retrieval.web.access.rights import WRITING, Role, caller_of, role_of, user_of
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.rendering import show_page
 from retrieval.web.routes.adding import AllowedFolder, named_roots, root_folder
-from retrieval.web.routes.photos import is_known, keep_for_a_while
+from retrieval.web.routes.photos import answer_thumbnail
 from retrieval.web.shelf.mounted import collection_address
 from retrieval.web.shelf.names import LONGEST_TITLE
 from retrieval.web.shelf.service import ShelfService, shelf_of
@@ -93,12 +93,22 @@ class NewCollection(BaseModel):
     films: bool | None = Field(None, description="Take films of folders, too, from now on.")
 
 
-class MadeCollection(BaseModel):
-    """A collection that was made."""
+class Renamed(BaseModel):
+    """A collection that has another title."""
 
     name: str
     title: str
+
+
+class ReturnedCollection(Renamed):
+    """A collection that was restored from the bin."""
+
     address: str
+
+
+class MadeCollection(ReturnedCollection):
+    """A collection that was made."""
+
     job: int | None = Field(description="Number of the job that indexes its photos.")
 
 
@@ -106,13 +116,6 @@ class Renaming(BaseModel):
     """Another title."""
 
     title: Title
-
-
-class Renamed(BaseModel):
-    """A collection that has another title."""
-
-    name: str
-    title: str
 
 
 class NewCover(BaseModel):
@@ -139,14 +142,6 @@ class BinnedCollections(BaseModel):
     """Contents of the bin, the last moved first."""
 
     collections: list[BinnedCollection]
-
-
-class ReturnedCollection(BaseModel):
-    """A collection that was restored from the bin."""
-
-    name: str
-    title: str
-    address: str
 
 
 class ShelfRoots(BaseModel):
@@ -276,18 +271,7 @@ async def cover(
     card = await run_in_threadpool(service.shelf.card, name)
     if card.cover is None or size not in SIZES:
         raise ProblemError(404, "There is no such picture.")
-    photo = card.cover
-    tag = f'"{photo.sha256}-{size}"'
-    headers = keep_for_a_while(tag)
-    if photo.sha256 and is_known(request, tag):
-        return Response(status_code=304, headers=headers)
-    cache = service.home / name / CACHE
-    picture = await run_in_threadpool(kept_thumbnail, photo.sha256, size, cache)
-    if picture is None:
-        known = photo.sha256 or ""
-        wanted = {"path": photo.path, "name": photo.name, "sha256": known, "size": size, "cache": str(cache)}
-        _, picture = await service.decode(request, "thumbnail", wanted)
-    return Response(picture, media_type="image/jpeg", headers=headers)
+    return await answer_thumbnail(request, service.decode, card.cover, size, service.home / name / CACHE)
 
 
 @router.get("/roots", dependencies=WRITING)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.postings import word_lists
-from index.postings.entries import AskedSignatures, Postings
+from index.postings.entries import Postings, QuerySignatures
 from index.segments.description import segment_bytes, verify_segment
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
@@ -464,7 +464,7 @@ def test_near_entries_are_all_those_that_differ_in_few_bits(
     padded = np.zeros((len(requested), max(length, 8)), np.uint8)
     padded[:, :length] = signatures
     most = 3 * length
-    found = segment.near(AskedSignatures(words, firsts, counts, padded.view("<u8").astype(np.uint64), most), 7)
+    found = segment.near(QuerySignatures(words, firsts, counts, padded.view("<u8").astype(np.uint64), most), 7)
 
     expected = set()
     for image, (row, some) in enumerate(zip(data, rows, strict=True)):
@@ -499,9 +499,9 @@ def test_what_rots_in_lists_is_refused_or_a_place_in_the_segment(tmp_path: Path)
         # One bit more or less in the unary bits changes the number of entries.
         if at in range(unary, len(whole) - 1):
             with pytest.raises(CairnError):
-                opened.near(AskedSignatures(words, words, np.ones(40, np.int64), np.zeros((40, 1), np.uint64), 64))
+                opened.near(QuerySignatures(words, words, np.ones(40, np.int64), np.zeros((40, 1), np.uint64), 64))
         try:
-            near = opened.near(AskedSignatures(words, words, np.ones(40, np.int64), np.zeros((40, 1), np.uint64), 64))
+            near = opened.near(QuerySignatures(words, words, np.ones(40, np.int64), np.zeros((40, 1), np.uint64), 64))
             assert ((near.images >= 0) & (near.images < 30)).all()
             opened.add_products(
                 total, words, (words % 3 > 0).astype(np.float64)[:, None], lambda counts: counts.astype(np.float64)

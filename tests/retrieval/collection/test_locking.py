@@ -7,7 +7,7 @@ import pytest
 
 from index.errors import CairnError
 from retrieval.collection.locking import CollectionLocked, lock_file, lock_folder
-from retrieval.web.languages import in_language
+from retrieval.web.reasons import in_language
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files are not locked here")
 

@@ -147,7 +147,7 @@ def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, m
     monkeypatch.setattr("retrieval.collection.sealing.seal", _killed)
     with Collection.open(folder) as collection, pytest.raises(KeyboardInterrupt):
         compact(collection)
-    assert check_collection(folder).damaged == []
+    assert check_collection(folder).damaged == ()
 
 
 def test_groups_that_are_interrupted_are_sealed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

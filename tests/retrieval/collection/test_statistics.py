@@ -124,7 +124,7 @@ def test_damaged_ones_are_found_not_used_and_made_again(folder: Path, cairn: Cal
     assert opened(folder) == expected
     assert cairn("repair", folder).code == 0
     assert file.read_bytes() == sound
-    assert check_collection(folder).damaged == []
+    assert check_collection(folder).damaged == ()
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_compaction_takes_what_was_removed_off_the_disk(augmented: Collection, d
 @pytest.mark.slow
 def test_a_new_vocabulary_forgets_it_until_the_next_groups(augmented: Collection) -> None:
     report = retrain(augmented, RetrainOptions(words=60, signature="frame-32"))
-    assert report.forgotten and loans(augmented) == {}
+    assert report.augmentation_emptied and loans(augmented) == {}
     assert "run cairn group" in describe_augmentation(describe_collection(augmented)["augmentation"])
     assert check_collection(augmented.folder).ok
     assert grouped(augmented)
@@ -227,7 +227,7 @@ def test_a_new_vocabulary_takes_no_segment_from_who_lets_photos_borrow(
     def disturbed(folder: Path, basis: store.Basis, some: list[Loan]) -> Segment:
         segment = store.write_loans(folder, basis, some)
         with Collection.open(folder) as other:
-            assert retrain(other, RetrainOptions(words=60)).forgotten
+            assert retrain(other, RetrainOptions(words=60)).augmentation_emptied
         return segment
 
     with monkeypatch.context() as patch:

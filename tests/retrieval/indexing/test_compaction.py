@@ -78,9 +78,9 @@ def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album)
         report = compact(collection, progress=lambda *reported: steps.append(reported))
         (row,) = collection.catalogue.read(segments_in)
         (segment,) = collection.segments
-        assert report.segments == (4, 1) and report.removed == 2 and report.thumbnails == 2
+        assert report.segments == {"before": 4, "after": 1} and report.removed == 2 and report.thumbnails == 2
         sizes = [file.stat().st_size for file in segment.folder.glob("*.npy")]
-        assert report.bytes[1] == row.bytes == sum(sizes) < report.bytes[0]
+        assert report.bytes["after"] == row.bytes == sum(sizes) < report.bytes["before"]
         assert steps[-1][1] == steps[-1][2]
         assert segment.images == row.images == 10
         assert collection.catalogue.read(tombstones_in) == frozenset()
@@ -95,7 +95,11 @@ def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album)
         assert kept == [f"{keys['p00.jpg']}-{size}.jpg" for size in (128, 512)]
         # Nothing is left to do, and nothing is done.
         again = compact(collection)
-        assert again.segments == (1, 1) and again.bytes[0] == again.bytes[1] and again.removed == 0
+        assert (
+            again.segments == {"before": 1, "after": 1}
+            and again.bytes["before"] == again.bytes["after"]
+            and again.removed == 0
+        )
         assert collection.catalogue.read(segments_in) == [row]
     assert filled.answers() == before
     # What follows goes into a segment of its own, whose folder's name was never another one's.
@@ -142,7 +146,7 @@ def test_segments_of_the_first_format_are_searched_and_brought_up_to_date(
         assert {segment.format for segment in collection.segments} == {2}
         assert {tuple(segment.columns) for segment in collection.segments} == {("geometry",)}
         remove_photos(collection, ["p12.jpg"])
-        assert compact(collection).segments[1] == 1
+        assert compact(collection).segments["after"] == 1
     assert filled.answers() == before
 
 
@@ -425,7 +429,7 @@ def test_merging_that_is_stopped_has_done_no_harm(album: Album, monkeypatch: pyt
 def test_all_photos_may_have_been_removed(filled: Album) -> None:
     with filled.open() as collection:
         remove_photos(collection, sorted(filled.held()))
-        assert compact(collection).segments == (4, 0)
+        assert compact(collection).segments == {"before": 4, "after": 0}
         assert list((filled.place / "segments").iterdir()) == []
         assert rankings(collection, [0], SearchOptions()) == [[]]
     assert filled.index().added == 12
@@ -446,7 +450,7 @@ def test_a_damaged_segment_is_not_written_again_as_if_it_was_sound(filled: Album
         # Those that are sound are merged all the same where they are another part.
         contents[-1] ^= 1
         file.write_bytes(contents)
-        assert compact(collection).segments == (4, 1)
+        assert compact(collection).segments == {"before": 4, "after": 1}
 
 
 def test_what_is_removed_meanwhile_stays_removed(filled: Album, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,13 +24,13 @@ from retrieval.descriptors.registry import model_file
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retrain_options import RetrainOptions
-from retrieval.indexing.retraining import RetrainReport, retrain
+from retrieval.indexing.retraining import Retrained, retrain
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
 from retrieval.library.searches import Searches
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
-from retrieval.web.languages import in_language
+from retrieval.web.reasons import in_language
 from tests.conftest import Ran
 from tests.support.searching import answer_to
 from tests.support.segments_of_format_1 import bring_back_to_format_1
@@ -57,7 +57,7 @@ def _fill(album: Album) -> None:
     assert album.index().added == len(PHOTOS)
 
 
-def run(album: Album, options: RetrainOptions = OPTIONS, **more: Any) -> RetrainReport:
+def run(album: Album, options: RetrainOptions = OPTIONS, **more: Any) -> Retrained:
     with album.open() as collection:
         return retrain(collection, options, **more)
 
@@ -89,9 +89,9 @@ def test_it_gives_what_a_fresh_index_of_the_same_photos_gives(filled: Album) -> 
         index_photos(other, [filled.photos])
         report = retrain(collection, RetrainOptions(words=25, seed=3))
         assert collection.vocabulary.fingerprint == other.vocabulary.fingerprint != before
-        assert report.words == (40, 25)
+        assert report.words == {"before": 40, "after": 25}
         assert report.images == 8
-        assert report.error[1] > report.error[0] > 0
+        assert report.quantisation_error["after"] > report.quantisation_error["before"] > 0
         for engine in ("tf-idf", "tf-idf-sp"):
             wanted = SearchOptions(engine=engine)
             assert rankings(collection, (0, 1, 2, 29), wanted) == rankings(other, (0, 1, 2, 29), wanted)

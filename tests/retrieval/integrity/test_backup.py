@@ -31,7 +31,7 @@ from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.indexing.retraining import retrain
 from retrieval.integrity import backup_files
 from retrieval.integrity.backup import back_up
-from retrieval.integrity.backup_files import BackupReport
+from retrieval.integrity.backup_files import BackedUp
 from retrieval.integrity.check import check_collection
 from retrieval.photos.options import ImageOptions
 from tests.conftest import Ran
@@ -78,10 +78,10 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "disk" / "backup"
 
 
-def back(folder: Path, target: Path, **options: Any) -> BackupReport:
+def back(folder: Path, target: Path, **options: Any) -> BackedUp:
     with Collection.open(folder) as collection:
         report = back_up(collection, target, **options)
-    assert report.check.ok, report.check.damaged
+    assert report.ok, report.damaged
     return report
 
 
@@ -104,7 +104,7 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 def state_of(folder: Path) -> dict[str, Any]:
     """What a collection holds and answers; it is sound."""
-    assert check_collection(folder).damaged == []
+    assert check_collection(folder).damaged == ()
     with library.open(folder) as collection:
         names = sorted(photo.name for photo in collection)
         answers = {
@@ -220,7 +220,7 @@ def test_a_catalogue_on_a_server_is_copied_into_a_file(
     address = f"{postgresql()}&schema=photos"
     move_to(folder, address)
     with Collection.open(folder, catalogue=address) as collection:
-        assert back_up(collection, target).check.ok
+        assert back_up(collection, target).ok
         assert state_of(target) == whole
         draw_photo(photos / "p8.png", 8)
         index_photos(collection, [photos / "p8.png"], workers=1)

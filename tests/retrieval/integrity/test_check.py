@@ -33,8 +33,9 @@ from retrieval.collection.sealing import seal
 from retrieval.groups.links import Link, encode_links
 from retrieval.indexing.compaction import compact
 from retrieval.integrity import check_catalogue, check_segments
-from retrieval.integrity.check import CheckReport, check_collection
+from retrieval.integrity.check import check_collection
 from retrieval.integrity.check_catalogue import check_sqlite
+from retrieval.integrity.report import Check
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
@@ -447,14 +448,14 @@ def test_a_search_for_damage_while_others_write_finds_none(folder: Path) -> None
 
     writer = threading.Thread(target=write)
     writer.start()
-    reports: list[CheckReport] = []
+    reports: list[Check] = []
     try:
         reports += [check_collection(folder) for _ in range(6)]
     finally:
         stop.set()
         writer.join()
     assert errors == []
-    assert [report.damaged for report in reports] == [[]] * 6
+    assert [report.damaged for report in reports] == [()] * 6
     assert damaged(folder) == []
 
 
@@ -549,7 +550,7 @@ def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
         seal(collection)
     assert read_seal(folder / SEAL).catalogue is None  # type: ignore[union-attr]
     report = check_collection(folder, catalogue=address)
-    assert (report.damaged, report.notes) == ([], [])
+    assert (report.damaged, report.notes) == ((), [])
     assert "--catalogue" in cairn("check", folder).refused()
     with Catalogue.open(address) as catalogue:
         catalogue.write(make_tombstones, [3])

@@ -179,7 +179,7 @@ def test_small_files_and_caches_are_restored(folder: Path, before: dict[str, Any
     ran = cairn("repair", folder, "--json", "--workers", 1)
     assert ran.code == 0
     assert {one["file"] for one in ran.json["repaired"]} == set(names)
-    assert check_collection(folder).damaged == []
+    assert check_collection(folder).damaged == ()
     (folder / "collection.toml").unlink()
     shutil.rmtree(folder / "vocabulary")
     assert repair_collection(folder).ok

@@ -19,14 +19,14 @@ from retrieval.jobs.kinds import (
     needs_nothing,
     read,
 )
-from retrieval.web.routes.jobs import Asked, Plain
+from retrieval.web.routes.jobs import Plain, Work
 
 
 def test_what_is_told_nothing_can_be_begun_by_its_kind() -> None:
     assert {name for name in KINDS if needs_nothing(name)} == {*PLAIN, "group", "retrain"}
     assert not needs_nothing("no such kind")
     assert typing.get_args(Plain.model_fields["kind"].annotation) == PLAIN
-    models = typing.get_args(typing.get_args(Asked)[0])
+    models = typing.get_args(Work)
     assert {name for one in models for name in typing.get_args(one.model_fields["kind"].annotation)} == KINDS.keys()
 
 

@@ -12,7 +12,16 @@ from rich.console import Console
 
 from retrieval.commands.console import progress_bars
 from retrieval.library import progress
-from retrieval.library.progress import EVERY, INDEXING, VARIABLE, LastReports, Pace, ProgressWriter, asked_for, bars
+from retrieval.library.progress import (
+    EVERY,
+    INDEXING,
+    VARIABLE,
+    LastReports,
+    Pace,
+    ProgressWriter,
+    bars,
+    progress_descriptor,
+)
 
 
 class Clock:
@@ -214,8 +223,8 @@ def test_another_program_reads_a_line_a_step_and_the_last_one_always() -> None:
 
 def test_the_variable_that_asks_for_lines_is_for_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "999")
-    asked_for.cache_clear()
-    assert asked_for() == 999
+    progress_descriptor.cache_clear()
+    assert progress_descriptor() == 999
     assert VARIABLE not in os.environ
-    asked_for.cache_clear()
-    assert asked_for() is None
+    progress_descriptor.cache_clear()
+    assert progress_descriptor() is None

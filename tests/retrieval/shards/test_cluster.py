@@ -21,8 +21,8 @@ from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.shards import Shards, ShardTimeouts
 from retrieval.web.jobs import SearchJobs, ServedCollection
-from retrieval.web.models import QueryPhoto, SearchRequest
 from retrieval.web.pool.job_process import Refused
+from retrieval.web.search_models import QueryPhoto, SearchRequest
 from tests.conftest import Indexed, Ran
 from tests.support.patience import patience
 from tests.support.sharded import ALBUMS, SharedAlbum, make_album, opened_album, query_at_turns

@@ -104,6 +104,16 @@ def test_a_table_is_looked_at_changed_and_imported(client: httpx.Client) -> None
     assert told["sample"][0] == [names[0], "17.05.1923", f"Brücke {MARKUP}", "Köln"]
     assert told["unmatched"][0]["line"] == 4 and "no date" in told["warnings"][0]["reason"]
     assert any("Fotos.csv is not UTF-8" in note for note in told["notes"])
+    assert told["said"] == told["notes"] and told["unmatched"][0]["said"] == "no photo is called so"
+    client.headers["Accept-Language"] = "de"
+    german = send("preview").json()
+    assert german["notes"] == told["notes"] and any("ist nicht in UTF-8" in note for note in german["said"])
+    assert german["unmatched"][0]["said"] == "kein Foto heißt so"
+    assert german["warnings"][0]["said"].startswith("'gestern' ist kein Datum")
+    wrong = send("preview", '{"columns": {"Titel": "date", "Aufnahmedatum": "date"}}').json()
+    assert wrong["said"] == "Für „Aufgenommen“ sind zwei Spalten gewählt: Behalten Sie eine."
+    assert wrong["detail"] == "the columns below gives two columns for date: keep one of them."
+    del client.headers["Accept-Language"]
     assert client.get("/api/photos", params={"title": "Brücke"}).json()["total"] == 0
 
     request = '{"columns": {"Ort": "tags", "Titel": "text"}}'

@@ -17,8 +17,8 @@ from retrieval.groups.groups import GroupOptions, group_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.library import searches
 from retrieval.web.jobs import SearchJobs, ServedCollection
-from retrieval.web.models import QueryPhoto, SearchAnswer, SearchRequest
 from retrieval.web.pool import worker_source
+from retrieval.web.search_models import QueryPhoto, SearchAnswer, SearchRequest
 from tests.conftest import Indexed
 from tests.support.live import until
 

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from index.arrays import load_array
+from index.errors import CairnError, Damaged
+from index.messages import Message
+from retrieval.metadata.fields import WORDS
 from retrieval.photos.remarks import Remarks
-from retrieval.web.reasons import REASONS, reason_in, say_reasons
+from retrieval.photos.thumbnails import thumbnail
+from retrieval.web.languages import translate
+from retrieval.web.reasons import REASONS, in_language, reason_in, say_reasons
 
 ROOT = Path(__file__).resolve().parents[3]
 _REASON = re.compile("(?:it is|its|decoding it|the (?:PDF|file|film|page|photo) (?:is|has)) .*[a-z]")
@@ -29,6 +35,32 @@ def test_what_stands_in_a_reason_is_kept() -> None:
     assert reason_in("The file cannot be read (Input/output error).", "de").endswith(" (Input/output error)")
     (entry,) = say_reasons([{"name": "a.jpg", "reason": "the file is empty"}], "de")
     assert entry == {"name": "a.jpg", "reason": "the file is empty", "said": "die Datei ist leer"}
+
+
+def test_a_reason_within_a_sentence_is_translated(tmp_path: Path) -> None:
+    reason = CairnError("the photo is 70000x60000 pixels, which is more than the limit of 1000000000 pixels")
+    said = in_language(Message("{name} cannot be read: {reason}.", name="a.jpg", reason=reason), "de")
+    assert said.startswith("a.jpg lässt sich nicht lesen: ") and "70000" in said and "which" not in said
+    photo = tmp_path / "a.jpg"
+    photo.write_bytes(b"")
+    with pytest.raises(CairnError) as shown:
+        thumbnail(photo, None, 256, tmp_path)
+    assert "a.jpg lässt sich nicht zeigen: die Datei ist leer. Stellen" in in_language(shown.value.message, "de")
+
+
+def test_errors_of_files_are_translated(tmp_path: Path) -> None:
+    with pytest.raises(Damaged) as missing:
+        load_array(tmp_path / "words.npy")
+    assert in_language(missing.value.message, "de").startswith(f"{tmp_path / 'words.npy'} fehlt: ")
+    (tmp_path / "words.npy").write_bytes(b"no array")
+    with pytest.raises(Damaged) as damaged:
+        load_array(tmp_path / "words.npy")
+    said = in_language(damaged.value.message, "de")
+    assert " ist beschädigt und " in said and said.endswith("aus einer Kopie wieder her.") and "cairn repair" in said
+
+
+def test_the_fields_of_a_table_are_translated() -> None:
+    assert all(translate(word, "de") != word for word in WORDS)
 
 
 @pytest.mark.parametrize("blank", (1, 3))

@@ -126,7 +126,7 @@ def test_tables_are_read_as_they_are_written(table: Any, content: str | bytes) -
 def test_windows_1252_is_read_with_a_note(table: Any) -> None:
     read = read_table(table("file;title\na;Köln €\x81\n".replace("\x81", "").encode("cp1252") + b"b;\x81\n"))
     assert read.rows[0].values == {"title": ("Köln €",)}
-    assert len(read.notes) == 1 and "Windows-1252" in read.notes[0]
+    assert len(read.notes) == 1 and "Windows-1252" in str(read.notes[0])
 
 
 def test_rows_find_photos_by_what_people_call_them(catalogue: Catalogue) -> None:

@@ -24,6 +24,7 @@ from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, PREFERRED,
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import View
+from retrieval.web.models import MatchRequest, QueryPhoto, SearchRequest
 from retrieval.web.pool.workers import WorkerPool, WorkerPoolOptions
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
@@ -221,23 +222,19 @@ def test_the_command_line_takes_a_new_engine(cairn: Callable[..., Ran], indexed:
 @pytest.mark.slow
 def test_a_worker_of_the_server_takes_a_new_engine(collection: Collection, indexed: Indexed) -> None:
     number = number_of(collection, ASKED)
-    request: dict[str, Any] = {
-        "queries": [{"photo": number, "upload": None, "box": None}],
-        "photo": number_of(collection, "coffee_003"),
-        **{"engine": "newest", "expand": "none", "turns": 1, "tf": "linear", "similarity": None, "turn": None},
-        "every_turn": False,
-        "augmented": True,
-        **{"match": "any", "top": 1000},
-        **dict.fromkeys(("name", "folder", "taken_from", "taken_to", "camera", "title", "near")),
-        **{"tag": [], "without_tag": [], "where": []},
+    # The engine is registered for this test alone, so the model does not know its name.
+    how: dict[str, Any] = {"queries": [QueryPhoto(photo=number)], "turns": 1}
+    search = SearchRequest(**how, top=1000).model_dump(mode="json") | {"engine": "newest"}
+    explain = MatchRequest(**how, photo=number_of(collection, "coffee_003")).model_dump(mode="json") | {
+        "engine": "newest"
     }
     pool = WorkerPool(make_jobs, (str(indexed.folder),), WorkerPoolOptions(workers=1))
     try:
-        answer, _ = pool.submit("search", request).result(60)
+        answer, _ = pool.submit("search", search).result(60)
         ranked = [entry["number"] for entry in answer["results"]]
         assert answer["engine"] == "newest" and ranked == sorted(ranked, reverse=True)
         # The geometry of a match is that of the engine that the entry names.
-        match, _ = pool.submit("match", request).result(60)
+        match, _ = pool.submit("match", explain).result(60)
         assert match["inliers"] >= 20
     finally:
         pool.close()
@@ -252,7 +249,7 @@ from retrieval.search.engines.registry import ENGINES, EngineEntry
 ENGINES["toy"] = EngineEntry("toy", "a:B", "For <play>", note="for play", needs="a toy box")
 from index.options.declaration import options_of
 from retrieval.search.options import SearchOptions
-from retrieval.web.models import HowToMatch, SearchRequest
+from retrieval.web.search_models import HowToMatch, SearchRequest
 from retrieval.web.routes.pages import engine_choices
 asked = SearchRequest(queries=[{"photo": 1}], engine="toy")
 field = HowToMatch.model_json_schema()["properties"]["engine"]

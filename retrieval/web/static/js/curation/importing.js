@@ -47,8 +47,8 @@ function show(told) {
   columns = Object.fromEntries(told.columns.filter(({ header }) => header).map(({ header, means }) => [header, means]));
   at("preview").hidden = false;
   at("preview-title").textContent = tn(told.photos, "{n} photo of the collection is in the table", "{n} photos of the collection are in the table");
-  at("notes").hidden = !told.notes.length;
-  at("notes").replaceChildren(...told.notes.map((note) => el("li", { dir: "auto" }, note)));
+  at("notes").hidden = !told.said.length;
+  at("notes").replaceChildren(...told.said.map((note) => el("li", { dir: "auto" }, note)));
   at("columns").replaceChildren(
     el("thead", {},
       el("tr", {}, ...told.columns.map(({ header }) => el("th", { scope: "col", dir: "auto" }, header))),
@@ -57,7 +57,7 @@ function show(told) {
   const lines = [...told.unmatched, ...told.warnings].sort((a, b) => a.line - b.line);
   at("problems").hidden = !lines.length;
   at("problems-title").textContent = tn(lines.length, "{n} line to look at", "{n} lines to look at");
-  at("lines").replaceChildren(...lines.map(({ line, what, reason }) => el("li", { dir: "auto" }, t("Line {line}: {what}: {reason}", { line, what: what || "–", reason }))));
+  at("lines").replaceChildren(...lines.map(({ line, what, said }) => el("li", { dir: "auto" }, t("Line {line}: {what}: {reason}", { line, what: what || "–", reason: said }))));
   at("import").hidden = !told.photos;
 }
 
