@@ -39,15 +39,9 @@ OBJECTS = ("cat", "coffee", "coins", "page")
 VIEWS, DISTRACTORS = 3, 4
 
 
-# Python would look for garbage in all that the tests import and pytest collects, which stays, again and again: a tenth
-# of the whole run. `cairn` sets the same threshold.
-gc.disable()
-gc.set_threshold(20_000)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
-    """Look for garbage only in what is made after the collection."""
+    """Look for garbage only in what tests make: what they import and pytest collects stays, and is large."""
     try:
         return (yield)
     finally:
@@ -57,6 +51,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let each process import some tests before all: what one has rewritten and kept, the others need not."""
+    gc.disable()
+    gc.set_threshold(20_000)  # as `cairn` does
     worker = getattr(session.config, "workerinput", None)
     if worker is None or session.config.args != session.config.getini("testpaths"):
         return
