@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from index.errors import CairnError
@@ -88,7 +89,7 @@ def _landmarks(folder: Path) -> RelatedPhotos:
         scene = re.sub(r"_?\d*$", "", stem)
         return frozenset([_SAME.get(scene, scene)]), "landmarks", False
 
-    return RelatedPhotos("landmarks", (folder / "images",), shown)
+    return RelatedPhotos("landmarks", (folder / "images",), cache(shown))
 
 
 def _paintings(folder: Path) -> RelatedPhotos:
@@ -104,7 +105,7 @@ def _paintings(folder: Path) -> RelatedPhotos:
         known = named.get(stem, frozenset()) | ({_ALSO[stem]} if stem in _ALSO else frozenset())
         return (known, "queries", False) if known else (frozenset([stem]), "queries", True)
 
-    return RelatedPhotos("paintings", (folder / "images", folder / "queries"), shown)
+    return RelatedPhotos("paintings", (folder / "images", folder / "queries"), cache(shown))
 
 
 def _unlabelled(folder: Path) -> RelatedPhotos:
@@ -117,4 +118,4 @@ def _unlabelled(folder: Path) -> RelatedPhotos:
         source = group.split(":")[0]
         return frozenset([_SAME.get(group, group)]), source, source in _VAGUE
 
-    return RelatedPhotos("unlabelled", (folder,), shown)
+    return RelatedPhotos("unlabelled", (folder,), cache(shown))

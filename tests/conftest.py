@@ -1,15 +1,17 @@
 """What end-to-end tests share: a small collection of photos with known homographies, and the command line."""
 
 import contextlib
+import gc
 import importlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 # Before a library reads it: threads that wait for each other make small work slow where other programs run.
@@ -37,8 +39,20 @@ OBJECTS = ("cat", "coffee", "coins", "page")
 VIEWS, DISTRACTORS = 3, 4
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Look for garbage only in what tests make: what they import and pytest collects stays, and is large."""
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let each process import some tests before all: what one has rewritten and kept, the others need not."""
+    gc.disable()
+    gc.set_threshold(20_000)  # as `cairn` does
     worker = getattr(session.config, "workerinput", None)
     if worker is None or session.config.args != session.config.getini("testpaths"):
         return
@@ -146,6 +160,45 @@ def statements_are_compiled_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sa, "create_engine", create)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_are_built_once() -> Iterator[None]:
+    """Let the command lines of this process share what Typer makes of commands: tests run thousands of them."""
+    import typer.main
+
+    import cairn
+
+    make_app, get_command = cairn.make_app, cache(typer.main.get_command)
+    made: dict[Any, Any] = {}
+
+    def make(names: Iterable[str] = cairn.COMMANDS) -> Any:
+        # A test may replace the function of a command.
+        key = tuple((name, resolve_name(place)) for name, (place, _) in cairn.COMMANDS.items() if name in names)
+        if key not in made:
+            made[key] = make_app(names)
+        return made[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cairn, "make_app", make)
+        patch.setattr(typer.main, "get_command", get_command)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_are_read_once() -> Iterator[None]:
+    """Let httpx's clients share the certificates that each would read, even for a server without TLS."""
+    import httpx._transports.default as transports
+
+    create = transports.create_ssl_context
+    usual = cache(create)
+
+    def context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> Any:
+        return usual() if verify is True and cert is None and trust_env else create(verify, cert, trust_env)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transports, "create_ssl_context", context)
         yield
 
 

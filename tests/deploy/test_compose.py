@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
-from cairn import make_app
 from scripts.check_image import DOCKERFILE, read_stages
 from scripts.documentation.command_reference import pages
+from tests.support.command_tree import command_tree
 from tests.support.paths import ROOT
 from tests.support.patience import patience
 
@@ -27,7 +26,7 @@ TEXT = FILE.read_text()
 COMPOSE = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 _VARIABLE = re.compile(r"\$\{(\w+)(?:(:[?-])([^}]*))?\}")
-CAIRN = dict(pages(typer.main.get_command(make_app())))
+CAIRN = dict(pages(command_tree()))
 FINAL = read_stages(DOCKERFILE.read_text())[-1]
 
 

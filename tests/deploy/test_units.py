@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from cairn import make_app
 from scripts.documentation.command_reference import pages
+from tests.support.command_tree import command_tree
 from tests.support.paths import ROOT
 
 UNITS = ("cairn.service", "cairn-worker.service")
-SERVE = dict(pages(typer.main.get_command(make_app())))[("cairn", "serve")]
+SERVE = dict(pages(command_tree()))[("cairn", "serve")]
 
 
 def _read(name: str) -> dict[str, list[str]]:

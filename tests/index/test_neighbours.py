@@ -74,6 +74,12 @@ def clustered():
     return points, queries, scipy.spatial.distance.cdist(queries, points, "sqeuclidean")
 
 
+@pytest.fixture(scope="module")
+def all_built():
+    """Searches over the clustered points, by case, as soon as a test needs them."""
+    return {}
+
+
 @pytest.mark.parametrize("case", CASES)
 class TestContract:
     @pytest.fixture
@@ -87,6 +93,13 @@ class TestContract:
     def build(self, case, backend):
         return lambda points, seed=0: backend.build(points, CASES[case][1], seed)
 
+    @pytest.fixture
+    def built(self, case, build, clustered, all_built):
+        """The search over the clustered points; nobody changes it."""
+        if case not in all_built:
+            all_built[case] = build(clustered[0])
+        return all_built[case]
+
     def test_finds_the_neighbours_that_are_known(self, case, build, cube):
         points, queries, neighbours, distances = cube
         if case in FEW_LISTS:
@@ -97,26 +110,25 @@ class TestContract:
         np.testing.assert_array_equal(found, neighbours)
         np.testing.assert_allclose(squared, np.broadcast_to(distances, squared.shape), rtol=1e-5)
 
-    def test_recall_on_clustered_points(self, case, build, clustered):
+    def test_recall_on_clustered_points(self, case, built, clustered):
         points, queries, exact = clustered
-        search = build(points)
         floor = 0.3 if case in FEW_LISTS else 0.97
-        found, squared = search.search(queries, 1)
+        found, squared = built.search(queries, 1)
         recall = np.mean(found[:, 0] == exact.argmin(axis=1))
         assert recall >= floor
-        assert recall_at_1(search, points, queries) == pytest.approx(recall)
+        assert recall_at_1(built, points, queries) == pytest.approx(recall)
         # The distances of all results are right.
         np.testing.assert_allclose(squared, np.take_along_axis(exact, found, axis=1), rtol=1e-5)
 
-    def test_a_quick_search_finds_nearly_as_much_and_tells_the_distance_right(self, case, build, clustered):
-        points, queries, exact = clustered
-        found, squared = build(points).search(queries, 2, quick=True)
+    def test_a_quick_search_finds_nearly_as_much_and_tells_the_distance_right(self, case, built, clustered):
+        _, queries, exact = clustered
+        found, squared = built.search(queries, 2, quick=True)
         assert np.mean(found[:, 0] == exact.argmin(axis=1)) >= (0.3 if case in FEW_LISTS else 0.95)
         np.testing.assert_allclose(squared, np.take_along_axis(exact, found, axis=1), rtol=1e-5)
 
-    def test_a_point_is_its_own_nearest(self, build, clustered):
+    def test_a_point_is_its_own_nearest(self, built, clustered):
         points, _, _ = clustered
-        found, squared = build(points).search(points, 1)
+        found, squared = built.search(points, 1)
         np.testing.assert_array_equal(found[:, 0], np.arange(len(points)))
         assert not squared.any()
 
@@ -127,9 +139,9 @@ class TestContract:
         np.testing.assert_array_equal(np.sort(found, axis=1), np.broadcast_to(np.arange(5), (3, 5)))
         assert (np.diff(squared, axis=1) >= 0).all()
 
-    def test_every_row_has_k_different_neighbours_in_order(self, build, clustered):
-        points, queries, _ = clustered
-        found, squared = build(points).search(queries[:50], 40)
+    def test_every_row_has_k_different_neighbours_in_order(self, built, clustered):
+        _, queries, _ = clustered
+        found, squared = built.search(queries[:50], 40)
         assert found.shape == (50, 40)
         assert found.min() >= 0
         assert all(len(set(row)) == 40 for row in found.tolist())
@@ -141,8 +153,8 @@ class TestContract:
         assert found.tolist() == [[0]]
         assert squared.tolist() == [[7.0]]
 
-    def test_no_queries(self, build, clustered):
-        found, squared = build(clustered[0]).search(np.empty((0, 32), np.float32), 3)
+    def test_no_queries(self, built):
+        found, squared = built.search(np.empty((0, 32), np.float32), 3)
         assert found.shape == squared.shape == (0, 3)
 
     def test_saved_and_loaded_it_gives_the_same_answers(self, backend, build, clustered, tmp_path):
@@ -157,16 +169,16 @@ class TestContract:
         assert loaded.fingerprint == search.fingerprint
         assert (loaded.options, loaded.seed) == (search.options, 3)
 
-    def test_loading_with_other_points_is_refused(self, backend, build, clustered, tmp_path):
+    def test_loading_with_other_points_is_refused(self, backend, built, clustered, tmp_path):
         points, _, _ = clustered
-        build(points).save(tmp_path)
+        built.save(tmp_path)
         for other in (points[:-1], points + 1, points[:, :-1]):
             with pytest.raises(CairnError, match="other points"):
                 backend.load(tmp_path, other)
 
-    def test_a_damaged_index_is_refused(self, backend, build, clustered, tmp_path):
+    def test_a_damaged_index_is_refused(self, backend, built, clustered, tmp_path):
         points, _, _ = clustered
-        build(points).save(tmp_path)
+        built.save(tmp_path)
         file = tmp_path / "search.npz"
         if file.exists():
             contents = bytearray(file.read_bytes())
@@ -194,15 +206,14 @@ class TestContract:
         for kept, now in zip(before, search.search(queries, 2), strict=True):
             np.testing.assert_array_equal(kept, now)
 
-    def test_wrong_arguments(self, backend, build, clustered):
+    def test_wrong_arguments(self, backend, built, clustered):
         points, queries, _ = clustered
-        search = build(points)
         with pytest.raises(ValueError, match="32"):
-            search.search(queries[:, :-1], 1)
+            built.search(queries[:, :-1], 1)
         with pytest.raises(ValueError, match="32"):
-            search.search(queries[0], 1)
+            built.search(queries[0], 1)
         with pytest.raises(ValueError, match="k must"):
-            search.search(queries, 0)
+            built.search(queries, 0)
         for empty in (points[:0], points[:, :0], points[0]):
             with pytest.raises(ValueError, match="points must"):
                 backend.build(empty)
@@ -216,15 +227,16 @@ class TestContract:
         with threads(1):
             one = build(points, seed=5).search(queries, 3)
         with threads(3):
-            three = build(points, seed=5).search(queries, 3)
-            alone = [build(points, seed=5).search(query[None], 3) for query in queries[:5]]
+            search = build(points, seed=5)
+            three = search.search(queries, 3)
+            alone = [search.search(query[None], 3) for query in queries[:5]]
         for a, b, c in zip(one, three, zip(*alone, strict=True), strict=True):
             np.testing.assert_array_equal(a, b)
             np.testing.assert_array_equal(a[:5], np.concatenate(c))
 
-    def test_the_fingerprint_tells_points_options_and_seed(self, backend, build, clustered):
+    def test_the_fingerprint_tells_points_options_and_seed(self, backend, build, built, clustered):
         points, _, _ = clustered
-        fingerprints = [build(points).fingerprint, build(points, seed=1).fingerprint, build(points + 1).fingerprint]
+        fingerprints = [built.fingerprint, build(points, seed=1).fingerprint, build(points + 1).fingerprint]
         fingerprints.append(backend.build(points, backend.draft).fingerprint)
         assert len(set(fingerprints)) == 4
         assert build(points.copy()).fingerprint == fingerprints[0]

@@ -1,5 +1,6 @@
 """Headless Chromium for tests, and user actions on pages."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -53,28 +54,62 @@ class Visit:
         return next(int(photo["number"]) for photo in photos if photo["name"] == name)
 
 
-# Modules import this fixture, so that each has its own: two at a time are more than Playwright allows.
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """The browser, started once for a module."""
+class _Kept:
+    """The browser, kept until a module that does not use it."""
+
+    def __init__(self) -> None:
+        self.stack: contextlib.ExitStack | None = None
+        self.browser: Any = None
+
+    def start(self) -> Any:
+        """The running browser, started unless an earlier module has."""
+        if self.stack is None:
+            with contextlib.ExitStack() as stack:
+                self.browser = _start(stack)
+                self.stack = stack.pop_all()
+        return self.browser
+
+    def stop(self) -> None:
+        """End it."""
+        stack, self.stack, self.browser = self.stack, None, None
+        if stack is not None:
+            stack.close()
+
+
+_kept = _Kept()
+
+
+def _start(stack: contextlib.ExitStack) -> Any:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = find_chromium()
     if program is None:
         pytest.skip("there is no Chromium: neither chromium, chromium-browser nor google-chrome is installed")
     arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root cannot have one
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, pytest.MonkeyPatch.context() as patch:
+    home = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+    with pytest.MonkeyPatch.context() as patch:
         # The browser and its driver need to write to the home and the temporary folder, or they end at once. Their
         # sockets are there, too: the path must be short.
         for name in ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
             patch.setenv(name, home)
         driver = playwright.sync_playwright().start()
-        try:
-            browser = driver.chromium.launch(executable_path=program, args=arguments)
-            patch.undo()
-            yield browser
-            browser.close()
-        finally:
-            driver.stop()
+        stack.callback(driver.stop)
+        browser = driver.chromium.launch(executable_path=program, args=arguments)
+        stack.callback(browser.close)
+    return browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Any:
+    """The browser, started once for modules that follow each other; tests open windows of their own."""
+    return _kept.start()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the browser after the last such module: while it runs, no test of this process can start an event loop."""
+    is_last = nextitem is None or nextitem.getparent(pytest.Module) is not item.getparent(pytest.Module)
+    if is_last and "chromium" not in getattr(nextitem, "fixturenames", ()):
+        _kept.stop()
 
 
 @pytest.fixture

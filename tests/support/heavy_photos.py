@@ -4,6 +4,7 @@ import contextlib
 import re
 import struct
 import zlib
+from functools import cache
 
 from PIL import Image
 
@@ -56,6 +57,7 @@ def slow() -> bytes:
     return progressive((6000, 4000), 100)
 
 
+@cache
 def every_format() -> dict[str, bytes]:
     """Return a photo in each supported format, mode and compression, by description."""
     colour = photo(size=(96, 64))

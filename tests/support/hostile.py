@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +30,17 @@ UNREADABLE = {
 
 def photo(name: str = "astronaut", size: tuple[int, int] = (320, 240)) -> Image.Image:
     """Return one of scikit-image's photographs as RGB of a given (width, height)."""
-    image = Image.fromarray(getattr(data, name)()).convert("RGB")
-    return image.resize(size, Image.Resampling.LANCZOS)
+    return _photo(name, size).copy()
+
+
+@cache
+def _photo(name: str, size: tuple[int, int]) -> Image.Image:
+    return _original(name).resize(size, Image.Resampling.LANCZOS)
+
+
+@cache
+def _original(name: str) -> Image.Image:
+    return Image.fromarray(getattr(data, name)()).convert("RGB")
 
 
 def encode(image: Image.Image, format: str, **options: object) -> bytes:

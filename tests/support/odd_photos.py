@@ -19,7 +19,7 @@ from PIL import Image, ImageCms
 
 from tests.support.hostile import encode, photo
 
-SIZE = (320, 240)
+SIZE = (160, 120)
 REC_601 = np.array([0.299, 0.587, 0.114])
 
 

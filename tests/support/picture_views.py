@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 from skimage import data
 
+from tests.support.made_once import made_once
+
 SIZE = (400, 300)
 LINKED = {"astronaut": 3, "chelsea": 2, "coffee": 2, "rocket": 1}
 COPIES = {"astronaut_copy.png": "astronaut_0.png", "chelsea_small.jpg": "chelsea_0.png"}
@@ -33,19 +35,26 @@ def write_views(folder: Path, views: Mapping[str, int]) -> dict[str, np.ndarray]
             shift = np.array(SIZE) / 2 - turn @ (250 + 6 * view, 200)
             matrix = np.column_stack([turn, shift])
             photo = cv2.warpAffine(picture, matrix, SIZE, flags=cv2.INTER_AREA)
-            Image.fromarray(photo).save(folder / f"{name}_{view}.png")
+            Image.fromarray(photo).save(folder / f"{name}_{view}.png", compress_level=1)
             maps[f"{name}_{view}.png"] = matrix
     return maps
 
 
 @pytest.fixture(scope="session")
 def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A read-only collection of views of `LINKED` and of `COPIES`, next to the folder `photos`."""
+    """A collection of views of `LINKED` and of `COPIES`, next to the folder `photos`: a copy for each process, which
+    nobody may change."""
+    made = made_once(tmp_path_factory, "linked", _make_linked)
+    folder = tmp_path_factory.mktemp("linked")
+    (folder / "photos").symlink_to(made.parent / "photos")
+    return Path(shutil.copytree(made, folder / made.name))
+
+
+def _make_linked(folder: Path) -> Path:
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.indexing.adding import index_photos
 
-    folder = tmp_path_factory.mktemp("linked")
     photos = folder / "photos"
     photos.mkdir()
     write_views(photos, LINKED)

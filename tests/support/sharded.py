@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,10 +130,20 @@ class SharedAlbum:
         return self.shards[shards, holders]
 
 
-@pytest.fixture(scope="session", params=[0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2))])
-def shared_album(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedAlbum]:
-    """One of three read-only albums."""
+ALBUMS = [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2))]
+
+
+@contextmanager
+def opened_album(folder: Path, number: int) -> Iterator[SharedAlbum]:
+    """One of the albums, made in a folder."""
     with extraction_from_files():
-        album = make_album(tmp_path_factory.mktemp("shared") / "album", request.param, borrowing=request.param != 2)
+        album = make_album(folder, number, borrowing=number != 2)
     with album.open() as collection:
         yield SharedAlbum(album, collection)
+
+
+@pytest.fixture(scope="session", params=ALBUMS)
+def shared_album(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedAlbum]:
+    """One of three read-only albums."""
+    with opened_album(tmp_path_factory.mktemp("shared") / "album", request.param) as album:
+        yield album

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from cairn import make_app
 from scripts.documentation.command_reference import MARK, PAGE, pages, reference
+from tests.support.command_tree import command_tree
 from tests.support.paths import ROOT
 
 README = ROOT / "README.md"
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("data/*.md")])
-COMMANDS = dict(pages(typer.main.get_command(make_app())))
+COMMANDS = dict(pages(command_tree()))
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
 

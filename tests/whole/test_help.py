@@ -9,14 +9,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import typer
 
-from cairn import make_app
 from index.options.panels import EVERYDAY, HEALTH, LEARN, MEASURE
 from tests.conftest import Ran
+from tests.support.command_tree import command_tree
 from tests.support.paths import ROOT
 
-APP = typer.main.get_command(make_app())
+APP = command_tree()
 Cairn = Callable[..., Ran]
 
 

@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-import typer
 from pydantic import BaseModel, ValidationError
 
 import cairn as public
-from cairn import make_app
 from eval.library.benchmark import NOT_MEASURED
 from index.errors import CairnError
 from index.extensions import KINDS
@@ -30,6 +28,7 @@ from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.search.options import SearchOptions
 from retrieval.web.search_models import HowToMatch, HowToSearch
 from tests.conftest import Ran
+from tests.support.command_tree import command_tree
 
 LEARNING = (ModelChoices, PatchChoices, PhotoChoices, TuningChoices, LearningRunOptions)
 MEASURED = (CollectionOptions, SearchOptions)
@@ -66,7 +65,7 @@ def _taken(kinds: tuple[type, ...], leave: tuple[str, ...]) -> Iterator[Declared
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_every_option_as_it_is_declared(name: str) -> None:
-    command: Any = typer.main.get_command(make_app())
+    command: Any = command_tree()
     for word in name.split():
         command = command.commands[word]
     shown = {one.name: one for one in command.params}

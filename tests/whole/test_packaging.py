@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import typer
 
-from cairn import make_app
 from retrieval.commands.help_pages import pages
 from scripts.check_archives import differences, wrong_source, wrong_wheel
 from scripts.documentation.manual_page import PAGE, manual_page, roff
+from tests.support.command_tree import command_tree
 from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -155,7 +154,7 @@ def test_the_manual_page_is_what_the_help_texts_say() -> None:
 
 def test_the_manual_page_has_every_command_and_option() -> None:
     sections = dict(re.findall(r'^\.SS "(.*?)"\n(.*?)(?=^\.S[SH] |\Z)', manual_page(), re.MULTILINE | re.DOTALL))
-    for path, command in list(pages(typer.main.get_command(make_app())))[1:]:
+    for path, command in list(pages(command_tree()))[1:]:
         for option in command.params:
             for name in (*option.opts, *option.secondary_opts) if option.param_type_name == "option" else ():
                 assert roff(name) in sections[roff(" ".join(path))], (path, name)

@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parts = []
     for file in FILES:
         image = picture(file)
-        image.save(folder / "photographs" / f"{Path(file).stem}.png")
+        image.save(folder / "photographs" / f"{Path(file).stem}.png", compress_level=1)
         parts.append(np.asarray(image.resize((WIDE, HIGH), Image.Resampling.LANCZOS)))
     panorama = Image.fromarray(np.concatenate(parts, axis=1))
     panorama.save(folder / "long" / "panorama.jpg", quality=92)
@@ -74,7 +74,7 @@ def made(folder: Path) -> Path:
     other = folder / "others"
     other.mkdir()
     for name in ("retina.jpg", "moon.png", "brick.png", "grass.png", "hubble_deep_field.jpg", "clock_motion.png"):
-        picture(name).save(other / f"{Path(name).stem}.png")
+        picture(name).save(other / f"{Path(name).stem}.png", compress_level=1)
     return indexed(folder / "made.cairn", [folder / "long", other])
 
 

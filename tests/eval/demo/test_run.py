@@ -1,5 +1,6 @@
 """The demonstration on the user's own photos: it searches for an object of many photos, and draws only these."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,13 @@ def test_it_searches_for_what_many_photos_show(
     indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pictures = drawn(monkeypatch)
-    result = run.run_own_demo(indexed.photos, tmp_path, 1, silent)
-    objects = [path.stem.rpartition("_")[0] for path in indexed.photos.iterdir()]
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for path in indexed.photos.iterdir():
+        if path.stem.startswith(("cat", "coffee")) or path.stem in ("distractor_001", "distractor_002"):
+            shutil.copy(path, photos)
+    result = run.run_own_demo(photos, tmp_path, 1, silent)
+    objects = [path.stem.rpartition("_")[0] for path in photos.iterdir()]
     (names,) = pictures
     assert len(names) == result["found"] >= 1
     assert result["query"] not in names and len({*names}) == len(names)

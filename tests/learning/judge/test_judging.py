@@ -14,14 +14,14 @@ from learning.judge.scenes import QueryOptions
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.descriptors.learnt import LearntModel, save_model
-from tests.support.judged_photos import APART, MANY, PICTURES, collection_of
+from tests.support.judged_photos import APART, MANY, PICTURES, collection_of, judged_collection
 
 OPTIONS = JudgeOptions(queries=QueryOptions(photos=2))
 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
-    with collection_of(tmp_path_factory.mktemp("judged"), PICTURES, words=200) as collection:
+    with judged_collection(tmp_path_factory) as collection:
         yield collection
 
 

@@ -17,14 +17,14 @@ from retrieval.features.staging import Staging
 from retrieval.search.answers import find_photo, search_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
-from tests.support.judged_photos import PICTURES, collection_of
+from tests.support.judged_photos import judged_collection
 
 BOX = (100.0, 60.0, 300.0, 240.0)
 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
-    with collection_of(tmp_path_factory.mktemp("searched"), PICTURES, words=200) as collection:
+    with judged_collection(tmp_path_factory) as collection:
         yield collection
 
 

@@ -17,7 +17,7 @@ from learning.latent.models import PoolingWork, ProjectionWork
 from learning.mining.matches import MinedMatches
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from tests.support.learning.mined_files import drawn, in_memory
-from tests.support.learning.unlabelled_cases import QUICK, mine_views, recall
+from tests.support.learning.unlabelled_cases import QUICK, mined_views, recall
 
 FROBENIUS = replace(QUICK, dim=128, projection=replace(QUICK.projection, norm="frobenius"))
 BASES = {
@@ -30,7 +30,7 @@ WORKS = {"pooling": PoolingWork, "projection": ProjectionWork}
 
 @pytest.fixture(scope="module")
 def mined(tmp_path_factory: pytest.TempPathFactory) -> MinedMatches:
-    return mine_views(tmp_path_factory.mktemp("mined"))
+    return mined_views(tmp_path_factory)
 
 
 class Spy:

@@ -19,14 +19,14 @@ from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.descriptors.sift import Sift
 from tests.support.learning.mined_files import drawn, in_memory
-from tests.support.learning.unlabelled_cases import QUICK, mine_views, recall
+from tests.support.learning.unlabelled_cases import QUICK, mined_views, recall
 
 WHITE = replace(QUICK, stage="whitening", base="rootsift", dim=32)
 
 
 @pytest.fixture(scope="module")
 def mined(tmp_path_factory: pytest.TempPathFactory) -> MinedMatches:
-    return mine_views(tmp_path_factory.mktemp("mined"))
+    return mined_views(tmp_path_factory)
 
 
 def test_the_grid_has_each_setting_once() -> None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
 
 from learning.measures.differences import beyond_chance, mean_and_error
 
@@ -14,6 +13,8 @@ def test_the_error_is_that_of_a_mean() -> None:
 
 
 def test_what_is_beyond_chance_is_so_by_a_t_test() -> None:
+    from scipy.stats import ttest_1samp  # slow to import
+
     rng = np.random.default_rng(0)
     found = set()
     for trial in range(60):

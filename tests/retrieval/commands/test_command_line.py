@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from cairn import make_app
 from tests.conftest import Indexed, Ran
+from tests.support.command_tree import command_tree
 
 Cairn = Callable[..., Ran]
 
@@ -78,7 +77,7 @@ def commands(app: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
             yield (*path, name), command
 
 
-ALL = dict(commands(typer.main.get_command(make_app())))
+ALL = dict(commands(command_tree()))
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)

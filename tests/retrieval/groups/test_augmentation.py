@@ -38,13 +38,13 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import indexed_view
 from tests.support.paths import ROOT
-from tests.support.picture_views import LINKED, linked, write_views  # noqa: F401
+from tests.support.picture_views import write_views
 
 ALL = BorrowOptions(share=10.0)
 
 
 @pytest.fixture
-def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:  # noqa: F811
+def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:
     """A copy of the collection, in which photos may borrow."""
     shutil.copytree(linked, tmp_path / "copy.cairn")
     with Collection.open(tmp_path / "copy.cairn") as collection:
@@ -57,7 +57,7 @@ def grouped(collection: Collection, *, augment: bool | None = None) -> int | Non
 
 
 @pytest.fixture(scope="module")
-def grouped_once(linked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def grouped_once(linked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the collection, whose photos borrow; nobody may change it."""
     folder = Path(shutil.copytree(linked, tmp_path_factory.mktemp("grouped") / "grouped.cairn"))
     with Collection.open(folder) as collection:

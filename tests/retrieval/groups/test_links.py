@@ -32,12 +32,11 @@ from retrieval.matching.verification import NOTHING, Verification
 from retrieval.search.options import SearchOptions
 from retrieval.search.views import View
 from tests.support.paths import ROOT
-from tests.support.picture_views import LINKED, SIZE, linked, write_views  # noqa: F401
-from tests.support.postgresql import postgresql  # noqa: F401
+from tests.support.picture_views import LINKED, SIZE, write_views
 
 
 @pytest.fixture
-def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:  # noqa: F811
+def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:
     """A copy of the collection, in which links may be kept."""
     shutil.copytree(linked, tmp_path / "copy.cairn")
     with Collection.open(tmp_path / "copy.cairn") as collection:
@@ -45,7 +44,7 @@ def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:  # noqa: F811
 
 
 @pytest.fixture
-def photos(linked: Path) -> Iterator[Collection]:  # noqa: F811
+def photos(linked: Path) -> Iterator[Collection]:
     with Collection.open(linked) as collection:
         yield collection
 

@@ -20,7 +20,6 @@ from PIL import Image
 import cairn as library
 from retrieval.library import photos
 from tests.conftest import Indexed
-from tests.support.picture_views import linked  # noqa: F401
 
 
 @pytest.fixture
@@ -303,7 +302,7 @@ def test_threads_may_share_a_collection(indexed: Indexed) -> None:
 
 
 @pytest.mark.slow
-def test_groups_have_their_photos(linked: Path, tmp_path: Path, cairn: Any) -> None:  # noqa: F811
+def test_groups_have_their_photos(linked: Path, tmp_path: Path, cairn: Any) -> None:
     folder = Path(shutil.copytree(linked, tmp_path / "linked.cairn"))
     printed = cairn("group", folder, "--json").json
     with library.open(folder) as collection:

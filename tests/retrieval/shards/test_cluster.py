@@ -4,6 +4,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from retrieval.web.pool.job_process import Refused
 from retrieval.web.search_models import QueryPhoto, SearchRequest
 from tests.conftest import Indexed, Ran
 from tests.support.patience import patience
-from tests.support.sharded import SharedAlbum, make_album, query_at_turns
+from tests.support.sharded import ALBUMS, SharedAlbum, make_album, opened_album, query_at_turns
 
 pytest.importorskip("distributed")
 
@@ -32,6 +34,20 @@ pytest.importorskip("distributed")
 def cluster() -> Iterator[Cluster]:
     with Cluster.connect("local:2", patience=5) as connected:
         yield connected
+
+
+@pytest.fixture(scope="module")
+def albums(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], SharedAlbum]]:
+    """The albums, each made when it is first asked for."""
+    with ExitStack() as stack:
+        yield cache(lambda one: stack.enter_context(opened_album(tmp_path_factory.mktemp("shared") / "album", one)))
+
+
+@pytest.fixture(params=ALBUMS)
+def one_album(request: pytest.FixtureRequest, albums: Callable[[int], SharedAlbum]) -> SharedAlbum:
+    """One of the albums. With `shared_album`, pytest would run some tests of this module apart from the others, and
+    start the cluster twice."""
+    return albums(request.param)
 
 
 def address_of(cluster: Cluster) -> str:
@@ -44,8 +60,8 @@ def numbers_of(searcher: Searcher, views: object) -> list[tuple[int, float, int]
 
 
 @pytest.mark.slow
-def test_workers_answer_as_one_machine_and_one_may_die(shared_album: SharedAlbum, cluster: Cluster) -> None:
-    collection, options = shared_album.collection, SearchOptions(engine="signatures-sp")
+def test_workers_answer_as_one_machine_and_one_may_die(one_album: SharedAlbum, cluster: Cluster) -> None:
+    collection, options = one_album.collection, SearchOptions(engine="signatures-sp")
     views = query_at_turns(collection, 3, 4).views
     expected = numbers_of(Searcher(collection, options), views)
     shards = Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster), ShardTimeouts(look=0.0))
@@ -100,16 +116,16 @@ def test_the_server_answers_from_shards_and_follows_changes(cluster: Cluster, tm
         assert matches[0] == matches[1] and matches[0]["matches"]
 
 
-def test_a_server_without_its_cluster_says_so(shared_album: SharedAlbum, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_its_cluster_says_so(one_album: SharedAlbum, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("index.cluster.connection.HELLO", 0.5)
-    jobs = SearchJobs(ServedCollection(shared_album.album.place, cluster="tcp://127.0.0.1:9", shards=2))
+    jobs = SearchJobs(ServedCollection(one_album.album.place, cluster="tcp://127.0.0.1:9", shards=2))
     with pytest.raises(Refused, match="No Dask scheduler answers") as refused:
-        jobs.do("search", request(shared_album.collection.catalogue.read(all_indexed)[0].number))
+        jobs.do("search", request(one_album.collection.catalogue.read(all_indexed)[0].number))
     assert refused.value.kind == "cluster"
 
 
-def test_searchers_are_made_of_a_collection(shared_album: SharedAlbum, cluster: Cluster) -> None:
-    collection, options = shared_album.collection, SearchOptions(engine="tf-idf")
+def test_searchers_are_made_of_a_collection(one_album: SharedAlbum, cluster: Cluster) -> None:
+    collection, options = one_album.collection, SearchOptions(engine="tf-idf")
     views = query_at_turns(collection, 8, 8).views
     with ClusterWork(address_of(cluster)) as work:
         work.renew(collection)

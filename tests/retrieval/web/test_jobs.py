@@ -21,7 +21,6 @@ from retrieval.web.pool import worker_source
 from retrieval.web.search_models import QueryPhoto, SearchAnswer, SearchRequest
 from tests.conftest import Indexed
 from tests.support.live import until
-from tests.support.picture_views import linked  # noqa: F401
 
 
 @pytest.fixture
@@ -150,7 +149,7 @@ def test_a_collection_that_cannot_be_opened_is_told_by_each_job_until_it_can(fol
 
 
 @pytest.mark.slow
-def test_what_photos_borrow_is_opened_when_it_has_changed(linked: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_what_photos_borrow_is_opened_when_it_has_changed(linked: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(linked, tmp_path / "linked.cairn"))
     searching = SearchJobs(ServedCollection(folder))
     for augment, request, expected in ((True, {}, True), (True, {"augmented": False}, False), (False, {}, False)):

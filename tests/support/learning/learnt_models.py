@@ -1,6 +1,7 @@
 """Synthetic learnt descriptors: a plausible layout of regions, and parameters drawn by a seed."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ def orthogonal_rows(rows: int, columns: int, seed: int = 0) -> np.ndarray:
     return np.ascontiguousarray(np.linalg.qr(drawn)[0].T, np.float32)  # rounded as in a file
 
 
+@cache
 def projected(base: str = "pooled", seed: int = 0, dim: int = DIM) -> LearntModel:
     """A projection of either base, with moments for coding."""
     regions = pooling(seed) if base == "pooled" else None
@@ -85,6 +87,7 @@ def product(seed: int = 0, *, rotated: bool = True) -> LearntModel:
     return model.with_code(ProductCode(words, np.full(PARTS, DIM // PARTS, np.int32), rotation if rotated else None))
 
 
+@cache
 def weak_learners(seed: int = 0, number: int = WEAK, options: ResponseOptions | None = None) -> WeakLearners:
     """Weak learners that answer 1 as often as -1."""
     options = options or ResponseOptions()
@@ -123,6 +126,7 @@ def nested() -> LearntModel:
     return LearntModel(NESTED, projection=projection, centre=centre, base_model=base, extent=2.0)
 
 
+@cache
 def cases() -> dict[str, Case]:
     """Every kind, by its own name."""
     found = [

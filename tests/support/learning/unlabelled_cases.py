@@ -4,6 +4,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pytest
 
 from learning.convex.candidates import PoolOptions
 from learning.convex.projection import ProjectionOptions
@@ -12,6 +13,7 @@ from learning.latent.descriptor import UnlabelledOptions
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photo_source import PhotoSource
+from tests.support.made_once import made_once
 from tests.whole.test_learning import VIEWS, view_of
 
 SHOWN = ("astronaut", "chelsea", "coffee", "rocket")
@@ -45,11 +47,15 @@ def write_views(folder: Path, *names: str) -> Path:
     return folder
 
 
-def mine_views(folder: Path) -> MinedMatches:
-    """Mine views of all of `SHOWN`, in a separate folder."""
+def mined_views(factory: pytest.TempPathFactory) -> MinedMatches:
+    """Matches of views of all of `SHOWN`, mined once in a run."""
+    return MinedMatches.open(made_once(factory, "mined-views", _mine_views))
+
+
+def _mine_views(folder: Path) -> Path:
     photos = PhotoSource.open(write_views(folder / "photos", *SHOWN))
     mine_matches(photos, folder / "matches.npz", MiningOptions(propose="random"))
-    return MinedMatches.open(folder / "matches.npz")
+    return folder / "matches.npz"
 
 
 def recall(matches: MinedMatches, features: np.ndarray, rows: np.ndarray) -> float:
