@@ -69,9 +69,7 @@ class Filters(_FieldFilters):  # type: ignore[misc, valid-type]
 class ExportRequest(BaseModel):
     """Photos to download."""
 
-    photos: list[Number] = Field(
-        min_length=1, max_length=MOST_PHOTOS, description="Numbers of photos of the collection."
-    )
+    photos: list[Number] = Field(min_length=1, description="Numbers of photos of the collection.")
     form: Literal["zip", "sheet", "png"] = Field(
         "zip",
         description="zip: their files in an archive; sheet: small pictures on pages, as a PDF file; png: these pages "

@@ -21,10 +21,10 @@
 // chosen.photos(), chosen.clear() and chosen.listen((size) => …). A page that knows numbers alone, such as a wall of many
 // thousand photos, uses chosen.toggle(numbers, on), chosen.has(number) and chosen.size: what is missing of a photo is asked for.
 
-import { AT_ONCE as MOST, photos as read, take } from "./api.js";
+import { photos as read, take } from "./api.js";
 import { at, el, save } from "./dom.js";
 import { toCsv, toJson, toNames } from "./exporting.js";
-import { figure, t, tn } from "./language.js";
+import { t, tn } from "./language.js";
 
 const AT_ONCE = 200; // photos that are asked for together
 
@@ -126,7 +126,6 @@ export function selection({ container, place = container, rest = null, photo = n
 
   /** Have the server make a file of the chosen photos, and keep it. */
   async function collect(form, name) {
-    if (chosen.size > MOST) return t("At most {n} photos can be saved together: select fewer.", { n: figure(MOST) });
     told.textContent = t("Collecting the photos…");
     save(await take([...chosen.keys()], form), name);
     return "";
