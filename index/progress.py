@@ -15,7 +15,7 @@ def silent(*_: object) -> None:
 
 
 class Timed:
-    """A report with the time of each step in seconds."""
+    """Work with the time of each step in seconds."""
 
     seconds: dict[str, float]
 

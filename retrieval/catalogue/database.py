@@ -227,7 +227,7 @@ class Database:
     def _set_up_sqlite(self, connection: sqlite3.Connection, _record: object) -> None:
         try:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").close()
-            refuse_foreign_objects(connection, self)
+            refuse_foreign_objects(connection, str(self))
             _set_up_sqlite(connection)
         except BaseException:
             connection.close()

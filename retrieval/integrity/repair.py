@@ -92,7 +92,7 @@ def repair_collection(
     start = time.perf_counter()
     missing = [path for path in photos if not path.exists()]
     if missing:
-        raise CairnError(f"There is no file or folder {str(missing[0])!r}; check the name.")
+        raise CairnError("There is no file or folder {path}; check the name.", path=repr(str(missing[0])))
     found = check_collection(folder, catalogue=catalogue, progress=progress)
     with lock_folder(folder):
         repair = _Repair(folder, catalogue, features)

@@ -193,7 +193,7 @@ class SearchOptions:
         if self.global_descriptors not in (NO_GLOBAL, SHORTLIST, FUSED, ALONE):
             raise CairnError(
                 "{--global-descriptors} is {known}, and not {name}.",
-                known=one_of([NO_GLOBAL, SHORTLIST, FUSED, ALONE]),
+                known=", ".join([NO_GLOBAL, SHORTLIST, FUSED, ALONE]),
                 name=repr(self.global_descriptors),
             )
         verifies = self.engine not in (BEST, UNVERIFIED) or (self.expand, self.verifier) != ("none", "own")
@@ -209,8 +209,8 @@ class SearchOptions:
                 known=", ".join(EXPANSIONS),
             )
         if self.expand != "none" and not expands:
-            able = one_of([one.name for one in ENGINES.values() if one.expands])
-            raise CairnError("Expansion works on visual words: choose the engine {able} with it.", able=able)
+            able = ", ".join(one.name for one in ENGINES.values() if one.expands)
+            raise CairnError("Expansion works on visual words: choose one of the engines {able} with it.", able=able)
 
 
 LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)

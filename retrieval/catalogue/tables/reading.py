@@ -41,7 +41,7 @@ class CsvFile:
                         "inside a quoted cell is written twice), or a cell has more than {most} characters.",
                         path=self.path,
                         line=line,
-                        most=f"{csv.field_size_limit():,}",
+                        most=csv.field_size_limit(),
                     ) from error
                 yield line, cells
 

@@ -198,7 +198,7 @@ async def answer_thumbnail(
     tag = f'"{photo.sha256}-{size}"'
     if photo.sha256 and is_known(request, tag):
         return Response(status_code=304, headers=keep_for_a_while(tag))
-    picture = kept_thumbnail(photo.sha256, size, cache)
+    picture = await run_in_threadpool(kept_thumbnail, photo.sha256, size, cache)
     if picture is None:
         known = photo.sha256 or ""  # of no file: unknown photos are not shown
         wanted = {"path": photo.path, "name": photo.name, "sha256": known, "size": size, "cache": str(cache)}

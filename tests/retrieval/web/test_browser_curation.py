@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from retrieval.groups.groups import group_photos
+from retrieval.web.models import MOST_PHOTOS
 from tests.conftest import Indexed
 from tests.support.browser import Visit, chromium, visit
 from tests.support.live import serving_copy
@@ -100,8 +101,9 @@ def test_more_photos_than_a_request_may_name_are_tagged_and_hidden(visit: Visit)
     def with_small_requests(route: Any) -> None:
         script = route.fetch()
         text = script.text()
-        assert "AT_ONCE = 10_000" in text
-        route.fulfill(response=script, body=text.replace("AT_ONCE = 10_000", "AT_ONCE = 3"))
+        limit = f"MOST_PHOTOS = {MOST_PHOTOS:_}"
+        assert limit in text
+        route.fulfill(response=script, body=text.replace(limit, "MOST_PHOTOS = 3"))
 
     requests: list[tuple[str, int]] = []
 

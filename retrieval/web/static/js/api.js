@@ -5,7 +5,7 @@ import { root, server } from "./root.js";
 
 const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
 const TRIES = 3;
-export const AT_ONCE = 10_000; // photos that the server takes with one request
+const MOST_PHOTOS = 10_000; // that a request may name
 
 class Refused extends Error {
   constructor(message, status) {
@@ -78,16 +78,24 @@ export async function change(method, path, body, signal) {
 
 /**
  * Have the server change many photos, some thousand with each request; `field`: what their list is called, `rest`: the
- * other fields, `tell(done, total)`: called between requests. Gives its answers.
+ * other fields, `tell(done, total)`: called between requests. Gives its answers; an error has those of the requests
+ * before it, `done`.
  */
 export async function changeMany(method, path, field, entries, rest = {}, tell = () => {}) {
   const answers = [];
-  for (let from = 0; from < entries.length; from += AT_ONCE) {
-    if (entries.length > AT_ONCE) tell(from, entries.length);
-    answers.push(await change(method, path, { [field]: entries.slice(from, from + AT_ONCE), ...rest }));
+  for (let from = 0; from < entries.length; from += MOST_PHOTOS) {
+    if (entries.length > MOST_PHOTOS) tell(from, entries.length);
+    try {
+      answers.push(await change(method, path, { [field]: entries.slice(from, from + MOST_PHOTOS), ...rest }));
+    } catch (error) {
+      throw Object.assign(error, { done: answers });
+    }
   }
   return answers;
 }
+
+/** Numbers of the photos that several answers call changed. */
+export const allChanged = (answers) => answers.flatMap(({ changed }) => changed);
 
 export const health = () => json("/api/health");
 export const collection = () => json("/api/collection");

@@ -24,8 +24,8 @@ from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, PREFERRED,
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import View
-from retrieval.web.models import MatchRequest, QueryPhoto, SearchRequest
 from retrieval.web.pool.workers import WorkerPool, WorkerPoolOptions
+from retrieval.web.search_models import MatchRequest, QueryPhoto, SearchRequest
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 from tests.support.searching import read_query
@@ -205,7 +205,7 @@ def test_a_new_engine_ranks_and_the_searcher_verifies(collection: Collection, vi
     inliers = [hit.verification.inliers for hit in verified]
     assert inliers == sorted(inliers, reverse=True) and verified[0].number == number_of(collection, ASKED)
     assert sorted(hit.number for hit in verified) == numbers
-    with pytest.raises(CairnError, match=r"choose the engine tf-idf, .*signatures-sp, asmk or asmk-sp with it"):
+    with pytest.raises(CairnError, match=r"choose one of the engines tf-idf, .*signatures-sp, asmk, asmk-sp with it"):
         SearchOptions(engine="newest", expand="average")
 
 

@@ -1,12 +1,12 @@
 // One album: its photos in its order, and what can be done with it and with those that are chosen.
 
-import { address, change, changeMany, json } from "../api.js";
+import { address, allChanged, change, changeMany, json } from "../api.js";
 import { selection, tick } from "../choosing.js";
 import { afterPress, at, complain, el } from "../dom.js";
 import { tiles } from "../grid.js";
 import { t, tn } from "../language.js";
 import { entitle, start } from "../page.js";
-import { allChanged, ask, field } from "./dialogs.js";
+import { ask, field } from "./dialogs.js";
 import { notice } from "./notice.js";
 
 const MOST_IMPRESSIONS = 24; // that the print clock reads at once

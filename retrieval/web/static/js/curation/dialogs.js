@@ -1,7 +1,7 @@
 // Questions about photos that are chosen: which album, which tags, which title and date, whether to remove them.
 // Each gives what was done as {said, undo, kind}, or null where nothing was.
 
-import { AT_ONCE, change, changeMany, json, photos as read, tags as allTags } from "../api.js";
+import { allChanged, change, changeMany, json, photos as read, tags as allTags } from "../api.js";
 import { el } from "../dom.js";
 import { joinTags, splitTags } from "../filters.js";
 import { figure, t, tn } from "../language.js";
@@ -28,15 +28,15 @@ export function ask(title, fields, accept, act) {
   document.body.append(dialog);
   return new Promise((resolve) => {
     let answer = null;
+    let work = null; // what is being done: it cannot be left before it has ended
     no.addEventListener("click", () => dialog.close());
-    dialog.addEventListener("close", () => {
+    dialog.addEventListener("cancel", (event) => yes.disabled && event.preventDefault());
+    dialog.addEventListener("close", async () => {
+      await work;
       dialog.remove();
       resolve(answer);
     });
-    form.addEventListener("submit", async (event) => {
-      event.preventDefault();
-      yes.disabled = true;
-      problem.textContent = "";
+    const perform = async () => {
       try {
         answer = await act(tell);
         dialog.close();
@@ -44,7 +44,13 @@ export function ask(title, fields, accept, act) {
         problem.textContent = error.message || String(error);
       }
       progress.textContent = "";
-      yes.disabled = false;
+      yes.disabled = no.disabled = false;
+    };
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      yes.disabled = no.disabled = true;
+      problem.textContent = "";
+      work = perform();
     });
     dialog.showModal();
   });
@@ -66,8 +72,15 @@ function suggestions(values) {
 const numbers = (photos) => photos.map(({ number }) => number);
 const sum = (answers, name) => answers.reduce((total, one) => total + one[name], 0);
 
-/** Numbers of the photos that several answers call changed. */
-export const allChanged = (answers) => answers.flatMap(({ changed }) => changed);
+/** As `changeMany`, with what is to be said if only some of it was done: [answers, sentence]. */
+async function asFarAsPossible(...request) {
+  try {
+    return [await changeMany(...request), []];
+  } catch (error) {
+    if (!error.done?.length) throw error;
+    return [error.done, [error.message]];
+  }
+}
 
 /** What can be edited of photos, of any number of them: see POST /api/photos/summary. */
 async function summary(photos) {
@@ -75,22 +88,23 @@ async function summary(photos) {
   if (parts.length === 1) return parts[0];
   const tags = new Map();
   for (const one of parts.flatMap((part) => part.tags)) {
-    const known = tags.get(one.tag.toLowerCase()) ?? { ...one, photos: 0, imported: 0 };
-    tags.set(one.tag.toLowerCase(), { ...known, photos: known.photos + one.photos, imported: known.imported + one.imported });
+    const key = one.tag.toUpperCase().toLowerCase(); // "Straße" and "STRASSE" are one tag
+    const known = tags.get(key) ?? { ...one, photos: 0, imported: 0 };
+    tags.set(key, { ...known, photos: known.photos + one.photos, imported: known.imported + one.imported });
   }
   const all = (name) => [...new Set(parts.flatMap((part) => part[name]))];
-  const often = [...tags.values()].sort((one, other) => other.photos - one.photos);
+  const often = [...tags.values()].sort((one, other) => other.photos - one.photos || one.tag.localeCompare(other.tag));
   return { tags: often, titles: all("titles"), captions: all("captions"), dates: all("dates") };
 }
 
 /** Have photos changed; `fields`: as PATCH /api/photos takes them. Gives what was done. */
 export async function edit(photos, fields, tell) {
-  const done = await changeMany("PATCH", "/api/photos", "photos", numbers(photos), fields, tell);
+  const [done, failed] = await asFarAsPossible("PATCH", "/api/photos", "photos", numbers(photos), fields, tell);
   const [changed, kept] = ["changed", "kept"].map((name) => sum(done, name));
   const undo = () => changeMany("PATCH", "/api/photos", "restore", done.flatMap(({ before }) => before));
   const said = [tn(changed, "{n} photo changed.", "{n} photos changed.")];
   if (kept) said.push(tn(kept, "{n} photo keeps a tag that is in its file.", "{n} photos keep a tag that is in their files."));
-  return { said: said.join(" "), undo: changed ? undo : null, kind: "edit" };
+  return { said: [...said, ...failed].join(" "), undo: changed ? undo : null, kind: "edit" };
 }
 
 /** Put photos at the end of an album; gives the numbers of those that were not in it. */
@@ -111,8 +125,9 @@ export async function askAlbum(photos) {
   return ask(tn(photos.length, "Add {n} photo to an album", "Add {n} photos to an album"), [node, hint], t("Add"), async (tell) => {
     const there = same();
     if (!there) {
-      const made = await change("POST", "/api/albums", { name: input.value, photos: numbers(photos).slice(0, AT_ONCE) });
-      await putIn(made.album, numbers(photos).slice(AT_ONCE), tell);
+      const made = await change("POST", "/api/albums", { name: input.value });
+      albums.push(made); // if only some photos get there, another try goes on
+      await putIn(made.album, numbers(photos), tell);
       return { said: t("The album “{name}” is made.", { name: made.name }), undo: () => change("DELETE", `/api/albums/${made.album}`), kind: "album" };
     }
     const changed = await putIn(there.album, numbers(photos), tell);
@@ -173,9 +188,11 @@ export async function askDetails(photos) {
 
 /** Leave photos out of lists and answers. */
 export async function hidePhotos(photos) {
-  const hidden = allChanged(await changeMany("POST", "/api/hidden", "photos", numbers(photos)));
+  const [done, failed] = await asFarAsPossible("POST", "/api/hidden", "photos", numbers(photos));
+  const hidden = allChanged(done);
   const undo = () => changeMany("POST", "/api/hidden/show", "photos", hidden);
-  return { said: tn(hidden.length, "{n} photo hidden.", "{n} photos hidden."), undo: hidden.length ? undo : null, kind: "hide" };
+  const said = [tn(hidden.length, "{n} photo hidden.", "{n} photos hidden."), ...failed].join(" ");
+  return { said, undo: hidden.length ? undo : null, kind: "hide" };
 }
 
 /** Take photos out of the collection, after a question. */
@@ -191,8 +208,9 @@ export async function askRemoval(photos) {
     el("label", { class: "tick" }, good, t("Keep them out for good, even when their folders are added again")),
   ];
   return ask(tn(photos.length, "Remove {n} photo from the collection?", "Remove {n} photos from the collection?"), fields, t("Remove"), async (tell) => {
-    const done = await changeMany("POST", "/api/photos/remove", "photos", numbers(photos), { for_good: good.checked }, tell);
-    const removed = sum(done, "removed");
-    return { said: tn(removed, "{n} photo removed.", "{n} photos removed."), kind: "remove" };
+    const request = ["POST", "/api/photos/remove", "photos", numbers(photos), { for_good: good.checked }];
+    const [done, failed] = await asFarAsPossible(...request, tell);
+    const said = tn(sum(done, "removed"), "{n} photo removed.", "{n} photos removed.");
+    return { said: [said, ...failed].join(" "), kind: "remove" };
   });
 }

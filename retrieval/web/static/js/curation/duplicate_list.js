@@ -1,9 +1,8 @@
 // All sets of near duplicates, or of similar shots, at once: small, each with what is proposed; decided about together.
 
-import { address, change, changeMany, thumbnail } from "../api.js";
+import { address, allChanged, change, changeMany, thumbnail } from "../api.js";
 import { at, complain, el } from "../dom.js";
 import { figure, t, tn } from "../language.js";
-import { allChanged } from "./dialogs.js";
 import { notice } from "./notice.js";
 
 const PAGE = 50; // sets that are asked for together
