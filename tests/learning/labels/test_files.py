@@ -326,7 +326,7 @@ def test_null_characters_and_endless_entries_are_refused(tmp_path: Path) -> None
     path = tmp_path / "labels.csv"
     for text, says in (
         ("a.jpg,x\np\x002.jpg,x\n", "null characters"),
-        ("a" * 200_000 + ",x\n", "a cell has more than 131,072 characters"),
+        ("a" * 200_000 + ",x\n", "a cell has more than 131072 characters"),
     ):
         path.write_text(text)
         with pytest.raises(CairnError, match=says):
