@@ -18,9 +18,8 @@ from index.files.reading import IrregularFile, open_regular
 from index.messages import said
 from retrieval.collection.identity import read_identity
 from retrieval.collection.locking import await_lock
-from retrieval.state import tokens
 from retrieval.state.folder import state_folder
-from retrieval.state.tokens import hash_token, new_token, stamp_of, write_private
+from retrieval.state.tokens import chosen_day, hash_token, new_token, stamp_of, write_private
 
 DAYS = 30
 """Days for which a link is valid by default."""
@@ -70,7 +69,7 @@ def last_day(days: int | None = None, expires: str | None = None) -> str:
     """Return the last day of a link, ISO 8601: after some days, or `expires`; raises CairnError if it is invalid."""
     today = datetime.now(UTC).date()
     chosen = None if days is None else max(-1, min(days, MOST_DAYS + 1))
-    last = tokens.last_day(chosen, expires) or today + timedelta(DAYS)
+    last = chosen_day(chosen, expires) or today + timedelta(DAYS)
     if last < today:
         raise CairnError("The last day of a link must not have passed: choose a later one.")
     if last > today + timedelta(MOST_DAYS):

@@ -26,7 +26,7 @@ def clean(text: str, longest: int) -> str:
     'Kathedrale'
     """
     text = text[: 4 * longest]
-    if text.isascii() and text.isprintable():  # nearly all texts of most tables: six times as fast
+    if text.isascii() and text.isprintable():  # nearly all texts of most tables: ten times as fast
         return " ".join(text.split())[:longest].strip()
     text = _UNWANTED.sub(" ", unicodedata.normalize("NFC", text))
     # Soft hyphens and the like would make equal words differ; joiners are part of the spelling in some languages.

@@ -25,7 +25,7 @@ def hash_token(token: str) -> str:
     return f"sha256${hashlib.sha256(token.encode()).hexdigest()}"
 
 
-def last_day(days: int | None, expires: str | None) -> date | None:
+def chosen_day(days: int | None, expires: str | None) -> date | None:
     """The last day (UTC) on which something is valid: after some days, or one that is named; None without either."""
     if days is not None and expires is not None:
         raise CairnError("Give {--expires} or {--days}, and not both.")

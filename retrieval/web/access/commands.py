@@ -113,14 +113,14 @@ def token(
     Programs send it as the header "Authorization: Bearer TOKEN". The file only stores a hash of it, so it cannot be
     printed again. An earlier token of the same name is no longer accepted.
     """
-    from retrieval.state.tokens import last_day, new_token
+    from retrieval.state.tokens import chosen_day, new_token
     from retrieval.web.access.passwords import PasswordEntry, check_name
 
     if name is None:
         _list_tokens(file)
         return
     check_name(name)
-    last = last_day(days, expires)
+    last = chosen_day(days, expires)
     if last is not None and last < datetime.now(UTC).date():
         raise CairnError("{--expires} {last} has passed: give a later day.", last=last)
     if remove:

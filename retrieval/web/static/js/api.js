@@ -94,6 +94,9 @@ export async function changeMany(method, path, field, entries, rest = {}, tell =
   return answers;
 }
 
+/** Numbers of some photos. */
+export const numbers = (photos) => photos.map(({ number }) => number);
+
 /** Numbers of the photos that several answers call changed. */
 export const allChanged = (answers) => answers.flatMap(({ changed }) => changed);
 

@@ -1,6 +1,6 @@
 // The collection: a wall of photos, filtered and in an order. The address says what is shown, and where one is in it.
 
-import { address, changeMany, json } from "./api.js";
+import { address, changeMany, json, numbers } from "./api.js";
 import { selection } from "./choosing.js";
 import { at, complain, debounce, el } from "./dom.js";
 import { asks, everyFilter, fillFilters, formFilters, inForce, offer } from "./filters.js";
@@ -86,10 +86,9 @@ async function load() {
 
 /** Have hidden photos shown again. */
 async function showAgain(photos) {
-  const numbers = photos.map(({ number }) => number);
-  await changeMany("POST", "/api/hidden/show", "photos", numbers);
-  const undo = () => changeMany("POST", "/api/hidden", "photos", numbers);
-  return { said: tn(numbers.length, "{n} photo is shown again.", "{n} photos are shown again."), undo, kind: "hide" };
+  await changeMany("POST", "/api/hidden/show", "photos", numbers(photos));
+  const undo = () => changeMany("POST", "/api/hidden", "photos", numbers(photos));
+  return { said: tn(photos.length, "{n} photo is shown again.", "{n} photos are shown again."), undo, kind: "hide" };
 }
 
 /** Photos were changed: ask for their names again too. */

@@ -1,6 +1,6 @@
 // One album: its photos in its order, and what can be done with it and with those that are chosen.
 
-import { address, allChanged, change, changeMany, json } from "../api.js";
+import { address, allChanged, change, changeMany, json, numbers } from "../api.js";
 import { selection, tick } from "../choosing.js";
 import { afterPress, at, complain, el } from "../dom.js";
 import { tiles } from "../grid.js";
@@ -13,7 +13,6 @@ const MOST_IMPRESSIONS = 24; // that the print clock reads at once
 const PAGE = 120; // photos that are asked for together
 const album = new URLSearchParams(location.search).get("album") ?? "";
 const path = `/api/albums/${encodeURIComponent(album)}`;
-const numbers = (photos) => photos.map(({ number }) => number);
 let facts = null;
 let shown = []; // photos
 let reading = null; // what is asked for now: another answer is thrown away

@@ -1,7 +1,7 @@
 // Questions about photos that are chosen: which album, which tags, which title and date, whether to remove them.
 // Each gives what was done as {said, undo, kind}, or null where nothing was.
 
-import { allChanged, change, changeMany, json, photos as read, tags as allTags } from "../api.js";
+import { allChanged, change, changeMany, json, numbers, photos as read, tags as allTags } from "../api.js";
 import { el } from "../dom.js";
 import { joinTags, splitTags } from "../filters.js";
 import { figure, t, tn } from "../language.js";
@@ -69,7 +69,6 @@ function suggestions(values) {
   return el("datalist", { id }, ...values.map((value) => el("option", { value })));
 }
 
-const numbers = (photos) => photos.map(({ number }) => number);
 const sum = (answers, name) => answers.reduce((total, one) => total + one[name], 0);
 
 /** As `changeMany`, with what is to be said if only some of it was done: [answers, sentence]. */

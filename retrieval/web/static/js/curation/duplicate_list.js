@@ -1,13 +1,11 @@
 // All sets of near duplicates, or of similar shots, at once: small, each with what is proposed; decided about together.
 
-import { address, allChanged, change, changeMany, thumbnail } from "../api.js";
+import { address, allChanged, change, changeMany, numbers, thumbnail } from "../api.js";
 import { at, complain, el } from "../dom.js";
 import { figure, t, tn } from "../language.js";
 import { notice } from "./notice.js";
 
 const PAGE = 50; // sets that are asked for together
-
-const numbers = (photos) => photos.map(({ number }) => number);
 
 /** Photos of a set that go if its best stays, and those that stay with it. */
 export function parted([best, ...rest]) {

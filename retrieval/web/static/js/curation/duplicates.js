@@ -1,7 +1,7 @@
 // Near duplicates, or similar shots, one set after another: side by side or flickering, the best one proposed; keep,
 // hide, or to the bin. All sets at once are shown by duplicate_list.js.
 
-import { address, change, image, json } from "../api.js";
+import { address, change, image, json, numbers } from "../api.js";
 import { at, complain, el } from "../dom.js";
 import { nameLine } from "../grid.js";
 import { figure, t, taken, tn } from "../language.js";
@@ -122,7 +122,6 @@ function choose(number) {
 /** Numbers of the photos beside the chosen one: of those that stay whatever is done, and of those that may go. */
 function others() {
   const left = (shown?.photos ?? []).filter(({ number }) => number !== chosen);
-  const numbers = (photos) => photos.map(({ number }) => number);
   return { stay: numbers(left.filter(({ stays }) => stays)), go: numbers(left.filter(({ stays }) => !stays)) };
 }
 
